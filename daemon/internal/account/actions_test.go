@@ -141,14 +141,14 @@ func (m *model) atOnce(t *rapid.T) {
 		won, ok = content{kind: "none"}, out
 	}
 	if !ok {
-		t.Fatalf("%+v is the result of none of the concurrent calls", viewOf(l))
+		t.Fatalf("got link %+v, which none of the concurrent calls produces", viewOf(l))
 	}
 	m.memory, m.file = won, won
 	if won.kind == "good" {
 		data, _ := os.ReadFile(m.path())
 		m.file.theirs = strings.Contains(string(data), "theirs")
 		if m.file.theirs && !theirs || !m.file.theirs && theirs && !out {
-			t.Fatalf("unknown field in the file before: %v, but now the file is %s", theirs, data)
+			t.Fatalf("the file had an unknown field: %v; its content is now %s", theirs, data)
 		}
 	}
 	m.heard(t)

@@ -16,15 +16,21 @@ const maxFile = 64 << 10
 // maxToken bounds a token, in bytes. The same bound applies to a token in a backend's answer.
 const maxToken = 4096
 
+// maxAccount and maxScope bound an account id and a scope, in bytes.
+const (
+	maxAccount = 64
+	maxScope   = 256
+)
+
 // maxURL bounds a backend's address, in bytes.
 const maxURL = 2 << 10
 
 // The field formats match those of a backend's answer, because the values are sent in headers and shown on terminals
-// and to agents.
+// and to agents. Lengths are compared apart, because a counted repetition costs every daemon memory.
 var (
 	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,63}$`)
-	scopeForm   = regexp.MustCompile(`^[!-~ ]{0,256}$`)
+	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$`)
+	scopeForm   = regexp.MustCompile(`^[!-~ ]*$`)
 	backendForm = regexp.MustCompile(`^[!-~]*$`)
 )
 
@@ -54,9 +60,9 @@ func parse(data []byte) (Link, error) {
 	switch {
 	case !tokenForm.MatchString(f.AuthToken) || len(f.AuthToken) > maxToken:
 		return Link{}, errors.New("field authToken is missing or is not a token")
-	case !accountForm.MatchString(f.AccountID):
+	case !accountForm.MatchString(f.AccountID) || len(f.AccountID) > maxAccount:
 		return Link{}, errors.New("field accountId is missing or is not an account id")
-	case !scopeForm.MatchString(f.Scope):
+	case !scopeForm.MatchString(f.Scope) || len(f.Scope) > maxScope:
 		return Link{}, errors.New("field scope is not a scope")
 	case !backendForm.MatchString(f.BackendURL) || len(f.BackendURL) > maxURL:
 		return Link{}, errors.New("field backendUrl is not an address")

@@ -167,7 +167,7 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 	}
 }
 
-// heard checks that a watcher that reads late gets the latest state immediately.
+// heard checks that a watcher which reads late gets the latest state immediately.
 func (m *model) heard(t *rapid.T) {
 	select {
 	case l := <-m.watched:
@@ -179,8 +179,8 @@ func (m *model) heard(t *rapid.T) {
 	}
 }
 
-// amid makes a change while other goroutines read. They must see the state before or after it, never a token of
-// another backend.
+// amid makes a change while other goroutines read. They must see the state before or after it, and never
+// another backend's token.
 func (m *model) amid(t *rapid.T, change func()) {
 	before := m.want()
 	seen := make(chan view, 64)

@@ -253,8 +253,8 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// replace writes the file and reports the write to the watch. Otherwise the watch could take a change that another
-// program makes right afterwards for the last state it saw.
+// replace writes the file and reports the write to the watch. Otherwise the watch could miss a change back to
+// the state it last saw, such as a removal right after the first Save.
 func (s *Store) replace(data []byte) error {
 	err := statefile.Write(s.path, data)
 	if err == nil && s.o.Wrote != nil {

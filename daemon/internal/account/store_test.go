@@ -150,7 +150,7 @@ func TestSaveThatCannotWrite(t *testing.T) {
 	}
 	s.Reload(t.Context())
 	if _, ok := s.Unsaved(); ok || s.Current().Detail != "" {
-		t.Error("the link was not written after space was freed")
+		t.Errorf("Reload did not write the unsaved link once auth.json was writable: detail %q", s.Current().Detail)
 	}
 	if l := Open(Options{Dir: dir}).Current(); l.AuthToken != token {
 		t.Errorf("auth.json holds %+v; want the unsaved token", l)

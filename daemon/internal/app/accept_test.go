@@ -94,6 +94,6 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, "pictures"))
 	if err != nil || len(entries) != len(named) {
-		t.Errorf("%d pictures on disk, %d named by the recording, error %v", len(entries), len(named), err)
+		t.Errorf("%d pictures on disk, %d in the recording, error %v; want as many on disk", len(entries), len(named), err)
 	}
 }

@@ -95,7 +95,7 @@ func (h *instance) isActivated(path string) bool {
 	return l != nil && (h.Control == net.Listener(l) || h.MCP == net.Listener(l))
 }
 
-// closeUnused closes those of the service manager's sockets that are not in use.
+// closeUnused closes the service manager's sockets that are not in use.
 func (h *instance) closeUnused() {
 	for path, l := range h.inherited {
 		if !h.isActivated(path) {

@@ -95,7 +95,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 			}
 			h.release()
 			if _, err := os.Stat(p.Control); err == nil {
-				t.Error("the daemon left a socket that it created")
+				t.Error("the daemon left its own socket behind")
 			}
 		})
 	}

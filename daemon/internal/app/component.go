@@ -12,7 +12,7 @@ type component struct {
 	serve func(context.Context) error
 }
 
-// componentTracker tracks the running components, so that a shutdown error can name one that does not stop.
+// componentTracker tracks the running components, so that a shutdown error can name a component that does not stop.
 type componentTracker struct {
 	mu    sync.Mutex
 	names []string

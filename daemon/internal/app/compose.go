@@ -21,11 +21,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
-	"github.com/service-dev/service/daemon/internal/docs"
 	"github.com/service-dev/service/daemon/internal/fontstore"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/mcpgate"
+	"github.com/service-dev/service/daemon/internal/pairs"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
@@ -33,7 +33,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/telemetry"
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/buildinfo"
-	corpus "github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/docs/search"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -59,6 +60,7 @@ type daemon struct {
 	host     *pluginhost.Host
 	link     *link.Manager
 	apps     *appserver.Server // nil in a sandbox
+	pairs    *pairs.Store
 	sessions *session.Manager
 	tools    *tools.Catalogue
 	gate     *mcpgate.Gate
@@ -95,7 +97,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
 			Paths: paths, Program: p.program.path,
 		},
-		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, System: f,
+		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, Glasses: f, Adapters: f, System: f,
 		ClientIO: p.clients.ForToken,
 		Log:      log, Now: o.Now,
 	})
@@ -131,10 +133,11 @@ func (d *daemon) assemble() (err error) {
 	d.tools = tools.New(tools.Options{
 		Links: d.link, Accounts: facade{d}, Browser: browser{}, Telemetry: d.recorder, Now: d.now,
 		Sessions: d.sessions, Scenarios: scenario.New(d.sessions,
-			d.sessions), Docs: docs.New(), Scaffold: d.host, Records: d.host,
+			d.sessions), Docs: search.Bundled{}, Scaffold: d.host, Records: d.host,
+		Transports: d.host,
 	})
 	d.gate = mcpgate.New(mcpgate.Options{
-		Catalogue: d.tools, Pages: corpus.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer,
+		Catalogue: d.tools, Pages: docs.Pages(), Version: buildinfo.Version, Admit: control.CheckPeer,
 		Process: control.PeerProcess, ClientIO: d.clients, Notices: d.recorder, Log: d.log,
 	})
 	return nil
@@ -150,9 +153,10 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 // assembleSessions creates the sessions and, outside a sandbox, the app listener. In a sandbox it leaves local
 // sessions alone, because they may belong to a daemon that runs at the same time.
 func (d *daemon) assembleSessions() {
+	d.pairs = pairs.Open(d.paths.Dir, d.now, d.log)
 	o := session.Options{
 		StateDir: d.paths.Dir, Backend: d.host, Secrets: d.host, Events: d.host, Live: d.host, Scripts: d.host,
-		Log: d.log, Now: d.now,
+		Log: d.log, Now: d.now, Pairs: d.pairs,
 	}
 	if d.blocked != nil {
 		o.LocalRefused = d.blocked

@@ -130,11 +130,11 @@ func (d *daemon) checkProgram() control.Check {
 	const name = "daemon's program"
 	switch {
 	case d.program.isGone():
-		return warning(name, d.program.path+"this executable was deleted",
+		return warning(name, d.program.path+" was deleted",
 			"Install the service again.")
 	case d.program.isReplaced():
-		return warning(name, d.program.path+" was replaced since the daemon started",
-			"Run `servicectl daemon restart`; connected agents go on with the new one.")
+		return warning(name, d.program.path+" was replaced after the daemon started",
+			"Run `servicectl daemon restart`; connected agents continue with the new one.")
 	}
 	return passed(name, d.program.path)
 }
@@ -163,7 +163,7 @@ func (d *daemon) checkAuthFile() control.Check {
 		return failure(name, "it cannot be read: "+l.Detail,
 			"Run `servicectl login` to link again, or `servicectl logout` to delete it.")
 	case account.NotLinked:
-		return passed(name, "there is none: this install is anonymous")
+		return passed(name, "no account is linked: this install is anonymous")
 	case account.Linked:
 		info, err := os.Stat(d.accounts.Path())
 		if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
@@ -213,7 +213,7 @@ func (d *daemon) checkBackend(ctx context.Context) control.Check {
 	const name = "backend"
 	b, err := d.backendOf(ctx)
 	if err != nil {
-		return failure(name, "not checked: its address is not usable", "Correct the configuration.")
+		return failure(name, "not checked: its address cannot be used", "Correct the configuration.")
 	}
 	h, err := d.host.Health(ctx, backend.Target{BaseURL: b.URL, InstallID: d.install.ID()})
 	if err != nil {
@@ -251,7 +251,7 @@ func (d *daemon) checkLink(ctx context.Context) control.Check {
 		}
 		return warning(name, l.Detail, "If others use this machine, run `servicectl logout`, then `servicectl login`.")
 	}
-	return passed(name, "the backend honours it")
+	return passed(name, "the backend accepts it")
 }
 
 func (d *daemon) checkBrowser(ctx context.Context) control.Check {

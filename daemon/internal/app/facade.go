@@ -3,6 +3,8 @@ package app
 import (
 	"cmp"
 	"context"
+	"slices"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -11,6 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/pairs"
 )
 
 // facade implements the interfaces of control and tools by calling the components. It contains no decisions.
@@ -97,6 +100,16 @@ func (f facade) Plugins() []control.Plugin {
 	return out
 }
 
+func (f facade) AddPlugin(ctx context.Context, path, sha256 string) (control.Plugin, error) {
+	s, err := f.d.host.Add(ctx, path, sha256)
+	return control.Plugin(s), err
+}
+
+func (f facade) RemovePlugin(_ context.Context, name string) (control.Plugin, error) {
+	s, err := f.d.host.Remove(name)
+	return control.Plugin(s), err
+}
+
 // Load returns the current load. A browser session is kept by its backend and is not counted.
 func (f facade) Load() control.Load {
 	return control.Load{
@@ -145,6 +158,39 @@ func (f facade) Backend(ctx context.Context) control.Backend {
 func (f facade) CloseLocalSession(ctx context.Context, id string) error {
 	_, err := f.d.sessions.Close(ctx, backend.Target{}, id)
 	return err
+}
+
+func (f facade) KnownPairs() []control.KnownPair {
+	var list []control.KnownPair
+	for _, k := range f.d.pairs.List() {
+		list = append(list, control.KnownPair{Known: k})
+	}
+	for _, r := range f.d.sessions.RealPairs() {
+		i := slices.IndexFunc(list, func(k control.KnownPair) bool {
+			return k.Name == r.Name && k.DeviceModel == r.DeviceModel
+		})
+		if i < 0 { // it was forgotten meanwhile
+			i = len(list)
+			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
+			list = append(list, control.KnownPair{Known: known})
+		}
+		list[i].SessionID = r.SessionID
+	}
+	return list
+}
+
+func (f facade) ForgetPair(name string) error { return f.d.pairs.Forget(name) }
+
+func (f facade) SetPanel(ctx context.Context, sessionID string, panel backend.PairPanel) error {
+	return f.d.sessions.SetPanel(ctx, sessionID, panel)
+}
+
+func (f facade) ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error) {
+	return f.d.host.Scan(ctx, length)
+}
+
+func (f facade) CloseRealSessions(ctx context.Context) ([]string, error) {
+	return f.d.sessions.CloseReal(ctx, caller.From(ctx))
 }
 
 func (f facade) Doctor(ctx context.Context) []control.Check { return f.d.doctor(ctx) }

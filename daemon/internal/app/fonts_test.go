@@ -46,7 +46,7 @@ func startFonts(t *testing.T, l *locals, dir string) *fontstore.Store {
 	return s
 }
 
-// cherokee is an app that shows letters which our fonts lack, again after each tap.
+// cherokee is an app that shows letters missing from our fonts, and shows them again after each tap.
 func cherokee(l *locals, t *testing.T) (id string, again func() []glasses.Finding) {
 	t.Helper()
 	results := make(chan glasses.Result, 16)
@@ -71,7 +71,8 @@ func cherokee(l *locals, t *testing.T) (id string, again func() []glasses.Findin
 	}
 }
 
-// Daemon and simulator draw with an added font at once, without it once it is removed, and find the same missing.
+// The daemon and the simulator use an added font immediately and stop using it once it is removed. Both
+// always report the same missing characters.
 func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
@@ -85,7 +86,7 @@ func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if daemon := d.Findings(); !slices.Equal(daemon, simulator) || (len(daemon) > 0) != missing {
-			t.Errorf("%s: the daemon finds %v, the simulator %v", when, daemon, simulator)
+			t.Errorf("%s: characters missing in the daemon: %v, in the simulator: %v", when, daemon, simulator)
 		}
 		return d.PNG
 	}
@@ -96,7 +97,7 @@ func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 	}
 	letters := agree("with the font", false)
 	if bytes.Equal(boxes, letters) {
-		t.Error("the picture is the same with the font")
+		t.Error("adding the font did not change the picture")
 	}
 	for _, p := range l.host.Plugins() {
 		if p.Name == pluginhost.LocalSim {
@@ -106,17 +107,17 @@ func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 	gone := l.until(t, id, 0, func(e glasses.Event) bool { return e.Type == glasses.RowGlassesDetached })
 	l.until(t, id, gone.Seq, func(e glasses.Event) bool { return e.Type == glasses.RowGlassesAttached })
 	if !bytes.Equal(agree("after a crash of the simulator", false), letters) {
-		t.Error("after a crash of the simulator the picture differs")
+		t.Error("a crash of the simulator changed the picture")
 	}
 	if _, err := store.Remove(t.Context(), f.Name); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(agree("after its removal", true), boxes) {
-		t.Error("after its removal the picture differs from that before")
+		t.Error("the picture differs from the one before the font was added")
 	}
 }
 
-// A recording names the added fonts of its texts, and a replay without them says what to do.
+// A recording names the added fonts that its texts use. A replay without them says how to add them.
 func TestAddedFont_RecordingNamesIt(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
@@ -139,18 +140,18 @@ func TestAddedFont_RecordingNamesIt(t *testing.T) {
 	}
 	id, _ = cherokee(l, t)
 	if r, _ := a.replay(id, recording, map[string]any{}); r.Verdict != scenario.Pass || len(r.MissingFonts) > 0 {
-		t.Errorf("with the font: %+v", r)
+		t.Errorf("replay with the font: %+v; want a pass and no missing font", r)
 	}
 	if _, err := store.Remove(t.Context(), f.SHA256[:8]); err != nil {
 		t.Fatal(err)
 	}
 	id, _ = cherokee(l, t)
 	r, _ := a.replay(id, recording, map[string]any{})
-	want := "font Noto Sans Cherokee Bold (sha256 " + f.SHA256 + ") was used when this was recorded and is not here: " +
+	want := "font Noto Sans Cherokee Bold (sha256 " + f.SHA256 + ") was used for the recording but is not installed: " +
 		"add it with `servicectl fonts add`"
 	if r.Verdict != scenario.Fail || !slices.Equal(r.MissingFonts, []string{want}) ||
 		!strings.HasPrefix(r.Summary, "F"+want[1:]) {
-		t.Errorf("without the font: %+v", r)
+		t.Errorf("replay without the font: %+v; want a failure that names the font", r)
 	}
 	id, _ = cherokee(l, t)
 	if r, _ := a.replay(id, recording, map[string]any{"accept": true}); !r.Accepted {
@@ -158,6 +159,6 @@ func TestAddedFont_RecordingNamesIt(t *testing.T) {
 	}
 	id, _ = cherokee(l, t)
 	if r, _ := a.replay(id, recording, map[string]any{}); r.Verdict != scenario.Pass || len(r.MissingFonts) > 0 {
-		t.Errorf("after accepting: %+v", r)
+		t.Errorf("replay after accepting: %+v; want a pass and no missing font", r)
 	}
 }

@@ -64,7 +64,7 @@ func startLocals(t testing.TB, dir string) *locals {
 var _ scenario.Sessions = (*session.Manager)(nil)
 var _ appserver.Sessions = (*session.Manager)(nil)
 
-// testApp is an app like those of users: a loop that receives frames and answers them.
+// testApp is an app as users write it: a loop that receives frames and answers them.
 type testApp struct {
 	t    testing.TB
 	ws   *websocket.Conn

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// ErrRunning reports that a second daemon cannot be started in the same directory.
+// ErrRunning is returned for a directory in which a daemon already runs.
 var ErrRunning = errors.New("another serviced is already running in this directory")
 
 // instance is the lock that a daemon holds until it exits, together with the two sockets and daemon.json.
@@ -70,7 +70,7 @@ func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Ti
 }
 
 func (h *instance) open(managed bool, started time.Time) (err error) {
-	// Create it again: a daemon that exited in the meantime removed the sockets' directory.
+	// Create the directories again: a daemon that was stopping may have removed the sockets' directory.
 	if err := prepareDirs(h.paths); err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (h *instance) isGone() bool {
 	return !os.SameFile(info, h.file)
 }
 
-// isReplaced reports whether the socket at the path is not the one that was created. Its inode is not reused while it
-// listens. Windows cannot open a socket to compare it, so there it reports only a missing one.
+// isReplaced reports whether the socket at the path is not the socket that the daemon created. Its inode is not reused
+// while it listens. Windows cannot open a socket to compare it, so there it reports only a missing one.
 func isReplaced(path string, made map[string]os.FileInfo) bool {
 	info, err := os.Lstat(path)
 	if err != nil {

@@ -324,7 +324,7 @@ func TestIdleness(t *testing.T) {
 	}
 	for _, s := range steps {
 		if got := i.over(at(s.at), s.calls, s.busy, adapters(s.adapter)); got != s.want {
-			t.Fatalf("at %d s: over = %v", s.at, got)
+			t.Fatalf("at %d s: over = %v, want %v", s.at, got, s.want)
 		}
 	}
 	if asked > 6 {

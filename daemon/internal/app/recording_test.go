@@ -75,8 +75,8 @@ func (a *agent) record(id, dir string) {
 	}
 }
 
-// menu is an app that shows another list after each tap. If other is set, one label is "Kalender" instead, and it
-// shows one more list.
+// menu is an app that shows the next list after each tap. If other is set, one label is "Kalender" instead,
+// and there is one more list.
 func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	taps := 0
 	list := func(a *testApp, texts ...string) {
@@ -143,7 +143,7 @@ func loadRecording(t *testing.T, dir string) file.Scenario {
 	return s
 }
 
-// A changed label, an additional frame and a wrong picture are all named in one answer of bounded size.
+// A changed label, an additional frame and a wrong picture are all reported in one answer of bounded size.
 func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -173,7 +173,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 		d := answer.Diffs[i]
 		if d.Kind != want.kind || d.AtMs != want.atMs || !strings.Contains(d.Message, want.mention) ||
 			s.Steps[d.Step-1].Input == nil {
-			t.Errorf("difference %d is in step %s: %+v", i, s.Steps[d.Step-1].Act(), d)
+			t.Errorf("unexpected difference %d, in step %s: %+v", i, s.Steps[d.Step-1].Act(), d)
 		}
 		for _, path := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if path == "" {
@@ -199,7 +199,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	}
 	for _, p := range answer.Pictures {
 		if !written[p.File] {
-			t.Errorf("%+v belongs to no reported difference", p)
+			t.Errorf("picture %+v belongs to no reported difference", p)
 		}
 	}
 }
@@ -237,19 +237,19 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 		len(answer.Diffs) != 0 {
 		t.Errorf("replay after accepting: %s; want it to pass", raw)
 	}
-	// Now the first app is the one that differs. Accepting does not change an expectation that it fails to meet.
+	// Accepting does not change an expectation that the app fails to meet.
 	change(t, dir, func(s *file.Scenario) {
 		i := slices.IndexFunc(s.Steps, func(s file.Step) bool { return s.ExpectDisplay != nil })
 		s.Steps[i].ExpectDisplay.Text = []string{"Never"}
 	})
 	if answer, raw := a.replay(start().SessionID, dir, map[string]any{"accept": true}); answer.Code !=
 		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "Never") {
-		t.Errorf("accepting despite a failed expectation: %s", raw)
+		t.Errorf("accepting despite a failed expectation: %s; want not_accepted", raw)
 	}
 	o := start()
 	a.call("setDevice", o.SessionID, map[string]any{"deviceModel": "even_g1"})
 	if answer, raw := a.replay(o.SessionID, dir, map[string]any{"accept": true}); answer.Code !=
 		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "even_g1") {
-		t.Errorf("accepting on another device model: %s", raw)
+		t.Errorf("accepting on another device model: %s; want not_accepted", raw)
 	}
 }

@@ -43,8 +43,8 @@ func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	return p.Markdown, paths
 }
 
-// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and checks
-// that the page lists every file and JSON field that is then in the directory.
+// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and
+// checks that the page lists every file and JSON field in the directory.
 func TestStateReferenceNamesEveryFile(t *testing.T) {
 	page, documented := documentedFiles(t)
 	d := start(t, short(t), Options{})

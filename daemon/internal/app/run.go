@@ -108,7 +108,7 @@ func statePaths(dir string) (rendezvous.Paths, error) {
 	return rendezvous.PathsOf(dir)
 }
 
-// The reasons of a regular stop.
+// The reasons for a regular stop.
 var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")

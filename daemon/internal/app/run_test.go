@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(adapterDir)
-		for _, name := range []string{"backendhttp", "backendlocal", "localsim"} {
+		for _, name := range []string{"backendhttp", "backendlocal", "localsim", "browsersim", "realdevice"} {
 			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name,
 				"github.com/service-dev/service/plugins/"+name).CombinedOutput()
 			if err != nil {
@@ -113,7 +113,7 @@ func (d *testDaemon) end(t *testing.T) {
 	select {
 	case err := <-d.stopOnError:
 		if err != nil {
-			t.Errorf("the daemon ended with %v", err)
+			t.Errorf("the daemon ended with %v, want no error", err)
 		}
 		d.stopOnError <- nil
 	case <-time.After(10 * time.Second):
@@ -130,7 +130,7 @@ func TestStatusAndWhoami(t *testing.T) {
 	if st.GetPid() != int64(os.Getpid()) || st.GetControlSocket() != d.paths.Control ||
 		!strings.HasPrefix(st.GetInstallId(), "inst_") ||
 		st.GetLink().GetState() != "not_linked" || st.GetConsent().GetState() != "unset" ||
-		st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 3 {
+		st.GetBackend().GetKind() != "embedded" || len(st.GetPlugins()) != 5 {
 		t.Fatalf("status: %v", st)
 	}
 	for _, p := range st.GetPlugins() {

@@ -13,7 +13,7 @@ func sandboxProblem(socket string) *backend.Problem {
 		Message: "the sandbox of this agent blocks access to the daemon's socket " + socket,
 		FixHint: "Allow the agent's sandbox to connect to the Unix socket " + socket +
 			" (for example in its list of allowed " +
-			"sockets or writable paths), then restart the agent's MCP server. Tools that need no account work meanwhile.",
+			"sockets or writable paths), then restart the agent's MCP server. Tools that need no account still work.",
 	}
 }
 

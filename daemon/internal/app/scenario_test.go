@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// ours opens files with the rights of this process.
+// ours opens files with the permissions of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 // startApp opens a session and attaches an app to it.

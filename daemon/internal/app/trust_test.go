@@ -19,7 +19,8 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// stranger is the variable that makes this test binary act as another user's program. It contains socket paths.
+// stranger is the environment variable that makes this test binary act as another user's program. It contains socket
+// paths.
 const stranger = "APP_TEST_STRANGER"
 
 // nobody is a user id that owns nothing on this system.
@@ -85,11 +86,11 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 	said := strings.Split(string(out), "\n")
 	if said[0] != `""` {
-		t.Errorf("control.sock sent another user %s", said[0])
+		t.Errorf("control.sock sent another user %s, want nothing", said[0])
 	}
 	if !strings.Contains(said[1], `\"code\":\"refused\"`) || !strings.Contains(said[1], "another user") ||
 		strings.Contains(said[1], "jsonrpc") {
-		t.Errorf("mcp.sock sent another user %s", said[1])
+		t.Errorf("mcp.sock sent another user %s, want a refusal in the handshake reply", said[1])
 	}
 	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
 		t.Errorf("the owner is no longer served: %v, %v", st, err)
@@ -105,7 +106,7 @@ func with(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
 	var manifest strings.Builder
-	for _, n := range []string{"backendhttp", "backendlocal", "localsim"} {
+	for _, n := range []string{"backendhttp", "backendlocal", "localsim", "browsersim", "realdevice"} {
 		file := "service-plugin-" + n
 		data, err := os.ReadFile(filepath.Join(adapterDir, file))
 		if n == name {
@@ -128,10 +129,10 @@ func with(t *testing.T, name, script string) string {
 var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
 	"SERVICE_NO_AUTO_OPEN": "1"}}
 
-// While an adapter hangs at its start, the daemon answers all other requests, the calls that wait for the adapter end
-// when their callers do, and the daemon can be stopped.
+// While an adapter hangs during startup, the daemon answers all other requests and can be stopped. Calls that
+// wait for the adapter end when their callers do.
 func TestHangingAdapterBlocksNobody(t *testing.T) {
-	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exec sleep 1000\n")})
+	d := start(t, short(t), Options{AdapterDir: with(t, "browsersim", "exec sleep 1000\n")})
 	waiting, giveUp := context.WithCancel(t.Context())
 	stopOnError := make(chan error, 3)
 	for range cap(stopOnError) {
@@ -140,7 +141,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 			stopOnError <- err
 		}()
 	}
-	hangs := func() bool { return d.adapter(t, "backendhttp").GetState() == "starting" }
+	hangs := func() bool { return d.adapter(t, "browsersim").GetState() == "starting" }
 	await(t, "the adapter is being started", hangs)
 	quick, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -154,7 +155,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 		t.Errorf("startLocalSimulation: %v, %v; want no error", r, err)
 	}
 	if !hangs() {
-		t.Error("the adapter no longer hangs, so the test shows nothing")
+		t.Error("the adapter no longer hangs, so the test proves nothing")
 	}
 	giveUp()
 	for range cap(stopOnError) {
@@ -173,7 +174,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {
-		_, _ = d.callTool(t.Context(), "createSimulatorSession", elsewhere)
+		_, _ = d.callTool(t.Context(), "listProjects", elsewhere)
 		return strings.Contains(d.adapter(t, "backendhttp").GetLastError(), "5 crashes within a minute")
 	})
 	p := d.adapter(t, "backendhttp")
@@ -181,7 +182,7 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 		p.GetResumeMs()-p.GetCrashedMs() != time.Minute.Milliseconds() || p.GetPid() != 0 {
 		t.Errorf("status: %v", p)
 	}
-	r, err := d.callTool(t.Context(), "createSimulatorSession", elsewhere)
+	r, err := d.callTool(t.Context(), "listProjects", elsewhere)
 	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") ||
 		!strings.Contains(r.GetStructured(), "fixHint") {
 		t.Errorf("a call to the adapter: %v, %v; want adapter_unavailable", r, err)
@@ -266,7 +267,7 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.isReplaced() || !p.isGone() {
-		t.Error("a deleted program does not count as deleted")
+		t.Errorf("deleted program: isReplaced %t, isGone %t; want false, true", p.isReplaced(), p.isGone())
 	}
 
 	d := start(t, short(t), Options{})

@@ -70,6 +70,10 @@ func (g *fakeGlasses) Receive(ctx context.Context) ([]byte, bool, error) {
 
 func (g *fakeGlasses) Close() error { g.once.Do(func() { close(g.gone) }); return nil }
 
+func (fakeTransports) Transport(name string) (backend.Transport, error) {
+	return backend.Transport{Name: name, VirtualClock: true}, nil
+}
+
 // serve starts a server with one session.
 func serve(t *testing.T, dir string, o Options) (m *session.Manager, s session.Opened, stop func()) {
 	t.Helper()

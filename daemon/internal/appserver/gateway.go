@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// The assistants of apps call models at this server, which has OpenAI's interface. Scripts produce the answers.
+// Apps' assistants call models at this server through OpenAI's interface. Scripts produce the answers.
 
 const (
 	gatewayPath  = "/v1"

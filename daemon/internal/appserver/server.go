@@ -33,7 +33,7 @@ type Sessions interface {
 	// RenewSecrets replaces the secrets of all sessions.
 	RenewSecrets() error
 	// OpensAssistant reports whether token gives access to a session's assistant. AskAssistant sends that assistant a
-	// chat request and returns the answer once it is due. The error is a *assistantscript.Failure, or that of ctx.
+	// chat request and returns the answer once it is due. The error is a *assistantscript.Failure, or ctx's error.
 	OpensAssistant(token string) bool
 	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
 }
@@ -50,7 +50,7 @@ type Options struct {
 	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
 	FrameRate  int           // frames read from one app per second, and the largest burst; 2000
 
-	// Probe reports whether the owners of connections can be determined; if nil, the system is asked. For tests.
+	// Probe reports whether the owner of a connection can be determined. If nil, the system is asked; tests set it.
 	Probe func() error
 }
 
@@ -88,7 +88,7 @@ func New(o Options) *Server {
 func (s *Server) SetSessions(sessions Sessions) { s.sessions = sessions }
 
 // Serve waits until ctx ends, then stops listening, closes every connection and waits for its handler. With listen it
-// starts listening right away, because apps of an earlier daemon may reconnect.
+// starts listening right away, because apps that were attached to an earlier daemon may reconnect.
 func (s *Server) Serve(ctx context.Context, listen bool) error {
 	if listen {
 		if _, err := s.listen(); err != nil {
@@ -154,11 +154,11 @@ func (s *Server) listen() (base string, err error) {
 	return s.base, nil
 }
 
-// listenOwn accepts connections of this user only, because other users of this machine share the loopback address. An
-// app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use
-// that secret while their connections are refused. Nevertheless, secrets are replaced if the port had to change,
-// because another program then has the old port. They are also replaced at every start if the owners of connections
-// cannot be determined.
+// listenOwn accepts connections from this user only, because other users of this machine share the loopback
+// address. An app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other
+// users cannot use that secret while their connections are refused. Nevertheless, secrets are replaced if the
+// port had to change, because another program then has the old port. They are also replaced at every start if
+// the owner of a connection cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 		s.savePort(l)
 	}
 	if probeErr != nil {
-		s.o.Log.Warn("cannot determine the owners of connections; only an app's secret keeps other users out",
+		s.o.Log.Warn("cannot determine who owns a connection; only an app's secret keeps other users out",
 			"err", probeErr)
 		return l, nil
 	}
@@ -213,7 +213,7 @@ func (s *Server) savePort(l net.Listener) {
 	}
 }
 
-// requireLocal refuses requests caused by a foreign page: those that name another host for this address (DNS
+// requireLocal refuses requests that a foreign page may have caused: they name another host for this address (DNS
 // rebinding) or have a site's origin. Apps in a browser on this machine have a loopback origin; other apps have none.
 func requireLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -248,8 +248,8 @@ func TestServer_ReplacesTakenPort(t *testing.T) {
 	attach(t, again)
 }
 
-// A secret that another user may have received and could use is replaced: if the port changes, and at every start if
-// the owners of connections cannot be determined.
+// A secret that another user may have received and could use is replaced: if the port changes, and at every
+// start if the owner of a connection cannot be determined.
 func TestServer_ReplacesExposedSecrets(t *testing.T) {
 	unknown := func() error { return errors.New("no such table") }
 	known := func() error { return nil }
@@ -278,7 +278,7 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 			}
 			_, again, _ := serve(t, dir, Options{Probe: c.probe})
 			if again.Created || (secretOf(t, again) != before) != c.replaced {
-				t.Errorf("created %t, replaced %t", again.Created, secretOf(t, again) != before)
+				t.Errorf("session created: %t, secret replaced: %t", again.Created, secretOf(t, again) != before)
 			}
 			attach(t, again)
 			ws, err := dial(t, again.AppEndpoint, nil)
@@ -288,7 +288,7 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 			send(t, ws, helloFrame(before))
 			_, err = until(t, ws, func(f glasses.Frame) bool { return f.Type == glasses.TypeWelcome })
 			if (websocket.CloseStatus(err) == glasses.CloseBadSecret) != c.replaced {
-				t.Errorf("attach with the old secret: %v", err)
+				t.Errorf("attach with the old secret: %v; want CloseBadSecret only if it was replaced", err)
 			}
 		})
 	}
@@ -297,7 +297,7 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 // An app that does not answer pings is detached. Its machine may be asleep or its cable unplugged.
 func TestServer_DetachesSilentApp(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{PingEvery: 50 * time.Millisecond})
-	attach(t, s) // nothing reads this connection, so it answers no ping
+	attach(t, s) // nothing reads this connection, so pings are not answered
 	page, err := m.Wait(t.Context(), backend.Target{}, s.SessionID, 2, 10, 10*time.Second)
 	if err != nil || len(page.Events) == 0 || !strings.Contains(string(page.Events[0]), glasses.RowAppDetached) {
 		t.Errorf("%s, %v", page.Events, err)

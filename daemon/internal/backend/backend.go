@@ -92,10 +92,12 @@ type Session struct {
 	ClosedAt     time.Time // zero while open
 	Apps, Pages  int
 	LastSeq      int64
-	Transport    string // TransportLocal or TransportBrowser
+	Transport    string // TransportLocal, TransportBrowser, or the name of an added transport
 	Clock        string // ClockVirtual or ClockReal
 	// NowMs is the session's clock at the time of reading, in ms: virtual time since the session began, or Unix time.
 	NowMs int64
+	// Hardware is the state of real glasses; nil for simulated ones.
+	Hardware *Hardware
 }
 
 // ProjectKey is a key of a project of the linked account. Key is a secret: it is written only into a file that version
@@ -151,6 +153,7 @@ const (
 	CodeTooManySessions    = "too_many_sessions"
 	CodeSandboxBlocked     = "sandbox_blocked"
 	CodeAdapterUnavailable = "adapter_unavailable"
+	CodeUnknownTransport   = "unknown_transport" // no adapter provides this transport
 	CodePermissionDenied   = "permission_denied" // the account's owner has not granted this to agents
 	CodeVersionConflict    = "version_conflict"  // the record has changed since it was read
 	CodeNotConfigured      = "not_configured"    // the backend's operator has not set this up

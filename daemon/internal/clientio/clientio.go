@@ -64,8 +64,8 @@ type Lines interface {
 }
 
 // Serve serves a connection that a handshake opened, until it ends. answer tells the client whether the connection is
-// accepted; from then on its calls find the connection. A connection that sends data without a request is closed. No
-// more is read than a response may contain.
+// accepted; from then on its calls find the connection. A connection that sends data without a request is closed. It
+// reads no more than a response may contain.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()

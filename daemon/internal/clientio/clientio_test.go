@@ -155,7 +155,7 @@ func TestClient_KeepsNoConnectionThatComesTooLate(t *testing.T) {
 			}
 			synctest.Wait()
 			if len(conns) != 1 || len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
-				t.Errorf("%s: %d connections, left behind: %v %v; want one and nothing",
+				t.Errorf("%s: %d connections, left behind: %v %v; want one connection and nothing",
 					name, len(conns), p.registry.expected, p.registry.open)
 			}
 		}

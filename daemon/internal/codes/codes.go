@@ -135,7 +135,7 @@ func storableCall(c *Call) *Call {
 	return c
 }
 
-// isOver reports whether a code can be removed. Setting the clock back does not prolong it.
+// isOver reports whether a code can be removed. Setting the clock back does not keep it longer.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > maxWindow+time.Minute

@@ -94,7 +94,7 @@ func TestStore_Bounds(t *testing.T) {
 		t.Errorf("%d codes are kept after the others expired, want 1", len(late.file.Codes))
 	}
 	if _, ok, _ := at(dir, start.Add(-time.Hour)).Find("sdc_new"); ok {
-		t.Error("setting the clock back prolongs a code")
+		t.Error("a code is kept longer after the clock was set back")
 	}
 }
 

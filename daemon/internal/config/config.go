@@ -22,7 +22,7 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "config.yaml"
 
-// DefaultIdleTimeout is how long a daemon that was started by a client keeps running without work.
+// DefaultIdleTimeout is how long a daemon that was started by a client keeps running while idle.
 const DefaultIdleTimeout = 10 * time.Minute
 
 // maxURL bounds an address, in bytes.
@@ -43,7 +43,7 @@ const (
 type Config struct {
 	// BackendURL is a checked URL, EmbeddedURL, or empty if the file names none.
 	BackendURL string
-	// BackendFixed refuses calls whose environment names a backend other than this configuration's.
+	// BackendFixed makes the daemon refuse calls whose environment names another backend.
 	BackendFixed bool
 	// IdleTimeout is how long the daemon keeps running while it is idle. With 0 it never stops by itself.
 	IdleTimeout time.Duration
@@ -53,7 +53,7 @@ type Config struct {
 // Default returns the configuration that applies without a file.
 func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
 
-// Error is an invalid setting. Its text names the source of the setting.
+// Error describes an invalid setting. Its text names the file or variable that contains it.
 type Error struct {
 	// Source is the path of config.yaml, or the name of a variable.
 	Source string
@@ -149,7 +149,7 @@ const (
 	ByDefault = "default"
 )
 
-// variable is the environment variable that overrides the backend for the calls of one shell.
+// variable is the environment variable that overrides the backend for a shell's calls.
 const variable = "SERVICE_BACKEND_URL"
 
 // Backend is the backend that a caller's calls go to.
@@ -210,7 +210,7 @@ func kindOf(url, by string) Backend {
 	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
 }
 
-// errPlainHTTP rejects a URL to which the token would be sent unencrypted.
+// errPlainHTTP is returned for a URL to which the token would be sent unencrypted.
 var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for " +
 	"this machine only")
 
@@ -232,8 +232,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkURL accepts an https URL, or an http one of this machine, without query or fragment. Its errors do not quote
-// the text, which may hold a password.
+// checkURL accepts an https URL, or an http URL of this machine, without query or fragment. Its errors do not
+// quote the text, which may hold a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "embedded" || text == EmbeddedURL {

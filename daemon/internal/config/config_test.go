@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if c, err := parse("config.yaml", nil); err != nil || *c != *Default() {
-		t.Errorf("empty: %+v, %v", c, err)
+		t.Errorf("an empty file: %+v, %v; want the default", c, err)
 	}
 	for text, key := range map[string]string{
 		"backend: x":                      "backend",
@@ -92,7 +92,7 @@ func TestBackend_Fixed(t *testing.T) {
 			"nonsense"} {
 			var e *Error
 			if b, err := c.Backend(env(other)); !errors.As(err, &e) || e.Source != variable || b.URL != "" {
-				t.Errorf("%q: %s: %+v, %v", text, other, b, err)
+				t.Errorf("%q, calls to %s: got %+v, %v; want an error that names the variable", text, other, b, err)
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func TestFileSystemDoesNotAnswer(t *testing.T) {
 	answer := make(chan string)
 	s.readFile = func(string, int64) ([]byte, error) { return []byte(<-answer), nil }
 	var e *Error
-	if err := s.open(); !errors.As(err, &e) || !strings.Contains(err.Error(), "does not answer") {
+	if err := s.open(); !errors.As(err, &e) || !strings.Contains(err.Error(), "may not be responding") {
 		t.Fatalf("start: %v", err)
 	}
 	answer <- "" // for the read at the start

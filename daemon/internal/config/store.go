@@ -129,7 +129,7 @@ func (s *Store) refuse(problem *Error) {
 }
 
 func (s *Store) timeoutError() *Error {
-	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read within %v; its file system does not answer",
+	return &Error{Source: s.path, Problem: fmt.Sprintf("timed out after %v; the file system may not be responding",
 		s.wait)}
 }
 

@@ -9,7 +9,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// The verdicts of whoami. The command exits with 0, 1 and 2.
+// The verdicts of whoami, for which the command exits with 0, 1 and 2.
 const (
 	verdictLinked    = "linked"
 	verdictNotLinked = "not_linked"
@@ -29,7 +29,7 @@ func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*contr
 	}, nil
 }
 
-// verdict returns the verdict on a token; unknown if the backend could not be asked.
+// verdict returns the verdict on a token; unknown if the backend was not reached.
 func verdict(l account.Link) string {
 	switch {
 	case !l.Linked():

@@ -66,7 +66,7 @@ type limitedConn struct {
 	once    sync.Once
 	refused bool
 	calls   int
-	idle    time.Time // the time since which it has had no call
+	idle    time.Time // when its last call ended
 	refuse  *controlv1.Error
 }
 
@@ -128,14 +128,15 @@ func (h *connLimiter) addRefused(g *limitedConn) *limitedConn {
 	return g
 }
 
-// evictIdle closes the connection that has been idle longest. It returns false if none is idle.
+// evictIdle closes the longest-idle connection. It returns false if none is idle.
 func (h *connLimiter) evictIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.evict(0)
 }
 
-// evict closes the connection that has been idle longest: of one process or, if pid is 0, of any. The caller holds mu.
+// evict closes the longest-idle connection of process pid, or of any process if pid is 0. The caller holds
+// mu.
 func (h *connLimiter) evict(pid int) bool {
 	var oldest *limitedConn
 	for g := range h.open {

@@ -110,13 +110,18 @@ func consentMessage(c Consent) *controlv1.Consent {
 func pluginMessages(list []Plugin) []*controlv1.Plugin {
 	out := make([]*controlv1.Plugin, 0, len(list))
 	for _, p := range list {
-		out = append(out, &controlv1.Plugin{
-			Name: p.Name, Path: p.Path, State: p.State, Pid: int64(p.PID), Version: p.Version,
-			Restarts: count(p.Restarts), LastError: p.LastError, Verified: p.Verified,
-			SinceMs: milliseconds(p.Since), CrashedMs: milliseconds(p.Crashed), ResumeMs: milliseconds(p.Resume),
-		})
+		out = append(out, pluginMessage(p))
 	}
 	return out
+}
+
+func pluginMessage(p Plugin) *controlv1.Plugin {
+	return &controlv1.Plugin{
+		Name: p.Name, Path: p.Path, State: p.State, Pid: int64(p.PID), Version: p.Version,
+		Restarts: count(p.Restarts), LastError: p.LastError, Verified: p.Verified,
+		SinceMs: milliseconds(p.Since), CrashedMs: milliseconds(p.Crashed), ResumeMs: milliseconds(p.Resume),
+		AddedMs: milliseconds(p.Added), Sha256: p.SHA256, Owner: p.Owner, Title: p.Title,
+	}
 }
 
 // milliseconds returns the Unix time of t, and 0 for the zero time.

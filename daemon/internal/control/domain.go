@@ -27,7 +27,7 @@ type Accounts interface {
 }
 
 // LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the person
-// can revoke a token that could not be revoked.
+// can revoke the token if the backend was not reached.
 type LoggedOut struct {
 	Was, Revoked    bool
 	Path, RevokeURL string
@@ -103,7 +103,7 @@ type Consent struct {
 	DecidedBy     string
 }
 
-// Backend is the backend that serves the caller. The values are those of control.proto.
+// Backend is the backend that serves the caller. control.proto defines the values.
 type Backend struct{ Kind, URL, ChosenBy, State, Detail, DashboardURL string }
 
 // Plugin is one adapter.
@@ -114,6 +114,16 @@ type Plugin struct {
 	// Since is the last start, Crashed the last crash, and Resume the next start after a crash; each is zero if there is
 	// none.
 	Since, Crashed, Resume time.Time
+	// Set for an adapter that the person added: the time, the SHA-256 of its file in hexadecimal, its owner, and
+	// the adapter's name for people.
+	Added                time.Time
+	SHA256, Owner, Title string
+}
+
+// Adapters changes which adapters the person added. Errors are *backend.Problem.
+type Adapters interface {
+	AddPlugin(ctx context.Context, path, sha256 string) (Plugin, error)
+	RemovePlugin(ctx context.Context, name string) (Plugin, error)
 }
 
 // Check is one result of the doctor. State is ok, warn or fail; Fix says what to do.

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// Fonts keeps the fonts that the person added.
+// Fonts stores the fonts that the person added.
 type Fonts interface {
 	List() []fontstore.Font
 	Add(ctx context.Context, data []byte) (fontstore.Font, error)
@@ -28,7 +28,7 @@ func (s *Server) ListFonts(context.Context, *controlv1.ListFontsRequest) (*contr
 	return out, nil
 }
 
-// AddFont adds a font, which arrives in pieces.
+// AddFont adds a font that the client streams in chunks.
 func (s *Server) AddFont(stream grpc.ClientStreamingServer[controlv1.AddFontRequest, controlv1.AddFontResponse]) error {
 	var data []byte
 	for {
@@ -40,7 +40,7 @@ func (s *Server) AddFont(stream grpc.ClientStreamingServer[controlv1.AddFontRequ
 			return err
 		}
 		if data = append(data, r.GetData()...); len(data) > fonts.MaxFile {
-			break // the check says so
+			break // Add rejects it as too large
 		}
 	}
 	f, err := s.o.Fonts.Add(stream.Context(), data)

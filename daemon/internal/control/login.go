@@ -12,7 +12,7 @@ import (
 type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
 
 // Login issues a code, sends it before the browser is opened, and streams the polls until the outcome. A refusal is
-// sent as an event of the stream, so that the order is kept. The polling ends when the client disconnects.
+// sent as an event of the stream, to preserve the order. Polling ends when the client disconnects.
 func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
 	attempt, err := s.o.Logins.Begin(ctx, r.GetReplace())

@@ -11,12 +11,12 @@ import (
 // errOtherUser is returned for a process of another user, whatever the mode of the socket.
 var errOtherUser = errors.New("the caller is another user")
 
-// CheckPeer returns an error for a connection over a Unix socket whose other end is not a process of this user. Every
+// CheckPeer returns an error if the peer of a Unix socket connection is not a process of this user. Every
 // socket of the daemon uses it.
 func CheckPeer(conn net.Conn) error {
 	uid, _, err := peerOfConn(conn)
 	if err != nil {
-		return fmt.Errorf("checking the caller: %w", err)
+		return fmt.Errorf("identify the caller: %w", err)
 	}
 	if uid != os.Getuid() {
 		return errOtherUser

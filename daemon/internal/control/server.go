@@ -44,8 +44,11 @@ type Options struct {
 	Telemetry Telemetry
 	Tools     Catalogue
 	// Fonts is declared in fonts.go.
-	Fonts  Fonts
-	System System
+	Fonts Fonts
+	// Glasses is declared in glasses.go.
+	Glasses  Glasses
+	Adapters Adapters
+	System   System
 	// ClientIO returns the process that carries out a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
 	// Limits defaults to the zero value.
@@ -72,7 +75,7 @@ func New(o Options) *Server {
 // Active returns the number of calls in progress.
 func (s *Server) Active() int { return int(s.active.Load()) }
 
-// Calls returns the number of calls since the start, by which the daemon detects activity.
+// Calls returns the number of calls since the start. The daemon uses it to detect activity.
 func (s *Server) Calls() int64 { return s.total.Load() }
 
 // Serve serves l until ctx ends, then briefly lets open calls finish. Call it once.

@@ -193,7 +193,7 @@ func TestWhoamiVerdicts(t *testing.T) {
 			}
 			if r, err = client.Whoami(t.Context(), &controlv1.WhoamiRequest{Refresh: true}); err != nil ||
 				r.GetVerdict() != "linked" {
-				t.Fatalf("refreshed: %v, %v", r, err)
+				t.Fatalf("refreshed: %v, %v; want linked", r, err)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1
 		lo > hi {
 		who, what := "client", "Upgrade the client: the running daemon is "+s.o.About.Version
 		if lo > rendezvous.ProtocolMax {
-			who, what = "daemon", "Run `servicectl daemon restart`; connected agents go on with the new daemon"
+			who, what = "daemon", "Run `servicectl daemon restart`; connected agents continue with the new daemon"
 		}
 		return nil, refuse(codes.FailedPrecondition, &controlv1.Error{
 			Code: "protocol_mismatch",
@@ -56,6 +56,27 @@ func count(n int) uint32 { return uint32(max(0, n)) }
 // ListPlugins lists the adapters and their states.
 func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {
 	return &controlv1.ListPluginsResponse{Plugins: pluginMessages(s.o.System.Plugins())}, nil
+}
+
+// AddPlugin adds an adapter that the person approved.
+func (s *Server) AddPlugin(ctx context.Context,
+	r *controlv1.AddPluginRequest) (*controlv1.AddPluginResponse, error) {
+	p, err := s.o.Adapters.AddPlugin(ctx, string(r.GetPath()), r.GetSha256())
+	return &controlv1.AddPluginResponse{Plugin: pluginMessage(p)}, statusOrNil(err)
+}
+
+// RemovePlugin removes an added adapter.
+func (s *Server) RemovePlugin(ctx context.Context,
+	r *controlv1.RemovePluginRequest) (*controlv1.RemovePluginResponse, error) {
+	p, err := s.o.Adapters.RemovePlugin(ctx, r.GetName())
+	return &controlv1.RemovePluginResponse{Plugin: pluginMessage(p)}, statusOrNil(err)
+}
+
+func statusOrNil(err error) error {
+	if err == nil {
+		return nil
+	}
+	return statusError(err)
 }
 
 // Doctor runs every check.

@@ -66,7 +66,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 			func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
 		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want ||
 			sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
-			t.Errorf("%v: shown %v, %v, %v", c, shown, sent, err)
+			t.Errorf("%v: shown %v, sent %v, error %v; want one claim settled as listed", c, shown, sent, err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest,
 		Images: imageMessages(result)}, stream.Send)
 }
 
-// OpenLocalSession starts a session that lasts as long as the stream. Without the stream, the session of a killed
+// OpenLocalSession starts a session that lasts as long as the stream. Otherwise the session of a killed
 // client would stay open and keep the daemon running.
 func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {

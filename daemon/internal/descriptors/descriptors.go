@@ -15,8 +15,8 @@ const own = 40
 // fewest is the number of connections that are allowed under any limit.
 const fewest = 4
 
-// Share returns how many connections a socket may have: usual, or percent of the descriptors left by the limit on open
-// files if that is less.
+// Share returns how many connections a socket may have: usual, or percent of the descriptors that remain
+// under the limit on open files, whichever is less.
 func Share(usual, percent int) int { return share(limit(), usual, percent) }
 
 func share(limit, usual, percent int) int {

@@ -1,5 +1,5 @@
 // Package fontstore keeps the font files that a person adds to this machine, in the folder fonts of the state
-// directory. Programs that draw local sessions use them after the fonts that ship with them.
+// directory. Programs that draw local sessions use them for characters that the built-in fonts lack.
 package fontstore
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// Dir is the folder inside the state directory, and indexName the list in it. The other files are the fonts, named by
-// their hash.
+// Dir is the folder inside the state directory. indexName is the list in that folder; the other files are the
+// fonts, named by their hash.
 const (
 	Dir       = "fonts"
 	indexName = "fonts.json"
@@ -32,7 +32,7 @@ const (
 // maxIndex bounds the list, in bytes.
 const maxIndex = 64 << 10
 
-// Codes of the problems of Add and Remove, in addition to those of fonts.FileError.
+// Problem codes of Add and Remove, in addition to the codes of fonts.FileError.
 const (
 	CodeDuplicate   = "font_duplicate"
 	CodeTooMany     = "font_too_many"
@@ -49,7 +49,7 @@ type Font struct {
 	Weight int    `json:"weight"`
 	Italic bool   `json:"italic"`
 	Bytes  int64  `json:"bytes"`
-	// Problem is why it is not used; empty if it is.
+	// Problem says why the font is not used; empty if it is used.
 	Problem string `json:"-"`
 }
 
@@ -62,14 +62,14 @@ type index struct {
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
-	// Use tells the adapters which fonts there are.
+	// Use passes the list of added fonts to the adapters.
 	Use func(ctx context.Context, list []fonts.Added)
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Store is the added fonts. It is safe for concurrent use. A process has one, because drawing knows one list of
-// fonts.
+// Store holds the added fonts. It is safe for concurrent use. A process has only one, because its drawing
+// code has one list of fonts.
 type Store struct {
 	o   Options
 	dir string
@@ -81,7 +81,7 @@ type Store struct {
 	failed   map[string]error // by hash, why drawing ignores a font
 }
 
-// Open reads the list and passes it on to drawing. A list that cannot be used is rebuilt from the files.
+// Open reads the list and passes it to the drawing code. A list that cannot be used is rebuilt from the files.
 func Open(o Options) *Store {
 	s := &Store{o: o, dir: filepath.Join(o.StateDir, Dir), failed: map[string]error{}}
 	if list, err := s.read(); err != nil {
@@ -94,8 +94,8 @@ func Open(o Options) *Store {
 	return s
 }
 
-// rebuild lists the fonts whose files are whole, because the list cannot be used. It replaces a list that is missing or
-// corrupt; one that cannot be read may become readable again.
+// rebuild creates the list from the intact font files. It overwrites a missing or corrupt list, but not one
+// that could not be read, which may become readable again.
 func (s *Store) rebuild(cause error) {
 	s.list = s.wholeFonts()
 	isMissing := errors.Is(cause, fs.ErrNotExist)
@@ -115,7 +115,7 @@ func (s *Store) rebuild(cause error) {
 	}
 }
 
-// errCorrupt marks a list that was read and cannot be used.
+// errCorrupt means that the list was read but is invalid.
 var errCorrupt = errors.New("the list is corrupt")
 
 func (s *Store) read() ([]Font, error) {
@@ -141,7 +141,7 @@ func isHash(name string) bool {
 	return err == nil && len(hash) == 32
 }
 
-// wholeFonts returns the fonts whose files are whole, in the order in which the files were written.
+// wholeFonts returns the fonts whose files are intact, in the order in which the files were written.
 func (s *Store) wholeFonts() []Font {
 	entries, _ := os.ReadDir(s.dir)
 	written := map[string]time.Time{}
@@ -168,7 +168,7 @@ func fontOf(info fonts.Info, data []byte) Font {
 		Bytes: int64(len(data))}
 }
 
-// sweep removes what a killed writer left behind.
+// sweep removes files that a killed writer left behind.
 func (s *Store) sweep() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) find(hash string) int {
 	return slices.IndexFunc(s.list, func(f Font) bool { return f.SHA256 == hash })
 }
 
-// List returns the fonts in the order of their addition, and what is wrong with their files.
+// List returns the fonts in the order in which they were added, with any problem of their files.
 func (s *Store) List() []Font {
 	s.mu.Lock()
 	list := slices.Clone(s.list)
@@ -231,10 +231,10 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	at := s.find(f.SHA256)
 	switch {
 	case at >= 0 && s.isWhole(s.list[at]):
-		return Font{}, &backend.Problem{Code: CodeDuplicate, Message: "this font was added before, as " + f.Name,
-			FixHint: "nothing; `servicectl fonts list` shows it"}
+		return Font{}, &backend.Problem{Code: CodeDuplicate, Message: "this font is already added, as " + f.Name,
+			FixHint: "nothing to do: `servicectl fonts list` shows it"}
 	case at < 0 && len(s.list) >= fonts.MaxAdded:
-		return Font{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d fonts were added already", len(s.list)),
+		return Font{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d fonts are already added", len(s.list)),
 			FixHint: "remove one that is not needed with `servicectl fonts remove NAME`, then add this one"}
 	}
 	if err := errors.Join(statefile.EnsureDir(s.o.StateDir), statefile.EnsureDir(s.dir)); err != nil {
@@ -243,7 +243,7 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	if err := statefile.Write(s.file(f), data); err != nil {
 		return Font{}, unwritable(err)
 	}
-	if at < 0 { // else its damaged file is whole again
+	if at < 0 { // otherwise only its damaged file was repaired
 		if err := s.write(append(slices.Clone(s.list), f)); err != nil {
 			_, _ = statefile.Remove(s.file(f)) // if it fails, the next start removes it
 			return Font{}, unwritable(err)
@@ -253,13 +253,13 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	return f, nil
 }
 
-// isWhole reports whether the file of a font is the one that was added.
+// isWhole reports whether a font's file is unchanged.
 func (s *Store) isWhole(f Font) bool {
 	data, err := statefile.Read(s.file(f), fonts.MaxFile)
 	return err == nil && fonts.Hash(data) == f.SHA256
 }
 
-// Remove removes the font of a name, or whose hash begins with it. Errors are *backend.Problem.
+// Remove removes the font with this name, or whose hash begins with it. Errors are *backend.Problem.
 func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +306,7 @@ func (s *Store) write(list []Font) error {
 
 func (s *Store) file(f Font) string { return filepath.Join(s.dir, f.SHA256) }
 
-// use passes the list on to drawing in this process and in the adapters.
+// use passes the list to the drawing code of this process and to the adapters.
 func (s *Store) use(ctx context.Context) {
 	list := make([]fonts.Added, 0, len(s.list))
 	for _, f := range s.list {
@@ -327,5 +327,5 @@ func (s *Store) use(ctx context.Context) {
 
 func unwritable(err error) error {
 	return &backend.Problem{Code: CodeUnwritable, Message: "the font could not be stored: " + err.Error(),
-		FixHint: "check the space and the permissions of the state directory; `servicectl doctor` names it"}
+		FixHint: "check the free space and permissions of the state directory, which `servicectl doctor` names"}
 }

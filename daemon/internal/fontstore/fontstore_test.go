@@ -26,7 +26,7 @@ func testFont(t testing.TB, name string) []byte {
 	return data
 }
 
-// opened is a store with what it told others and logged.
+// opened is a store with its log and the list that it passed to the adapters.
 type opened struct {
 	*Store
 	used []fonts.Added
@@ -51,17 +51,17 @@ func add(t *testing.T, s *opened, name string) Font {
 	return f
 }
 
-// refusal returns the code of a refusal that says what to do.
+// refusal returns the code of a *backend.Problem that has a fix hint.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var p *backend.Problem
 	if !errors.As(err, &p) || p.FixHint == "" {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v, want a *backend.Problem with a fix hint", err)
 	}
 	return p.Code
 }
 
-// drawing returns the names of the fonts that texts are drawn with.
+// drawing returns the names of the added fonts that are used to draw texts.
 func drawing() (names []string) {
 	for f := range fonts.AddedFaces(false) {
 		names = append(names, f.Added.Name)
@@ -89,10 +89,10 @@ func TestStore_KeepsFontsInOrder(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if got := drawing(); !slices.Equal(got, []string{"CFFTest"}) || len(again.used) != 1 {
-		t.Errorf("after the removal: %v", got)
+		t.Errorf("after the removal, texts are drawn with %v; want only CFFTest", got)
 	}
 	if _, err := os.Stat(filepath.Join(dir, Dir, regular.SHA256)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the file of a removed font: %v", err)
+		t.Errorf("stat the file of a removed font: %v, want ErrNotExist", err)
 	}
 }
 
@@ -103,25 +103,25 @@ func TestStore_RefusesWhatItCannotKeep(t *testing.T) {
 		"cherokee-regular.ttf": CodeDuplicate, "cherokee-regular.woff2": fonts.CodeUnsupported,
 	} {
 		if _, err := s.Add(t.Context(), testFont(t, name)); refusal(t, err) != want {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("adding %s: %v, want code %s", name, err, want)
 		}
 	}
 	for _, name := range []string{"Noto", "", s.list[0].SHA256[:7]} {
 		if _, err := s.Remove(t.Context(), name); refusal(t, err) != CodeNotFound {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("removing %q: %v, want CodeNotFound", name, err)
 		}
 	}
-	for i := len(s.list); i < fonts.MaxAdded; i++ { // bytes after the tables make it another font
+	for i := len(s.list); i < fonts.MaxAdded; i++ { // bytes after the tables give it another hash
 		if _, err := s.Add(t.Context(), append(testFont(t, "cff.otf"), byte(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := s.Remove(t.Context(), "CFFTest"); refusal(t, err) != CodeNotFound {
-		t.Errorf("a name of several fonts: %v", err)
+		t.Errorf("removing a name that several fonts have: %v, want CodeNotFound", err)
 	}
 	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != CodeTooMany ||
 		len(s.List()) != fonts.MaxAdded {
-		t.Errorf("one more: %v", err)
+		t.Errorf("adding one font too many: %v, want CodeTooMany", err)
 	}
 }
 
@@ -134,13 +134,13 @@ func TestStore_IgnoresADamagedFile(t *testing.T) {
 	}
 	s := open(t, dir)
 	if list := s.List(); len(list) != 1 || list[0].Problem == "" || len(drawing()) != 0 {
-		t.Errorf("%+v, drawing with %v", list, drawing())
+		t.Errorf("fonts %+v, drawing with %v; want a problem and no font in use", list, drawing())
 	}
 	if log := s.log.String(); !strings.Contains(log, f.SHA256) || !strings.Contains(log, "its content has changed") {
 		t.Errorf("log %q", log)
 	}
 	if add(t, s, "cherokee-regular.ttf") != f || len(drawing()) != 1 || s.List()[0].Problem != "" {
-		t.Error("adding it again does not repair it")
+		t.Error("adding the font again did not repair it")
 	}
 }
 
@@ -154,10 +154,11 @@ func TestStore_OutlivesADamagedList(t *testing.T) {
 		s := open(t, dir)
 		kept, _ := filepath.Glob(filepath.Join(dir, Dir, unreadableIndex+"*"))
 		if len(s.List()) != 1 || len(kept) != 1 || !strings.Contains(s.log.String(), "list of added fonts") {
-			t.Errorf("%s: fonts %v, set aside %v, log %s; want the font back", list, s.List(), kept, s.log.String())
+			t.Errorf("%s: fonts %v, set aside %v, log %s; want 1 font, 1 list set aside and a log record about it",
+				list, s.List(), kept, s.log.String())
 		}
 		if again := open(t, dir); !slices.Equal(again.List(), s.List()) || again.log.String() != "" {
-			t.Errorf("%s: after another start: fonts %v, log %s", list, again.List(), again.log.String())
+			t.Errorf("%s: after another start: fonts %v, log %s; want no change", list, again.List(), again.log.String())
 		}
 	}
 }
@@ -175,7 +176,7 @@ func TestStore_KeepsItsListIfLeftoversCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// Nothing half-written remains: neither a list without its file, nor for long a file that the list does not name.
+// The list never names a missing file, and the next start removes a file that the list does not name.
 func TestStore_RemovesWhatAKilledWriterLeft(t *testing.T) {
 	dir := t.TempDir()
 	f := add(t, open(t, dir), "cherokee-regular.ttf")
@@ -185,7 +186,7 @@ func TestStore_RemovesWhatAKilledWriterLeft(t *testing.T) {
 	}
 	open(t, dir)
 	if _, err := os.Stat(lost); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
+		t.Errorf("stat the leftover file: %v, want ErrNotExist", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, Dir, f.SHA256)); err != nil {
 		t.Error(err)

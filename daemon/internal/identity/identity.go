@@ -84,8 +84,13 @@ func create(path string) error {
 	return statefile.Create(path, append(data, '\n'))
 }
 
-// validID is the format that backends require.
-var validID = regexp.MustCompile(`^inst_[A-Za-z0-9_-]{4,64}$`)
+var idPattern = regexp.MustCompile(`^inst_[A-Za-z0-9_-]+$`)
+
+// validID reports whether id has the format that backends require.
+func validID(id string) bool {
+	n := len(id) - len("inst_")
+	return n >= 4 && n <= 64 && idPattern.MatchString(id)
+}
 
 // parse returns the id in the file.
 func parse(data []byte) (string, error) {
@@ -95,7 +100,7 @@ func parse(data []byte) (string, error) {
 	if err := json.Unmarshal(data, &file); err != nil {
 		return "", errors.New("it is not a JSON object with the string installId")
 	}
-	if !validID.MatchString(file.InstallID) {
+	if !validID(file.InstallID) {
 		return "", errors.New("installId is not of the form inst_<suffix>")
 	}
 	return file.InstallID, nil

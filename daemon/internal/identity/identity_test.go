@@ -32,7 +32,7 @@ func TestFirstStartsAtOnceShareOneID(t *testing.T) {
 	}
 	all.Wait()
 	for _, id := range ids {
-		if id != ids[0] || !validID.MatchString(id) {
+		if id != ids[0] || !validID(id) {
 			t.Fatal(ids)
 		}
 	}
@@ -139,7 +139,7 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 		dir := t.TempDir()
 		_ = os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600)
 		install, err := Open(dir, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), quiet)
-		if err != nil || !validID.MatchString(install.ID()) {
+		if err != nil || !validID(install.ID()) {
 			t.Fatal(install, err)
 		}
 		kept, err := os.ReadFile(filepath.Join(dir, FileName+".corrupt-20260102T030405Z"))
@@ -153,7 +153,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"installId":"inst_abcd","noticeShownAt":"x"}`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if id, err := parse(data); err == nil && !validID.MatchString(id) {
+		if id, err := parse(data); err == nil && !validID(id) {
 			t.Errorf("took %q", id)
 		}
 	})

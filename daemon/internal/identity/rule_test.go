@@ -12,7 +12,7 @@ func TestRuleOfInstallID(t *testing.T) {
 		"inst_abcd": true, "inst_" + strings.Repeat("x", 64): true, "inst_A-b_9": true,
 		"inst_abc": false, "inst_" + strings.Repeat("x", 65): false, "abcd": false, "inst_ab d": false, "inst_abcd\n": false,
 	} {
-		if validID.MatchString(id) != want {
+		if validID(id) != want {
 			t.Errorf("%q: want %v", id, want)
 		}
 	}

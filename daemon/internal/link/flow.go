@@ -20,7 +20,7 @@ type flow struct {
 	code    backend.DeviceCode
 	target  backend.Target
 	expires time.Time
-	// the caller that requested the code; its switches apply to the flow's events
+	// the caller that requested the code; its telemetry opt-outs apply to the flow's events
 	who caller.Caller
 	// exclusive flows belong to a login: other callers do not join them, and they end with the login.
 	exclusive bool
@@ -66,8 +66,8 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 }
 
 // pollGap returns the time until the next poll by this machine's clock, which may be faster than the backend's: a
-// little more than the interval, and clearly more once the backend found a poll too early. Then one increase suffices
-// for a clock that is up to 30 % fast.
+// little more than the interval, and clearly more once the backend found a poll too early. That way one increase
+// suffices for a clock that is up to 30 % fast.
 func (f *flow) pollGap() time.Duration {
 	if f.intervalRaised {
 		return f.interval + f.interval*35/100
@@ -113,8 +113,8 @@ func (w Wait) bounded() Wait {
 }
 
 // Complete waits for the approval of a code. It starts polling the code or joins the running poller. When ctx ends,
-// the call ends and the polling continues. Outcomes are kept for later calls. Errors are a *backend.Problem or that of
-// ctx.
+// the call ends and the polling continues. Outcomes are kept for later calls. Errors are a *backend.Problem or
+// ctx's error.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -190,8 +190,8 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	return f, nil
 }
 
-// callerAt returns the caller with the directory and backend of a stored call. The environment of the caller that made
-// that call was never stored.
+// callerAt returns a copy of who with the directory and backend of a stored call. It keeps the other
+// variables of who, because the original caller's environment was never stored.
 func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
 	who.Cwd = cwd
 	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {

@@ -49,7 +49,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 		code = shown.DeviceCode.DeviceCode
 		if _, err := m.Complete(t.Context(), caller.Caller{}, code,
 			Wait{Max: 6 * time.Second}); asProblem(err).Code != CodeAuthTimeout {
-			t.Errorf("Complete before the restart: %v", err)
+			t.Errorf("Complete before the restart: %v, want CodeAuthTimeout", err)
 		}
 	})
 	if data, err := os.ReadFile(filepath.Join(runDir(dir), codes.FileName)); err != nil ||
@@ -86,14 +86,14 @@ func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	m := New(Options{Config: &fake{}})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}
 	if got := m.callerAt(who, "/a", "https://a.test"); !maps.Equal(got.Env, who.Env) || got.Cwd != "/a" {
-		t.Errorf("caller at the same backend: %v", got)
+		t.Errorf("caller at the same backend: %v; want the same environment and the stored directory", got)
 	}
 	if got := m.callerAt(who, "", "https://b.test"); got.Env["SERVICE_BACKEND_URL"] != "https://b.test" ||
 		got.Env["CI"] != "1" {
-		t.Errorf("caller at another backend: %v", got)
+		t.Errorf("caller at another backend: %v; want that backend and CI kept", got)
 	}
 	if got := m.callerAt(who, "", "embedded:one"); got.Env["SERVICE_BACKEND_URL"] != "embedded:" ||
 		who.Env["SERVICE_BACKEND_URL"] != "https://a.test" {
-		t.Errorf("caller at the embedded backend: %v", got)
+		t.Errorf("caller at the embedded backend: %v; want embedded: and the original unchanged", got)
 	}
 }

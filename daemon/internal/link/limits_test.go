@@ -26,7 +26,7 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 			}
 			waiting.Go(func() {
 				if _, err := a.Wait(ctx, Wait{}); !errors.Is(err, context.Canceled) {
-					t.Errorf("a login ended with %v", err)
+					t.Errorf("a login ended with %v, want context.Canceled", err)
 				}
 			})
 		}

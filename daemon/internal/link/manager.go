@@ -174,7 +174,7 @@ func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	return b.URL, nil
 }
 
-// backendIDAt returns the name by which auth.json refers to a backend.
+// backendIDAt returns a backend's name in auth.json.
 func (m *Manager) backendIDAt(ctx context.Context, address string) (string, error) {
 	if address != backend.EmbeddedURL {
 		return address, nil
@@ -217,8 +217,8 @@ func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.L
 	return l
 }
 
-// verify asks the backend whether it accepts a token, and stores its verdict. It returns an error if the backend could
-// not be asked.
+// verify asks the backend whether it accepts a token, and stores its verdict. It returns an error if the backend did
+// not answer.
 func (m *Manager) verify(ctx context.Context, target backend.Target) error {
 	_, err := m.Backend.Account(ctx, target)
 	switch {
@@ -343,7 +343,7 @@ func (m *Manager) recordExpired(flows []*flow) {
 	}
 }
 
-// keep stores a flow and removes flows that are over. The caller must record those that expired, and holds m.mu.
+// keep stores a flow and removes flows that are over. The caller must record the expired flows, and holds m.mu.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow

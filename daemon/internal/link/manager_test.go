@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// fake is an in-memory backend: poll i receives script[i], later polls the last entry.
+// fake is an in-memory backend: poll i receives script[i]; polls after the last entry receive that entry.
 type fake struct {
 	mu      sync.Mutex
 	script  []answer
@@ -303,7 +303,7 @@ func TestIntervals(t *testing.T) {
 	} {
 		run(t, []answer{pending(said), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] < want || f.gaps()[0] > want+want/10 {
-				t.Errorf("progress %v: gaps %v, error %v", said, f.gaps(), err)
+				t.Errorf("interval %v: gaps %v, error %v; want the bounded interval", said, f.gaps(), err)
 			}
 		})
 	}

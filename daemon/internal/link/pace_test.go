@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// pacer is a backend that raises the interval by 5 s after each poll that comes too early by its own clock. The
-// manager's clock runs faster by the factor.
+// pacer is a backend that raises the interval by 5 s after each poll that comes too early by its own clock.
+// The manager's clock runs faster than the backend's, by the factor faster.
 type pacer struct {
 	*fake
 	faster   float64

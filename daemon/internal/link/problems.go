@@ -41,7 +41,7 @@ func unknownCode() *backend.Problem {
 	}
 }
 
-// foreignCode returns the refusal of a code that was not issued to this install.
+// foreignCode returns the problem of a code that was not issued to this install.
 func foreignCode() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeUnknownDeviceCode,
@@ -59,7 +59,7 @@ func timedOut(wait time.Duration) *backend.Problem {
 	}
 }
 
-// conflict returns the refusal to replace a live link without the person's consent.
+// conflict returns the problem of an approval that would replace a live link without the person's consent.
 func conflict(current account.Link) *backend.Problem {
 	return &backend.Problem{
 		Code: CodeLinkConflict,
@@ -133,7 +133,7 @@ func isTransient(p *backend.Problem) bool {
 		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests
 }
 
-// isRestartable reports whether a flow that ended with err may be polled again, because the network failed and not the
+// isRestartable reports whether a flow that ended with err may be polled again, because the network failed, not the
 // code.
 func isRestartable(err error) bool {
 	return err != nil && asProblem(err).Code == backend.CodeUnreachable

@@ -43,7 +43,7 @@ func (m *Manager) Revoke(ctx context.Context, l account.Link) (page string) {
 	return page
 }
 
-// revoke makes one attempt. retry reports whether another may help.
+// revoke makes one attempt. retry reports whether another attempt may help.
 func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, revokeWait)
 	defer cancel()
@@ -117,8 +117,8 @@ func (m *Manager) current() account.Link {
 }
 
 // conflictingLink returns the live link, if any, that linking an account at a backend would replace. An empty
-// accountID means that the account is not known yet. The link's own backend is asked whether it still accepts it,
-// because a revoked link does not conflict.
+// accountID means that the account is not known yet. It asks the link's own backend whether the link is still
+// valid, because a revoked link does not conflict.
 func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string) (l account.Link, ok bool) {
 	l = m.Accounts.For(issuer)
 	if l.State != account.OtherBackend && (accountID == "" || l.AccountID == accountID) {
@@ -134,7 +134,7 @@ func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string)
 	return l, l.Linked()
 }
 
-// conflictingLinkAt returns the live link at a backend other than the one at address, if any.
+// conflictingLinkAt returns the live link, if any, unless the backend at address issued it.
 func (m *Manager) conflictingLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if m.Accounts.For(address).State != account.OtherBackend {
 		return account.Link{}, false

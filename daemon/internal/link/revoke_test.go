@@ -44,7 +44,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 			BackendURL: "https://other.test"}, false, ""},
 		"another embedded backend, reset": {account.Link{AuthToken: "old", AccountID: "acc", BackendURL: "embedded:two"},
 			true, "svc_t"},
-		"another backend where it was ended": {account.Link{AuthToken: "old", AccountID: "other",
+		"another backend, where it was revoked": {account.Link{AuthToken: "old", AccountID: "other",
 			BackendURL: "https://other.test"}, true, "svc_t"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 				now := m.current()
 				if c.want != "" {
 					if err != nil || now.AuthToken.Reveal() != c.want || out.AccountID != now.AccountID {
-						t.Errorf("got %+v, %v; the link is %+v", out, err, now)
+						t.Errorf("got %+v, %v; the link is %+v, want the existing one", out, err, now)
 					}
 					return
 				}
@@ -93,7 +93,7 @@ func TestLogin_Replace(t *testing.T) {
 		linkTo(t, m, before)
 		wantCode(t, login(t, m, false), CodeLinkConflict)
 		if !slices.Equal(f.ended(), []string{"svc_t at " + here}) || m.current().AuthToken != "old" {
-			t.Errorf("revoked %v, the link is %+v", f.ended(), m.current())
+			t.Errorf("revoked %v, the link is %+v; want the new token revoked and the old one kept", f.ended(), m.current())
 		}
 	})
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -102,7 +102,7 @@ func TestLogin_Replace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(f.ended(), []string{"old at " + here}) || m.current().AuthToken != "svc_t" {
-			t.Errorf("revoked %v, the link is %+v", f.ended(), m.current())
+			t.Errorf("revoked %v, the link is %+v; want the old token revoked", f.ended(), m.current())
 		}
 	})
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -118,8 +118,8 @@ func TestLogin_Replace(t *testing.T) {
 	})
 }
 
-// A token that cannot be revoked is reported, kept in memory, and retried. The last attempt is made when the daemon
-// stops.
+// A failed revocation is reported and retried, and the token stays in memory for that. The last attempt is
+// made when the daemon stops.
 func TestRevoke_Offline(t *testing.T) {
 	l := account.Link{State: account.Linked, AuthToken: "old", BackendURL: "https://other.test/"}
 	var f *fake

@@ -59,8 +59,8 @@ func (m *Manager) supersede(ctx context.Context, f *flow) {
 	}
 }
 
-// verifiedLinkAt returns the link of the backend at address if the backend currently accepts it. It returns none if
-// the backend cannot be asked, because the link may have been revoked.
+// verifiedLinkAt returns the link of the backend at address if the backend currently accepts it. It returns false if
+// the backend does not answer, because the link may have been revoked.
 func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if !m.Accounts.For(address).Linked() {
 		return account.Link{}, false
@@ -124,7 +124,7 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of logins that are interrupted by the daemon's stop, because nobody will poll them
+// cancelLogins cancels the codes of logins that the daemon interrupts when it stops, because nobody will poll them
 // again, and waits for the answers. Agents' codes are kept for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()

@@ -61,7 +61,7 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is the time left of this caller's wait.
+	// Remaining is how much longer this caller waits.
 	Remaining time.Duration
 	// Note reports an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
 	// empty.

@@ -36,7 +36,7 @@ func TestLinesThatAreNoMessage(t *testing.T) {
 	}
 	c.send("", "  ", `{"jsonrpc":"2.0","id":77,"method":"ping"}`)
 	if got := c.receive(); got["id"] != 77.0 || got["error"] != nil {
-		t.Errorf("the session ended: %v", got)
+		t.Errorf("got %v, want the session to answer the ping", got)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestBatch(t *testing.T) {
 	c.send(`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`)
 	var answers []map[string]any
 	if err := json.Unmarshal([]byte(c.line()), &answers); err != nil || len(answers) != 2 {
-		t.Errorf("batch answered with %v, %v", answers, err)
+		t.Errorf("batch answered with %v, %v; want two answers", answers, err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 			want[id]++
 		}
 		if !maps.Equal(ids, want) {
-			t.Errorf("%s: wrong ids in the answers: %s", test.name, line)
+			t.Errorf("%s: got %s, want each expected id once", test.name, line)
 		}
 		if got := c.receive(); got["id"] != "after" {
 			t.Errorf("%s: then %v", test.name, got)
@@ -268,12 +268,12 @@ func TestStdio(t *testing.T) {
 
 func TestInstructionsFit(t *testing.T) {
 	if n := len(instructions); n >= 2000 {
-		t.Errorf("instructions have %d characters, some clients cut them at 2,000", n)
+		t.Errorf("instructions have %d characters, want fewer than 2,000", n)
 	}
 }
 
-// TestInstructions_SayWhatIsNotInThisVersion checks both toolsets, because agents with either of them could promise
-// such features.
+// TestInstructions_SayWhatIsNotInThisVersion checks both toolsets, because an agent with either toolset could
+// promise features that this version lacks.
 func TestInstructions_SayWhatIsNotInThisVersion(t *testing.T) {
 	for _, said := range []string{instructions, localInstructions} {
 		for _, want := range []string{"Real glasses", "hosted assistant", "not in this version", "published"} {

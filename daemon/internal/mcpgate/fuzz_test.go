@@ -32,7 +32,7 @@ func FuzzHandshake(f *testing.F) {
 		}
 		for name, value := range who.Env {
 			if !slices.Contains(rendezvous.Variables, name) || len(value) > rendezvous.MaxVariable {
-				t.Errorf("the environment contains %q", name)
+				t.Errorf("the environment contains %q, want only short variables of the allow-list", name)
 			}
 		}
 		if who.Cwd != "" && !filepath.IsAbs(who.Cwd) {

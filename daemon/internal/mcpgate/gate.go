@@ -54,7 +54,7 @@ type Options struct {
 	// Admit checks a connection before anything is read from it. An error refuses the connection with that reason. Nil
 	// admits everyone.
 	Admit func(net.Conn) error
-	// ClientIO receives the connections over which clients carry out operations for the daemon (proto/clientio).
+	// ClientIO receives the connections on which clients carry out the daemon's requests (proto/clientio).
 	ClientIO *clientio.Registry
 	// Notices may add a text for the person to an answer; if nil, no text is added.
 	Notices Notices
@@ -143,7 +143,7 @@ func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.Close()
 }
 
-// pause waits a moment, in which descriptors may be closed.
+// pause waits briefly, so that descriptors may be closed.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -316,7 +316,7 @@ func (g *Gate) serve(ctx context.Context, w *stream, who caller.Caller) error {
 		e.sendEOF()
 	}
 	if w.cut != nil {
-		_ = w.cut() // otherwise writing a response could block for ever
+		_ = w.cut() // otherwise writing a response could block forever
 	}
 	for _, session := range sessions {
 		_ = session.Wait() // the reason for the end is already known

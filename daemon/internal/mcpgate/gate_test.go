@@ -210,7 +210,7 @@ func TestHandshakeNamesRepeatableTools(t *testing.T) {
 	c := dial()
 	c.send(goodHandshake)
 	if got := fmt.Sprint(c.receive()["repeatable"]); got != "[echo slow picture]" {
-		t.Errorf("repeatable tools: %s", got)
+		t.Errorf("repeatable tools: %s, want the read-only ones", got)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestEveryInitializeRevision(t *testing.T) {
 		)
 		result := c.receive()
 		if got := dig(result, "result", "protocolVersion"); got != revision {
-			t.Errorf("requested revision %s, got %v", revision, got)
+			t.Errorf("requested revision %s, got %v; want the same", revision, got)
 		}
 		if dig(result, "result", "capabilities", "logging") != nil {
 			t.Error("the server advertises logging")

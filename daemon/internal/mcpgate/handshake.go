@@ -42,7 +42,7 @@ type handshakeReply struct {
 	Repeatable []string `json:"repeatable,omitempty"`
 }
 
-// Codes of the reasons for refusing a handshake.
+// Codes for a refused handshake.
 const (
 	codeInvalidHandshake = "invalid_preface"
 	codeProtocolMismatch = "protocol_mismatch"

@@ -90,8 +90,8 @@ const (
 )
 
 // A client may open many streams and read none of them. While all streams together have maxUnreadInAll unread bytes,
-// the gate does not read a stream that has fewUnreadBytes, and replaces a further response of largeAnswer bytes by an
-// error unless the client reads within readWait. Clients that read their responses are not affected.
+// the gate does not read a stream that has fewUnreadBytes, and replaces a further response of at least largeAnswer
+// bytes with an error unless the client reads within readWait. Clients that read their responses are not affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -99,8 +99,8 @@ const (
 	readWait       = 5 * time.Second
 )
 
-// flowControl stops the reading of a stream while too many of its requests are unanswered or too many responses
-// unread.
+// flowControl stops reading a stream while it has too many unanswered requests or unread
+// responses.
 type flowControl struct {
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -128,7 +128,7 @@ func (f *flowControl) add(messages, bytes, quick int) {
 	f.changed.Broadcast()
 }
 
-// hold adds n bytes to those waiting for the rest of a batch.
+// hold counts n more bytes that wait for the rest of a batch.
 func (f *flowControl) hold(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -236,7 +236,7 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 		}()
 		synctest.Wait()
 		if isRead.Load() {
-			t.Error("a stream is still read although all streams hold too much")
+			t.Error("a stream is still read although all streams together have too much unread output")
 		}
 		f.add(-1, -fewUnreadBytes, 0)
 		synctest.Wait()
@@ -266,7 +266,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := good.receive(); got["id"] != float64(id) || got["error"] != nil {
-			t.Fatalf("the client that reads got %.300v", got)
+			t.Fatalf("the client that reads got %.300v, want an answer", got)
 		}
 	}
 	if got := deaf.receive(); got["id"] != 10.0 || got["error"] != nil {
@@ -298,15 +298,15 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	close(f.release)
 	for range calls {
 		if got := good.receive(); got["error"] != nil {
-			t.Errorf("the client that reads got %.300v", got)
+			t.Errorf("the client that reads got %.300v, want an answer", got)
 		}
 	}
 	within(t, "answers that were read are still counted",
 		func() bool { return gate.limiter.unread.Load() == maxUnreadInAll })
 }
 
-// The answers to a batch count as unread while they wait for the last of them, and no longer once their stream has
-// ended.
+// Answers to a batch count as unread while they wait for the batch's last answer, but no longer once their
+// stream has ended.
 func TestUnreadAnswersToABatch(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})

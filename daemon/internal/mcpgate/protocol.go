@@ -60,7 +60,7 @@ func (c *protocolConn) Close() error {
 	return nil
 }
 
-// SessionID is empty: a stream has no session id of its own.
+// SessionID returns "", because a stream has no session id.
 func (c *protocolConn) SessionID() string { return "" }
 
 // sendEOF makes the session's next read return EOF.

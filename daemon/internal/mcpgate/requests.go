@@ -188,7 +188,7 @@ func bounded(s string, n int) string {
 // sdkDecodeError matches decoding errors of the SDK, which repeat the input and name Go types.
 var sdkDecodeError = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
 
-// clientError converts an error of the SDK into one that may be sent: with a code, short, and without Go types.
+// clientError converts an error of the SDK into an error for clients: short, with a code and without Go types.
 func clientError(err error) error {
 	if err == nil {
 		return nil

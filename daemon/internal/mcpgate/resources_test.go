@@ -25,8 +25,8 @@ func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, me
 	})
 }
 
-// TestPicturesComeAfterTheText: such answers have no structured content, because some clients drop pictures if there
-// is any.
+// TestPicturesComeAfterTheText also checks that an answer with pictures has no structured content, because
+// some clients then drop the pictures.
 func TestPicturesComeAfterTheText(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
@@ -68,7 +68,7 @@ func TestPagesAreResources(t *testing.T) {
 			answer := c.receive()
 			contents, _ := dig(answer, "result", "contents").([]any)
 			if len(contents) != 1 || dig(contents[0].(map[string]any), "text") != page.Markdown {
-				t.Errorf("%s has the content %.300v", resource["uri"], answer)
+				t.Errorf("%s has the content %.300v, want the page's Markdown", resource["uri"], answer)
 			}
 		}
 		c.send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"docs://service/nope",` + meta + `}}`)
@@ -87,7 +87,7 @@ func TestCapabilitiesSayWhatIsThere(t *testing.T) {
 		c.send(initialize)
 		answer := c.receive()
 		if _, ok := dig(answer, "result", "capabilities", "resources").(map[string]any); ok != test.want {
-			t.Errorf("with %d pages: resources advertised: %v", len(test.pages), ok)
+			t.Errorf("with %d pages: resources advertised %v, want %v", len(test.pages), ok, test.want)
 		}
 		if dig(answer, "result", "capabilities", "resources", "listChanged") != nil {
 			t.Error("the server announces changes although the list never changes")

@@ -168,7 +168,7 @@ func checkShort(t *testing.T, what, line string) {
 	}
 	for _, word := range []string{"mcp.", "json:", "Go ", "jsonrpc2", "unmarshal", "%!", "struct"} {
 		if strings.Contains(line, word) {
-			t.Errorf("%s: the error mentions Go: %.400s", what, line)
+			t.Errorf("%s: got %.400s, want an error without Go's terms", what, line)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestToolListFits(t *testing.T) {
 			tool, _ := entry.(map[string]any)
 			pictures := tool["name"] == "getDisplayState" || tool["name"] == "expectDisplay" || tool["name"] == "runSteps"
 			if (tool["outputSchema"] == nil) != pictures {
-				t.Errorf("%s: output schema %v", tool["name"], tool["outputSchema"])
+				t.Errorf("%s: output schema %v; want none only for tools with pictures", tool["name"], tool["outputSchema"])
 			}
 		}
 	})
@@ -227,7 +227,7 @@ func TestLocalToolset(t *testing.T) {
 		c.send(opening)
 		said, _ := dig(c.receive(), "result", "instructions").(string)
 		if said == "" || strings.Contains(said, "createSimulatorSession") || strings.Contains(said, "auth_required") {
-			t.Errorf("%s: the instructions mention the account: %q", protocol, said)
+			t.Errorf("%s: got instructions %q, want some that do not mention the account", protocol, said)
 		}
 		names := strings.Join(c.toolNames(meta), " ")
 		if strings.Contains(names, "createSimulatorSession") || strings.Contains(names, "whoAmI") ||

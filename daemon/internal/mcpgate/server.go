@@ -141,7 +141,7 @@ func contentOf(result tools.Result) []mcp.Content {
 	return content
 }
 
-// callerOf returns the stream's caller, named as the MCP client named itself.
+// callerOf returns the stream's caller with the name that the MCP client sent.
 func callerOf(ctx context.Context, req *mcp.CallToolRequest) caller.Caller {
 	who := caller.From(ctx)
 	if info := req.ClientInfo(); info != nil {

@@ -51,7 +51,7 @@ type stream struct {
 	initialized bool      // the client has begun a session
 }
 
-// call is a request that was read and not yet answered.
+// call is a request that has been read and not yet answered.
 type call struct {
 	tool      bool // it calls a tool
 	waits     bool // it waits for a person or an app
@@ -122,7 +122,7 @@ func ended(err error) error {
 	return err
 }
 
-// take handles one line that is not empty.
+// take handles a non-empty line.
 func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn) error) error {
 	if !json.Valid(line) {
 		return w.unread(ctx, mcpline.Of(line), jsonrpc.CodeParseError, "message is not JSON, or nested too deeply", open)
@@ -152,7 +152,7 @@ func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why stri
 	}
 	answer, err := jsonrpc.DecodeMessage(errorResponse(h.ID(), code, why))
 	if err != nil {
-		return nil // it answers nothing
+		return nil // no request waits for it
 	}
 	return w.deliver(ctx, answer, open)
 }
@@ -178,7 +178,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 		req, isRequest := m.(*jsonrpc.Request)
 		if problem == "" && isRequest {
 			if id, present := jsonField(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
-				continue // it identifies no call, but the SDK would round it to one that does
+				continue // it is not a valid id, but the SDK would round it to one
 			}
 			var refuseBusy bool
 			if problem, refuseBusy = w.register(req, group); refuseBusy {
@@ -361,7 +361,7 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns messages that end the work that can no longer be completed: cancellations of calls that wait for a
+// abandoned returns messages that end work which can no longer be completed: cancellations of calls that wait for a
 // person or an app, and responses to requests that the client can no longer answer. The caller holds mu.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message

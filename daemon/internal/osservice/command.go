@@ -58,7 +58,7 @@ func (o outcome) message() string {
 	if o.err != nil {
 		return o.err.Error()
 	}
-	return "it printed nothing"
+	return "no output"
 }
 
 // must returns an error with a fix hint unless the command succeeded.

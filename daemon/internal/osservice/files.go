@@ -80,7 +80,8 @@ type update struct {
 	ran    bool              // whether the service was running
 }
 
-// writeOver is write for an install that may replace a running service; status reports whether the service runs.
+// writeOver is write for an install that may replace a running service. It also records whether the service
+// ran before, as status reports.
 func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
 	was, err := status(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestForeignFilesStay(t *testing.T) {
 					_, err := do(t.Context())
 					refusedWith(t, err, CodeFile, path)
 					if data, err := os.ReadFile(path); err != nil || string(data) != theirs {
-						t.Errorf("%s changed the file to %q, %v", action, data, err)
+						t.Errorf("after %s: %q, %v; want the file unchanged", action, data, err)
 					}
 				}
 				changed(t, f, "stop", "enable", "bootout")

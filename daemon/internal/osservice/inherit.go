@@ -53,7 +53,7 @@ func passed(pid, n string, self int) (count int, ok bool) {
 	return count, err == nil && count > 0 && count <= maxFDs
 }
 
-// listener returns a listener on a copy of the descriptor, which it closes.
+// listener returns a listener on a copy of the descriptor, and closes the original.
 func listener(fd int) (*net.UnixListener, error) {
 	file := os.NewFile(uintptr(fd), "inherited")
 	if file == nil {

@@ -16,7 +16,7 @@ type launchd struct {
 	path  string // of the agent's property list
 	uid   int
 	run   runner
-	pause time.Duration // between two checks whether an unload has ended
+	pause time.Duration // between two checks for the end of an unload
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
@@ -160,7 +160,7 @@ const (
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which stops the daemon, and waits until launchd no longer knows it, because launchd does
+// bootout unloads the agent, which stops the daemon, and waits until launchd has forgotten it, because launchd does
 // not load an agent that it is still unloading. An agent that is not loaded is not an error.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {

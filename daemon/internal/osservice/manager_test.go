@@ -125,7 +125,7 @@ func TestSystemdRefusals(t *testing.T) {
 			answers{asks: show(loaded, ""), enable: {code: 1, errs: "one\nRead-only file system.\n"}},
 			"systemctl enable: Read-only file system",
 		},
-		"restart fails": {answers{asks: show(loaded, ""), restart: {code: 1}}, "systemctl restart: it printed nothing"},
+		"restart fails": {answers{asks: show(loaded, ""), restart: {code: 1}}, "systemctl restart: no output"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +256,7 @@ func TestLaunchdUpdate(t *testing.T) {
 		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {
-		t.Errorf("update: %+v, %v: %s", r, err, diff)
+		t.Errorf("update: %+v, %v; commands (-want +got): %s", r, err, diff)
 	}
 }
 
@@ -342,7 +342,7 @@ func TestSchedulerLife(t *testing.T) {
 	}
 	other.usual = false
 	_, err = newScheduler(other, "x", f.run).install(t.Context())
-	refusedWith(t, err, CodeUnsupported, "default directory")
+	refusedWith(t, err, CodeUnsupported, "default state directory")
 }
 
 // TestDirectoriesAreServicesOfTheirOwn checks that each state directory has a separate service.

@@ -10,7 +10,7 @@ import (
 )
 
 // Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context
-// of f ends on the same signals as a context of WithSignals.
+// passed to f ends on the same signals as a context from WithSignals.
 func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
 	if managed {
 		leaveConsole()

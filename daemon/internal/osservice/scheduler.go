@@ -70,7 +70,8 @@ func taskProgram(data string) string {
 
 func (s *scheduler) install(ctx context.Context) (Report, error) {
 	if !s.d.usual {
-		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves only the default directory",
+		return Report{}, &Error{CodeUnsupported,
+			"a task cannot set variables, so it supports only the default state directory",
 			"unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
 	}
 	if err := plain(s.d); err != nil {

@@ -197,14 +197,14 @@ func startable(r Report, err error) (Report, error) {
 	case r.State == StateAbsent:
 		return r, absent()
 	case r.ProgramMissing:
-		return r, &Error{CodeProgram, "the service names " + r.Program + ", which does not exist",
+		return r, &Error{CodeProgram, "the service runs " + r.Program + ", which does not exist",
 			"run `servicectl service install` with the servicectl that you use now"}
 	}
 	return r, nil
 }
 
 // onDemand is the hint if no service manager can be used.
-const onDemand = "you can go on without it: any client starts the daemon on demand"
+const onDemand = "this is optional: clients start the daemon on demand"
 
 // nothing is uninstall's error if the service is not installed.
 func nothing() error {

@@ -113,7 +113,7 @@ func (s *systemd) unseen(unit map[string]string) error {
 			"run `systemctl --user unmask " + s.socket() + "`, then try again"}
 	}
 	if path := unit["FragmentPath"]; path != "" && path != s.socketPath() {
-		return &Error{CodeRefused, "systemd takes " + s.socket() + " from " + path, "remove that file, then try again"}
+		return &Error{CodeRefused, "systemd loads " + s.socket() + " from " + path, "remove that file, then try again"}
 	}
 	why := "systemd does not read " + s.socketPath()
 	if unit["LoadError"] != "" {

@@ -40,10 +40,15 @@ type adapter struct {
 	name string
 	path string
 	host *Host
+	// added is set for an adapter that the person added. It gets nothing that belongs to an account.
+	added *addedAdapter
+	life  context.Context // ends with the host, or when an added adapter is removed
+	end   context.CancelFunc
 
 	mu      sync.Mutex
 	status  PluginStatus
-	inst    *instance // set while the adapter runs
+	about   *backend.Transport // what a transport adapter last described; nil for a backend adapter
+	inst    *instance          // set while the adapter runs
 	crashes []time.Time
 	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
 	permanent *backend.Problem
@@ -56,10 +61,19 @@ type adapter struct {
 func newAdapter(h *Host, name, path string) *adapter {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = minBackoff, maxBackoff
-	return &adapter{
+	a := &adapter{
 		name: name, path: path, host: h, status: PluginStatus{Name: name, Path: path, State: Stopped},
 		changed: make(chan struct{}), backoff: b,
 	}
+	a.life, a.end = context.WithCancel(h.life)
+	return a
+}
+
+// isTransport reports whether the adapter provides glasses.
+func (a *adapter) isTransport() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.about != nil
 }
 
 // setState changes the state and wakes all waiters. The caller holds mu.
@@ -86,12 +100,12 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 			if begun {
 				return nil, a.unavailable()
 			}
-			if a.host.life.Err() != nil {
-				return nil, unavailable(a.name, "the daemon is stopping", 0)
+			if a.life.Err() != nil {
+				return nil, unavailable(a.name, "it is being stopped", 0)
 			}
 			begun = true
 			a.setState(Starting)
-			a.host.supervisors.Go(func() { a.supervise(a.host.life) })
+			a.host.supervisors.Go(func() { a.supervise(a.life) })
 		case Backoff:
 			if time.Until(a.resume) > maxCallDelay {
 				return nil, a.unavailable()
@@ -145,6 +159,9 @@ func (a *adapter) setRunning(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inst, a.permanent = inst, nil
+	if inst.describes != nil {
+		a.about = inst.describes
+	}
 	a.status.PID, a.status.Version, a.status.Verified = inst.pid(), inst.about.GetVersion(), true
 	a.status.Since, a.status.Resume = a.host.now(), time.Time{}
 	a.setState(Running)
@@ -205,10 +222,34 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	return true
 }
 
+// stop ends an adapter that was removed, and waits for its process.
+func (a *adapter) stop() {
+	a.end()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.status.State != Stopped && a.status.State != Refused {
+		changed := a.changed
+		a.mu.Unlock()
+		<-changed // comes: supervise ends with life
+		a.mu.Lock()
+	}
+}
+
 func (a *adapter) snapshot() PluginStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.status
+	s := a.status
+	if a.added != nil {
+		s.Added, s.SHA256, s.Owner, s.Title = a.added.AddedAt, a.added.SHA256, a.added.Owner, a.added.Title
+	}
+	return s
+}
+
+// transport returns the description of a transport adapter.
+func (a *adapter) transport() backend.Transport {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return *a.about
 }
 
 // running returns the running instance, or nil. It never starts one.

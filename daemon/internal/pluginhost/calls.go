@@ -2,7 +2,6 @@ package pluginhost
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -10,28 +9,30 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/backendapi"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // callTimeout bounds one call; an adapter's own network timeouts are shorter.
 const callTimeout = 30 * time.Second
 
-// method is one RPC of the generated client.
-type method[Req, Resp any] func(pluginv1.BackendClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
+// method is one RPC of a generated client.
+type method[Client, Req, Resp any] func(Client, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
 
-// call calls the adapter that serves t. Errors are a *backend.Problem, or that of ctx if the caller gave up. With an
+// call calls the adapter of t's backend. Errors are a *backend.Problem, or that of ctx if the caller gave up. With an
 // error the reply is nil, which the generated getters accept.
-func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m method[Req, Resp], req *Req) (*Resp, error) {
-	return callWithin(ctx, h, t, callTimeout, m, req)
+func call[Req, Resp any](
+	ctx context.Context, h *Host, t backend.Target, m method[pluginv1.BackendClient, Req, Resp], req *Req,
+) (*Resp, error) {
+	inst, err := h.backendOf(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return invoke(ctx, h, t, callTimeout, func(ctx context.Context) (*Resp, error) { return m(inst.rpc, ctx, req) }, inst)
 }
 
-// callWithin is call with a different time limit.
-func callWithin[Req, Resp any](
-	ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[Req, Resp], req *Req,
-) (*Resp, error) {
-	a := h.pick(t)
-	inst, err := a.get(ctx)
+// backendOf returns the running adapter of t's backend, and starts it if necessary.
+func (h *Host) backendOf(ctx context.Context, t backend.Target) (*instance, error) {
+	inst, err := h.pick(t).get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,21 +40,34 @@ func callWithin[Req, Resp any](
 		t.BaseURL != inst.about.GetEmbeddedId() {
 		return nil, embeddedReset()
 	}
-	defer inst.use()()
+	return inst, nil
+}
+
+// invoke makes one RPC to the last of the instances, which may call those before it. Errors are those of call.
+func invoke[Resp any](
+	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),
+	on ...*instance,
+) (*Resp, error) {
+	for _, inst := range on {
+		defer inst.use()()
+	}
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	resp, err := m(inst.rpc, inner, req)
+	resp, err := rpc(inner)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
-		if inst.isAtFault(inner) {
-			return nil, stuckProblem(a.name)
-		}
-		err = problemOf(inner, a.name, err)
+		err = problemOf(inner, on[len(on)-1].name, err)
 		var p *backend.Problem
-		if errors.As(err, &p) && p.DeviceCode != nil {
-			p.DeviceCode.SignInWord = inst.about.GetSignInWord()
+		isProblem := errors.As(err, &p)
+		for _, inst := range on {
+			if inst.isAtFault(isProblem && p.Code == backend.CodeUnreachable) {
+				return nil, stuckProblem(inst.name)
+			}
+		}
+		if isProblem && p.DeviceCode != nil {
+			p.DeviceCode.SignInWord = on[0].about.GetSignInWord()
 		}
 		resp = nil
 	}
@@ -133,96 +147,6 @@ func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, er
 	}, err
 }
 
-// CreateSession creates or resumes a session; created reports which.
-func (h *Host) CreateSession(ctx context.Context, t backend.Target, q backendapi.SessionRequest) (s backend.Session,
-	created bool, err error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.CreateSession, &pluginv1.CreateSessionRequest{
-		Target: target(t), Project: q.Project, Platform: q.Platform, DeviceModel: q.DeviceModel, Fresh: q.Fresh,
-	})
-	return session(r.GetSession()), r.GetCreated(), err
-}
-
-// GetSession reads one session.
-func (h *Host) GetSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.GetSession,
-		&pluginv1.GetSessionRequest{Target: target(t), SessionId: id})
-	return session(r.GetSession()), err
-}
-
-// ListSessions lists the open sessions of the linked account, newest first.
-func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Session, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.ListSessions, &pluginv1.ListSessionsRequest{Target: target(t)})
-	if err != nil {
-		return nil, err
-	}
-	list := make([]backend.Session, 0, len(r.GetSessions()))
-	for _, s := range r.GetSessions() {
-		list = append(list, session(s))
-	}
-	return list, nil
-}
-
-// CloseSession closes a session; closing it again is not an error.
-func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession,
-		&pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
-	return session(r.GetSession()), err
-}
-
-// MintSessionSecret creates another app secret for an open session. The result is a secret.
-func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id string) (string, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.MintSessionSecret,
-		&pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
-	return r.GetAppSecret(), err
-}
-
-// ListEvents returns the rows of the event log after the cursor since.
-func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64,
-	limit int) (backendapi.EventPage,
-	error) {
-	return h.WaitEvents(ctx, t, id, since, limit, 0)
-}
-
-// maxWait bounds the wait of WaitEvents, as documented in backend.proto.
-const maxWait = 25 * time.Second
-
-// WaitEvents is ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.
-func (h *Host) WaitEvents(
-	ctx context.Context, t backend.Target, id string, since int64, limit int, wait time.Duration,
-) (backendapi.EventPage, error) {
-	wait = min(max(wait, 0), maxWait)
-	r, err := callWithin(ctx, h, t, callTimeout+wait, pluginv1.BackendClient.ListEvents, &pluginv1.ListEventsRequest{
-		Target: target(t), SessionId: id, Since: since, Limit: uint32(min(max(limit, 0), 500)),
-		WaitMs: int32(wait.Milliseconds()),
-	})
-	page := backendapi.EventPage{
-		Events: make([]json.RawMessage, len(r.GetEvents())), Next: r.GetNext(), More: r.GetMore(),
-		Truncated: r.GetTruncated(),
-	}
-	for i, e := range r.GetEvents() {
-		page.Events[i] = json.RawMessage(e)
-	}
-	return page, err
-}
-
-// Control sends a control request to a session's simulated glasses and returns the payload of their result
-// (proto/glasses.Result), which may be an error of the glasses.
-func (h *Host) Control(
-	ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte,
-) (json.RawMessage, error) {
-	r, err := call(ctx, h, t, pluginv1.BackendClient.Control, &pluginv1.ControlRequest{
-		Target: target(t), SessionId: id, Type: typ, Payload: payload, Media: media,
-	})
-	return r.GetResult(), err
-}
-
-// SetAssistantScript sets the script of a session's assistant.
-func (h *Host) SetAssistantScript(ctx context.Context, t backend.Target, id string, script []byte) error {
-	_, err := call(ctx, h, t, pluginv1.BackendClient.SetAssistantScript,
-		&pluginv1.SetAssistantScriptRequest{Target: target(t), SessionId: id, Script: script})
-	return err
-}
-
 // MintProjectKey creates a key for a project of the linked account, labelled name.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey,
@@ -240,7 +164,7 @@ func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, na
 func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
 	for _, a := range h.adapters {
 		inst := a.running()
-		if inst == nil {
+		if inst == nil || inst.rpc == nil {
 			continue
 		}
 		inner, cancel := context.WithTimeout(ctx, 2*time.Second)

@@ -14,7 +14,7 @@ import (
 
 // Calls on sessions and projects pass through the real adapter without losing data in either direction.
 func TestSessionCallsOverRealAdapter(t *testing.T) {
-	h, _ := serve(t, install(t))
+	h, _ := serve(t, install(t, HTTP, BrowserSim))
 	picture := bytes.Repeat([]byte{0xff}, 1<<20)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/sessions/ses_1/control", func(w http.ResponseWriter, r *http.Request) {
@@ -25,7 +25,8 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != "sim.camera" ||
 			string(in.Payload) != `{"a":1}` || !bytes.Equal(in.Media, picture) {
-			t.Errorf("the backend received %s %s with %d bytes, error %v", in.Type, in.Payload, len(in.Media), err)
+			t.Errorf(`the backend received %s %s with %d bytes (error %v), want sim.camera {"a":1} with %d bytes`, in.Type,
+				in.Payload, len(in.Media), err, len(picture))
 		}
 		_, _ = io.WriteString(w, `{"result":{"ok":true,"later":1}}`)
 	})

@@ -17,8 +17,8 @@ func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 	h.fontsMu.Lock()
 	h.fonts = list
 	h.fontsMu.Unlock()
-	for name, a := range h.adapters {
-		if !isTransport(name) || !a.hasBegun() {
+	for _, a := range h.all() {
+		if !a.isTransport() || !a.hasBegun() {
 			continue
 		}
 		inst, err := a.get(ctx)
@@ -26,7 +26,7 @@ func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 			err = h.sendFonts(ctx, inst)
 		}
 		if err != nil {
-			h.opts.Log.Warn("failed to pass the added fonts on", "adapter", name, "err", err)
+			h.opts.Log.Warn("failed to pass the added fonts on", "adapter", a.name, "err", err)
 		}
 	}
 }

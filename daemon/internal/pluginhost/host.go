@@ -21,12 +21,14 @@ const (
 	HTTP  = "backendhttp"
 	// LocalSim is a transport adapter: simulated glasses on this machine.
 	LocalSim = "localsim"
+	// BrowserSim is a transport adapter: the browser simulator, whose sessions a backend hosts.
+	BrowserSim = "browsersim"
+	// RealDevice is a transport adapter: real glasses over Bluetooth LE.
+	RealDevice = "realdevice"
 )
 
-// names lists the adapters in display order.
-func names() []string { return []string{HTTP, Local, LocalSim} }
-
-func isTransport(name string) bool { return name == LocalSim }
+// shipped lists the adapters that are installed with the service, in display order.
+func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, RealDevice} }
 
 // maxMessage bounds an adapter's reply, in bytes.
 const maxMessage = 8 << 20
@@ -35,7 +37,8 @@ const maxMessage = 8 << 20
 type Options struct {
 	// Dir is the directory of the adapters and their manifest; empty means this executable's directory.
 	Dir string
-	// ConfigDir is passed to the embedded backend, which keeps its data in backend/ under it.
+	// ConfigDir is passed to the embedded backend, which keeps its data in backend/ under it. It also contains the list
+	// of the adapters that the person added.
 	ConfigDir string
 	// SocketDir is the parent of the adapters' socket directories: owned by this user, at most 70 bytes long.
 	SocketDir string
@@ -54,13 +57,17 @@ type PluginStatus struct {
 	// Since is when it last started, Crashed when it last crashed, Resume when its backoff ends; each is zero if that
 	// never happened.
 	Since, Crashed, Resume time.Time
+	// Set for an adapter that the person added: when, the SHA-256 of its file in hexadecimal, its owner, and its own name
+	// for people.
+	Added                time.Time
+	SHA256, Owner, Title string
 }
 
 // Host runs the adapters. It is safe for concurrent use. Serve must run, because it stops the processes.
 type Host struct {
 	opts        Options
 	now         func() time.Time
-	adapters    map[string]*adapter
+	adapters    map[string]*adapter // the shipped ones; never changes
 	life        context.Context
 	end         context.CancelFunc
 	supervisors sync.WaitGroup
@@ -68,14 +75,21 @@ type Host struct {
 	fontsMu     sync.Mutex
 	fonts       []fonts.Added // that the person added
 	unavailable error         // the result of every call; nil for a host that runs adapters
+
+	changing sync.Mutex // held while an adapter is added or removed; taken before addedMu
+	addedMu  sync.RWMutex
+	added    []*adapter // that the person added, in this order
 }
 
 // Unavailable returns a host that runs no adapter: every call that needs one fails with err.
 func Unavailable(err error) *Host {
 	h := &Host{now: time.Now, unavailable: err, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())
-	for _, name := range names() {
+	for _, name := range shipped() {
 		h.adapters[name] = newAdapter(h, name, "")
+	}
+	for _, t := range shippedTransports() {
+		h.adapters[t.Name].about = &t
 	}
 	return h
 }
@@ -102,6 +116,7 @@ func New(o Options) (*Host, error) {
 		}
 		a.status.Path = a.path
 	}
+	h.loadAdded()
 	return h, nil
 }
 
@@ -116,19 +131,30 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // Plugins lists the adapters with their states.
 func (h *Host) Plugins() []PluginStatus {
-	list := make([]PluginStatus, 0, len(h.adapters))
-	for _, name := range names() {
-		list = append(list, h.adapters[name].snapshot())
+	var list []PluginStatus
+	for _, a := range h.all() {
+		list = append(list, a.snapshot())
 	}
 	return list
+}
+
+// all returns the adapters in display order.
+func (h *Host) all() []*adapter {
+	var list []*adapter
+	for _, name := range shipped() {
+		list = append(list, h.adapters[name])
+	}
+	h.addedMu.RLock()
+	defer h.addedMu.RUnlock()
+	return append(list, h.added...)
 }
 
 // Check verifies the files of every adapter without starting one. It returns the errors by adapter.
 func (h *Host) Check() map[string]error {
 	found := map[string]error{}
-	for name, a := range h.adapters {
-		if err := verify(h.opts.Dir, a.path); err != nil {
-			found[name] = err
+	for _, a := range h.all() {
+		if err := a.verify(); err != nil {
+			found[a.name] = err
 		}
 	}
 	return found

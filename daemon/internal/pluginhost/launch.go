@@ -1,11 +1,13 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 	"github.com/service-dev/service/proto/wiretext"
 )
@@ -30,11 +33,14 @@ const (
 
 // instance is one running process of an adapter.
 type instance struct {
+	name   string // the adapter's
 	client *plugin.Client
 	proc   *process // set during the start; other goroutines read it only after launch has returned
-	rpc    pluginv1.BackendClient
-	// transport is set only for a transport adapter, which answers every call of rpc as unimplemented.
+	// rpc is set only for a backend adapter, transport, sessions and describes only for a transport adapter.
+	rpc       pluginv1.BackendClient
 	transport pluginv1.TransportClient
+	sessions  pluginv1.HostedSessionsClient
+	describes *backend.Transport
 	about     *pluginv1.DescribeResponse
 	conn      *grpc.ClientConn
 	busy      atomic.Int64  // calls and attachments in progress
@@ -84,7 +90,7 @@ func (i *instance) stop() {
 
 // launch verifies and starts the adapter once. If it fails, it leaves nothing behind.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
-	if err := verify(h.opts.Dir, a.path); err != nil {
+	if err := a.verify(); err != nil {
 		return nil, err
 	}
 	dir, err := "", os.MkdirAll(h.opts.SocketDir, 0o700)
@@ -94,8 +100,9 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the directory for adapters' sockets: %w", err)
 	}
-	log := h.opts.Log.With("adapter", a.name)
-	inst := &instance{stuck: make(chan struct{})}
+	// An adapter that is being added has no name until it describes itself.
+	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.path)))
+	inst := &instance{name: a.name, stuck: make(chan struct{})}
 	started := make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
@@ -116,7 +123,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.path, dir, environment(cmd.Env, dir), log, func(p *process) { started <- p })
+			p, err := newProcess(a.path, dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +131,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			return p, nil
 		},
 	})
-	if err := h.connect(ctx, a.name, inst, started); err != nil {
+	if err := h.connect(ctx, a, inst, started); err != nil {
 		if inst.proc != nil {
 			inst.stop()
 		} else {
@@ -136,7 +143,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 }
 
 // connect performs the handshake and reads the adapter's description. It returns when ctx ends.
-func (h *Host) connect(ctx context.Context, name string, inst *instance, started <-chan *process) error {
+func (h *Host) connect(ctx context.Context, a *adapter, inst *instance, started <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -151,36 +158,58 @@ func (h *Host) connect(ctx context.Context, name string, inst *instance, started
 	if err != nil {
 		return err
 	}
-	return h.describe(ctx, name, client, inst)
+	if a.isTransport() {
+		return h.describeTransport(ctx, a, client, inst)
+	}
+	return h.describe(ctx, a.name, client, inst)
 }
 
-// describe reads the adapter's description.
+// describe reads a backend adapter's description.
 func (h *Host) describe(ctx context.Context, name string, client plugin.ClientProtocol, inst *instance) error {
-	service := pluginv1.BackendPlugin
-	if isTransport(name) {
-		service = pluginv1.TransportPlugin
+	err := inst.dispense(client, pluginv1.BackendPlugin)
+	if err != nil {
+		return err
 	}
+	inst.rpc = pluginv1.NewBackendClient(inst.conn)
+	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
+	if err != nil {
+		return problemOf(ctx, name, err)
+	}
+	return nil
+}
+
+// describeTransport reads a transport adapter's description and passes the fonts on. An added adapter learns nothing
+// about the state directory.
+func (h *Host) describeTransport(ctx context.Context, a *adapter, client plugin.ClientProtocol, inst *instance) error {
+	if err := inst.dispense(client, pluginv1.TransportPlugin); err != nil {
+		return err
+	}
+	inst.transport, inst.sessions = pluginv1.NewTransportClient(inst.conn), pluginv1.NewHostedSessionsClient(inst.conn)
+	req := &pluginv1.DescribeTransportRequest{}
+	if a.added == nil {
+		req.ConfigDir = []byte(h.opts.ConfigDir)
+	}
+	d, err := inst.transport.DescribeTransport(ctx, req)
+	if err != nil {
+		return problemOf(ctx, a.name, err)
+	}
+	inst.about = &pluginv1.DescribeResponse{Name: d.GetName(), Version: d.GetVersion()}
+	if inst.describes, err = describedTransport(a, d); err != nil {
+		return err
+	}
+	if err := h.sendFonts(ctx, inst); err != nil {
+		return problemOf(ctx, a.name, err)
+	}
+	return nil
+}
+
+// dispense connects to one service of the adapter.
+func (i *instance) dispense(client plugin.ClientProtocol, service string) error {
 	raw, err := client.Dispense(service)
 	if err != nil {
 		return err
 	}
-	conn := raw.(*grpc.ClientConn)
-	inst.conn, inst.rpc = conn, pluginv1.NewBackendClient(conn)
-	if isTransport(name) {
-		inst.transport = pluginv1.NewTransportClient(conn)
-		req := &pluginv1.DescribeTransportRequest{ConfigDir: []byte(h.opts.ConfigDir)}
-		var d *pluginv1.DescribeTransportResponse
-		d, err = inst.transport.DescribeTransport(ctx, req)
-		inst.about = &pluginv1.DescribeResponse{Name: d.GetName(), Version: d.GetVersion()}
-		if err == nil {
-			err = h.sendFonts(ctx, inst)
-		}
-	} else {
-		inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
-	}
-	if err != nil {
-		return problemOf(ctx, name, err)
-	}
+	i.conn = raw.(*grpc.ClientConn)
 	return nil
 }
 

@@ -1,11 +1,7 @@
 package pluginhost
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,19 +12,7 @@ import (
 // TestEmbeddedBackend runs the compiled backendlocal. It issues a code, keeps its id and port across a crash, and its
 // token is never sent to another instance.
 func TestEmbeddedBackend(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "service-plugin-backendlocal")
-	if out, err := exec.Command("go", "build", "-o", file,
-		"github.com/service-dev/service/plugins/backendlocal").CombinedOutput(); err != nil {
-		t.Fatalf("building the adapter: %v\n%s", err, out)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendlocal\n", sha256.Sum256(data)),
-		0o644)
-	h, _ := serve(t, dir)
+	h, _ := serve(t, install(t, Local))
 
 	if c, p := h.Activity(t.Context()); c+p != 0 {
 		t.Fatal("an adapter is running before it is needed")

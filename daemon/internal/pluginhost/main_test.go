@@ -34,31 +34,45 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(built)
-		out, err := exec.Command("go", "build", "-o", built+"/service-plugin-backendhttp",
-			"github.com/service-dev/service/plugins/backendhttp").CombinedOutput()
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
-			return 1
-		}
 		return m.Run()
 	}))
 }
 
-// install copies the adapters and a manifest into a temporary directory.
-func install(t *testing.T) string {
+// compiled holds the adapters, each built when a test first installs it.
+var compiled = map[string]func() ([]byte, error){
+	HTTP: compile(HTTP), Local: compile(Local), LocalSim: compile(LocalSim), BrowserSim: compile(BrowserSim),
+}
+
+func compile(name string) func() ([]byte, error) {
+	return sync.OnceValues(func() ([]byte, error) {
+		file := filepath.Join(built, name)
+		out, err := exec.Command("go", "build", "-o", file,
+			"github.com/service-dev/service/plugins/"+name).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("building the adapter: %w\n%s", err, out)
+		}
+		return os.ReadFile(file)
+	})
+}
+
+// install copies adapters and a manifest into a temporary directory.
+func install(t testing.TB, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	data, err := os.ReadFile(filepath.Join(built, "service-plugin-backendhttp"))
-	if err != nil {
-		t.Fatal(err)
+	var manifest []byte
+	for _, name := range names {
+		data, err := compiled[name]()
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "service-plugin-"+name), data, 0o755)
+		manifest = fmt.Appendf(manifest, "%x  service-plugin-%s\n", sha256.Sum256(data), name)
 	}
-	write(t, filepath.Join(dir, "service-plugin-backendhttp"), data, 0o755)
-	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)),
-		0o644)
+	write(t, filepath.Join(dir, Manifest), manifest, 0o644)
 	return dir
 }
 
-func write(t *testing.T, path string, data []byte, mode os.FileMode) {
+func write(t testing.TB, path string, data []byte, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(path, data, mode); err != nil {
 		t.Fatal(err)

@@ -15,20 +15,10 @@ func checkOwners(dir, path string) error {
 		if errors.Is(err, fs.ErrNotExist) { // reported by verify
 			real, err = file, nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = checkFileOwners(real)
 		}
-		info, err := os.Stat(real)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := checkAccess(real, info); err != nil {
-			return err
-		}
-		if err := checkDirectories(filepath.Dir(real)); err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -38,6 +28,18 @@ func checkOwners(dir, path string) error {
 		return err
 	}
 	return checkDirectories(abs)
+}
+
+// checkFileOwners checks one file without symbolic links in its path, and the directories above it.
+func checkFileOwners(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := checkAccess(path, info); err != nil {
+		return err
+	}
+	return checkDirectories(filepath.Dir(path))
 }
 
 // checkDirectories checks dir and, if they matter on this system, the directories above it.

@@ -59,7 +59,7 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(root, "bin")
-			if err := os.Rename(install(t), dir); err != nil {
+			if err := os.Rename(install(t, HTTP), dir); err != nil {
 				t.Fatal(err)
 			}
 			h, _ := serve(t, dir)

@@ -116,3 +116,6 @@ func shellQuote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// isExecutable reports whether somebody may run the file.
+func isExecutable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }

@@ -72,3 +72,6 @@ func isAllUsers(sid *windows.SID) bool {
 	return sid.IsWellKnown(windows.WinWorldSid) || sid.IsWellKnown(windows.WinAuthenticatedUserSid) ||
 		sid.IsWellKnown(windows.WinBuiltinUsersSid)
 }
+
+// isExecutable returns true: on Windows the name of a file decides.
+func isExecutable(fs.FileInfo) bool { return true }

@@ -82,9 +82,9 @@ func (i *instance) isStuck() bool {
 }
 
 // isAtFault reports whether a call failed because of the adapter: either it is stuck, or it did not answer the last
-// probe and the call timed out.
-func (i *instance) isAtFault(call context.Context) bool {
-	return i.isStuck() || i.silent.Load() && errors.Is(call.Err(), context.DeadlineExceeded)
+// probe and the call was not answered either.
+func (i *instance) isAtFault(unanswered bool) bool {
+	return i.isStuck() || i.silent.Load() && unanswered
 }
 
 // stuckProblem returns the problem for a call to a stuck adapter.

@@ -132,7 +132,7 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	defer os.RemoveAll(sockets)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDaemonKilled$")
-	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t), "PLUGINHOST_TEST_URL="+srv.URL,
+	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t, HTTP), "PLUGINHOST_TEST_URL="+srv.URL,
 		"PLUGINHOST_TEST_SOCKETS="+sockets)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

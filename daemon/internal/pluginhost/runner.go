@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,19 +123,28 @@ func workDir() string {
 }
 
 // allowedVariables are the variables of the daemon's environment that an adapter inherits: those needed to run a
-// program, to find certificates and to use a proxy. They include no SERVICE_* variable.
+// program and to find certificates. They include no SERVICE_* variable.
 var allowedVariables = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
-	"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 	"SystemRoot", "SystemDrive", "USERPROFILE", "LOCALAPPDATA", "APPDATA", "ProgramData",
 }
 
+// proxyVariables are inherited by shipped adapters only, because a proxy's address may contain a password.
+var proxyVariables = []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"}
+
+// bluetoothVariable names the D-Bus of BlueZ where it is not the usual one. Only shipped adapters inherit it.
+const bluetoothVariable = "DBUS_SYSTEM_BUS_ADDRESS"
+
 // environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, and the
 // directory of this start.
-func environment(handshake []string, dir string) []string {
-	env := make([]string, 0, len(allowedVariables)+len(handshake)+4)
-	for _, name := range allowedVariables {
+func (a *adapter) environment(handshake []string, dir string) []string {
+	names := allowedVariables
+	if a.added == nil {
+		names = slices.Concat(names, proxyVariables, []string{bluetoothVariable})
+	}
+	env := make([]string, 0, len(names)+len(handshake)+4)
+	for _, name := range names {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

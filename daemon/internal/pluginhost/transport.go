@@ -25,33 +25,36 @@ type (
 
 // attachment connects one session to its glasses in a transport adapter. Its two goroutines end with the stream.
 type attachment struct {
-	name    string
-	stream  attachStream
-	end     context.CancelFunc
-	life    context.Context
-	out     chan *pluginv1.AttachRequest
-	in      chan inbound
-	closed  error // why in was closed; set before the close
-	workers sync.WaitGroup
+	name   string
+	stream attachStream
+	end    context.CancelFunc
+	life   context.Context
+	out    chan *pluginv1.AttachRequest
+	in     chan inbound
+	closed error // why in was closed; set before the close
+	// hardware receives the state of real glasses; nil for nobody.
+	hardware func(backend.Hardware)
+	workers  sync.WaitGroup
 }
 
 // Attach attaches a session's glasses through the transport adapter of this name, which it starts if necessary. ctx
 // bounds only the opening; the glasses stay attached until Close, or until the adapter or the host stops. Errors are a
 // *backend.Problem, or that of ctx.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
-	a, ok := h.adapters[name]
-	if !ok || !isTransport(name) {
-		return nil, &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "there is no transport adapter " + name}
-	}
 	request, err := openRequest(open)
 	if err != nil {
 		return nil, err
 	}
-	inst, err := a.get(ctx)
+	var inst *instance
+	a, err := h.findTransport(name)
+	if err == nil {
+		inst, err = a.get(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, maxQueued), in: make(chan inbound, maxQueued)}
+	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, maxQueued), in: make(chan inbound, maxQueued),
+		hardware: open.OnHardware}
 	g.life, g.end = context.WithCancel(h.life)
 	context.AfterFunc(g.life, inst.use())
 	stop := context.AfterFunc(ctx, g.end)
@@ -74,7 +77,7 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
 	open := &pluginv1.AttachOpen{
 		SessionId: o.SessionID, DeviceModel: o.DeviceModel, VirtualClock: o.Virtual, NowMs: o.NowMs,
-		FixturesDir: []byte(o.FixturesDir),
+		FixturesDir: []byte(o.FixturesDir), Pair: pairRequest(o), Pace: o.Pace, Via: o.Via,
 	}
 	if o.Snapshot != nil {
 		var err error
@@ -110,6 +113,12 @@ func (g *attachment) read() {
 		if err != nil {
 			g.closed = g.closeError(err)
 			return
+		}
+		if h := m.GetHardware(); h != nil {
+			if g.hardware != nil {
+				g.hardware(hardwareOf(h))
+			}
+			continue
 		}
 		f := inbound{data: m.GetFrame()}
 		if b, ok := m.GetMessage().(*pluginv1.AttachResponse_Binary); ok {

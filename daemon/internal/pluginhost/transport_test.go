@@ -2,11 +2,9 @@ package pluginhost
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,33 +14,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 )
-
-var buildLocalSim = sync.OnceValues(func() ([]byte, error) {
-	file := filepath.Join(built, "service-plugin-localsim")
-	if out, err := exec.Command("go", "build", "-o", file,
-		"github.com/service-dev/service/plugins/localsim").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the adapter: %w\n%s", err, out)
-	}
-	return os.ReadFile(file)
-})
-
-// installLocalSim copies the compiled adapter and a manifest into a temporary directory.
-func installLocalSim(t testing.TB) string {
-	t.Helper()
-	data, err := buildLocalSim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "service-plugin-localsim"), data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	manifest := fmt.Appendf(nil, "%x  service-plugin-localsim\n", sha256.Sum256(data))
-	if err := os.WriteFile(filepath.Join(dir, Manifest), manifest, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
 	t.Helper()
@@ -92,7 +63,7 @@ func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(gla
 }
 
 func TestGlassesOfManySessions(t *testing.T) {
-	h, _ := serve(t, installLocalSim(t))
+	h, _ := serve(t, install(t, LocalSim))
 	if p := h.Plugins()[2]; p.Name != LocalSim || p.State != Stopped {
 		t.Fatalf("before the first attach: %+v, want the adapter stopped", p)
 	}
@@ -128,7 +99,7 @@ func TestGlassesOfManySessions(t *testing.T) {
 }
 
 func TestGlassesGoWithTheirAdapter(t *testing.T) {
-	h, _ := serve(t, installLocalSim(t))
+	h, _ := serve(t, install(t, LocalSim))
 	g := attach(t, h, true)
 	ask(t, g, "display.clear", "a", "{}", nil)
 	proc, _ := os.FindProcess(h.Plugins()[2].PID)
@@ -166,10 +137,10 @@ func TestGlassesGoWithTheirAdapter(t *testing.T) {
 }
 
 func TestAttachIsRefused(t *testing.T) {
-	h, _ := serve(t, installLocalSim(t))
+	h, _ := serve(t, install(t, LocalSim))
 	_, err := h.Attach(t.Context(), HTTP, backend.TransportOpen{})
-	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
-		t.Errorf("attaching to a backend's adapter: %+v, want adapter_unavailable", p)
+	if p := code(t, err); p.Code != backend.CodeUnknownTransport || !strings.Contains(p.Message, LocalSim) {
+		t.Errorf("attaching to a backend's adapter: %+v, want unknown_transport and the names of the known ones", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "x"})
 	if p := code(t, err); p.Code != "invalid_request" {
@@ -185,7 +156,7 @@ func TestAttachIsRefused(t *testing.T) {
 		context.Canceled) {
 		t.Errorf("a cancelled Attach: %v, want context.Canceled", err)
 	}
-	dir := installLocalSim(t)
+	dir := install(t, LocalSim)
 	write(t, filepath.Join(dir, "service-plugin-localsim"), []byte("another"), 0o755)
 	other, _ := serve(t, dir)
 	_, err = other.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1"})
@@ -197,7 +168,7 @@ func TestAttachIsRefused(t *testing.T) {
 // TestNobodyReceives checks that if nobody receives a session's frames, its bounded queue fills and Send fails without
 // waiting.
 func TestNobodyReceives(t *testing.T) {
-	h, _ := serve(t, installLocalSim(t))
+	h, _ := serve(t, install(t, LocalSim))
 	g := attach(t, h, true)
 	begin := time.Now()
 	var err error
@@ -218,7 +189,7 @@ func TestNobodyReceives(t *testing.T) {
 
 // TestSpeed measures what tools depend on: the round trip of a command, and a minute of virtual time with 100 events.
 func TestSpeed(t *testing.T) {
-	h, _ := serve(t, installLocalSim(t))
+	h, _ := serve(t, install(t, LocalSim))
 	begin := time.Now()
 	g := attach(t, h, true)
 	t.Logf("first attach, including the start of the process: %v", time.Since(begin))

@@ -48,6 +48,14 @@ func FixHint(err error) string {
 	return reinstall
 }
 
+// verify checks the adapter's file before each start.
+func (a *adapter) verify() error {
+	if a.added != nil {
+		return verifyAdded(*a.added)
+	}
+	return verify(a.host.opts.Dir, a.path)
+}
+
 // verify checks that path is a regular file in dir itself, that nobody except this user and root could replace it, and
 // that its checksum is in the manifest. It reads the manifest each time, so that an upgrade in place needs no restart.
 func verify(dir, path string) error {

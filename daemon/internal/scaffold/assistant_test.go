@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The first answer calls a tool, the next one is text. Virtual time stands still during both answers and passes in the
-// tool.
+// The first answer calls a tool, the next one is text. Virtual time stands still during both answers and
+// advances only while the tool runs.
 func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -74,7 +74,7 @@ func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
 		call = g.next()
 		results := call.body.Messages[len(call.body.Messages)-4:]
 		for i, want := range []string{`{"error":{"code":"permission_denied","message":"refused by the person"}}`,
-			`{"error":"there is no tool of this name"}`, `{"error":"the arguments are not a JSON object"}`,
+			`{"error":"there is no tool with this name"}`, `{"error":"the arguments are not a JSON object"}`,
 			`{"error":"the arguments are not a JSON object"}`} {
 			if !sameJSON(json.RawMessage(results[i].Content), want) {
 				t.Errorf("result %d: %s, want %s", i, results[i].Content, want)
@@ -120,12 +120,12 @@ var refusals = []struct {
 	{"no credit", func(c *gatewayCall) { c.refuse(402, "no_credit", "too little credit", "") },
 		"no_credit", "credit page", 0},
 	{"cap", func(c *gatewayCall) { c.refuse(402, "cap_reached", "the cap is reached", "") },
-		"cap_reached", "raises the cap", 0},
+		"cap_reached", "raise the cap", 0},
 	{"reserved", func(c *gatewayCall) { c.refuse(429, "credit_reserved", "reserved", "2") },
 		"credit_reserved", "ask again", 2000},
 	{"busy", func(c *gatewayCall) { c.refuse(503, "provider_busy", "busy", "5") }, "provider_busy", "ask again", 5000},
 	{"new code", func(c *gatewayCall) { c.refuse(400, "odd_request", "odd", "Wed, 21 Oct") },
-		"odd_request", "change what is asked", 0},
+		"odd_request", "change the request", 0},
 	{"revoked", func(c *gatewayCall) { c.refuse(401, "invalid_key", "over", "") }, "invalid_key", "session", 0},
 	{"no envelope", func(c *gatewayCall) {
 		c.w.WriteHeader(502)
@@ -246,7 +246,7 @@ func TestAssistant_RenewsItsToken(t *testing.T) {
 		p.barrierDuring(1, "b-1")
 		call.refuse(401, "invalid_key", "over", "")
 		if call = g.next(); call.token != "Bearer sgt_second" {
-			t.Errorf("the second request used %q", call.token)
+			t.Errorf("the second request used %q, want the new token", call.token)
 		}
 		call.refuse(401, "invalid_key", "over", "")
 		p.expectRefusal("second", "invalid_key", "session", 0)

@@ -114,7 +114,8 @@ func TestSwiftParses(t *testing.T) {
 	}
 }
 
-// The same request produces the same bytes, whatever the order of its capabilities, and only the requested parts.
+// Equal requests produce the same bytes, whatever the order of their capabilities, and contain only the
+// requested parts.
 func TestGenerateIsMinimal(t *testing.T) {
 	marks := map[string][]string{ // words that the module contains only for one capability
 		guide.Display: {"display.show"}, guide.Camera: {"camera.photo",
@@ -135,7 +136,7 @@ func TestGenerateIsMinimal(t *testing.T) {
 			}
 			for other, words := range marks {
 				if strings.Contains(text, `"`+words[0]+`"`) != (other == id) {
-					t.Errorf("%s with %s: %q must be present only for its own capability (other capability: %v)",
+					t.Errorf("%s with %s: contains %q: %v; want it only for its own capability",
 						language, id, words[0], other != id)
 				}
 			}

@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,13 +27,13 @@ type announcement struct {
 
 var (
 	// constantPattern matches a name and the beginning of a list, a map of phrases or a text, in any of the languages.
-	constantPattern = regexp.MustCompile(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,80}|:)?=\s*(?:\[\]string\s*|map\[string\]\w+\s*|` +
+	constantPattern = pattern(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,80}|:)?=\s*(?:\[\]string\s*|map\[string\]\w+\s*|` +
 		`(?:(?:mutable)?[lL]istOf|setOf|arrayOf|tuple|list|set|frozenset|Object\.freeze|new Set)\s*)?([\[({"'])`)
-	aliasPattern = regexp.MustCompile(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
-	namePattern  = regexp.MustCompile(`[A-Za-z_][\w.]*\s*[(:=]?`)
-	keyPattern   = regexp.MustCompile(`^\s*:`)
+	aliasPattern = pattern(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
+	namePattern  = pattern(`[A-Za-z_][\w.]*\s*[(:=]?`)
+	keyPattern   = pattern(`^\s*:`)
 	// declares matches the words before the name in a function declaration.
-	declares = regexp.MustCompile(`\b(?:def|fun|func|function)\s+$`)
+	declares = pattern(`\b(?:def|fun|func|function)\s+$`)
 )
 
 // plainWords may occur in a call but do not name the announced constant.
@@ -44,7 +43,7 @@ var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new"
 // constants records the constants that a file defines and the names under which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
-	for _, m := range constantPattern.FindAllStringSubmatchIndex(text, maxConstants) {
+	for _, m := range constantPattern().FindAllStringSubmatchIndex(text, maxConstants) {
 		if len(in.known) >= maxConstants {
 			return
 		}
@@ -53,7 +52,7 @@ func (in *inspector) constants(name, text string) {
 		rest := text[open:min(len(text), open+maxConstant)]
 		if rest[0] != '"' && rest[0] != '\'' {
 			rest = rest[:1+closingBracket(rest[1:])]
-		} else if end := stringPattern.FindStringIndex(rest); end != nil && end[0] == 0 {
+		} else if end := stringPattern().FindStringIndex(rest); end != nil && end[0] == 0 {
 			rest = rest[:end[1]]
 		} else {
 			continue
@@ -68,7 +67,7 @@ func (in *inspector) constants(name, text string) {
 			in.known = append(in.known, c)
 		}
 	}
-	for _, m := range aliasPattern.FindAllStringSubmatch(text, 200) {
+	for _, m := range aliasPattern().FindAllStringSubmatch(text, 200) {
 		if len(in.aliases) < maxConstants {
 			in.aliases[name+" "+m[2]] = m[1]
 		}
@@ -84,13 +83,13 @@ type quoted struct {
 // phraseStrings returns the strings of a list, or the keys of a map.
 func phraseStrings(text string) []quoted {
 	var all, keys []quoted
-	for _, m := range stringPattern.FindAllStringIndex(text, glasses.MaxPhrases+1) {
+	for _, m := range stringPattern().FindAllStringIndex(text, glasses.MaxPhrases+1) {
 		s := quoted{text[m[0]+1 : m[1]-1], m[0]}
 		if plain, err := unquote(s.text); err == nil {
 			s.text = plain
 		}
 		all = append(all, s)
-		if strings.HasPrefix(text, "{") && keyPattern.MatchString(text[m[1]:]) {
+		if strings.HasPrefix(text, "{") && keyPattern().MatchString(text[m[1]:]) {
 			keys = append(keys, s)
 		}
 	}
@@ -102,10 +101,10 @@ func phraseStrings(text string) []quoted {
 
 // announced records a call that announces phrases by a name or by the result of a function.
 func (in *inspector) announced(arguments string, at Use) {
-	written := stringPattern.MatchString(arguments)
-	arguments = stringPattern.ReplaceAllString(arguments, "")
+	written := stringPattern().MatchString(arguments)
+	arguments = stringPattern().ReplaceAllString(arguments, "")
 	var names, called []string
-	for _, token := range namePattern.FindAllString(arguments, 50) {
+	for _, token := range namePattern().FindAllString(arguments, 50) {
 		name := strings.TrimSpace(strings.TrimRight(token, "(:= \t\n"))
 		parts := strings.Split(strings.Trim(name, "."), ".")
 		switch token[len(token)-1] {

@@ -16,7 +16,7 @@ type Example struct {
 	Name     string // the file's name, in the folder that contains the module's folder
 	Code     string
 	Topics   []ExampleTopic
-	// Capabilities are those that the module must be generated with.
+	// Capabilities are the capabilities that the module must have.
 	Capabilities []string
 	Run          string // how to start it; the session's address and secret file must be in the environment
 }
@@ -34,7 +34,7 @@ var examples embed.FS
 // ExampleTopics lists the subjects. Each has an example in every language.
 func ExampleTopics() []ExampleTopic {
 	return []ExampleTopic{
-		{"hello", "Shows a text and counts taps: where to begin.", []string{guide.Display, guide.Input}},
+		{"hello", "Shows a text and counts taps: start here.", []string{guide.Display, guide.Input}},
 		{"buttons", "A list of buttons to choose from; back clears the panel.", []string{guide.Display, guide.Input}},
 		{"voice", "Announces phrases, listens, and answers aloud.",
 			[]string{guide.Transcription, guide.Speech, guide.Phrases}},
@@ -43,9 +43,9 @@ func ExampleTopics() []ExampleTopic {
 		{"state", "Follows battery, folding, wear, heat, link and permissions, and survives refusals.",
 			[]string{guide.Display, guide.State}},
 		{"streams", "Raw sound and movement by handlers.", []string{guide.Microphone, guide.Motion, guide.Input}},
-		{"timer", "A countdown on the session's clock, which goes on while the wearer taps; tests run it in virtual time.",
+		{"timer", "A countdown on the session's clock, which continues while the wearer taps; tests run it in virtual time.",
 			[]string{guide.Display, guide.Sound, guide.Input, guide.State}},
-		{"assistant", "A spoken question, answered by a language model that calls the app's tool; tests answer by a script.",
+		{"assistant", "A spoken question, answered by a language model that calls the app's tool; tests use a script.",
 			[]string{guide.Display, guide.Transcription, guide.Speech, guide.Input, guide.Assistant}},
 	}
 }

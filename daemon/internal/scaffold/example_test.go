@@ -78,7 +78,7 @@ func TestExamplesRun(t *testing.T) {
 				p := s.accept(0)
 				trace := playDesk(p, false)
 				if err := cmd.Wait(); err != nil {
-					t.Errorf("the example exited with %v: %s", err, out.String())
+					t.Errorf("the example exited with %v, want success: %s", err, out.String())
 				}
 				for _, id := range e.Capabilities {
 					if c, _ := guide.CapabilityOf(id); len(c.Commands) > 0 && !strings.Contains(trace, c.Commands[0]) {

@@ -28,7 +28,7 @@ type gatewayCall struct {
 	raw   string
 	w     http.ResponseWriter
 	gone  <-chan struct{} // closed when the app has disconnected
-	ended chan bool       // true: break the connection off
+	ended chan bool       // true: cut the connection
 }
 
 type chatRequest struct {
@@ -71,7 +71,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		if broken {
 			panic(http.ErrAbortHandler)
 		}
-	case <-g.over: // unlike the app's disconnect, because the test may still write
+	case <-g.over: // not call.gone, because the test may still write after the app disconnects
 	}
 }
 

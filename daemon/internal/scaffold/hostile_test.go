@@ -26,7 +26,8 @@ func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	return in
 }
 
-// The length of a file of unclosed calls bounds the time to read it and the number of recorded phrases.
+// For a file full of unclosed calls, the time to read it and the number of recorded phrases are bounded by
+// the file's length.
 func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`,
 		"brackets": "announce(("} {

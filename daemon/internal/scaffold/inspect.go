@@ -37,7 +37,7 @@ type Inspection struct {
 	Pages     []FileState // the project's copies of the connection page
 	// Commands lists where the app's own files use commands of the module.
 	Commands     []Use
-	Capabilities []string // those of the used commands and events
+	Capabilities []string // of the used commands and events
 	Phrases      []Use
 	// UnknownPhrases lists where the app announces phrases by a name that is not defined in its files.
 	UnknownPhrases []Use
@@ -63,7 +63,8 @@ type ModuleState struct {
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
-	// FromExample reports whether the module came with an example, without a key and a project. No manifest names it.
+	// FromExample reports whether the module came with an example. It then has no key and no project, and no
+	// manifest names it.
 	FromExample bool `json:"fromExample"`
 }
 
@@ -97,7 +98,7 @@ type KeyState struct {
 	Private bool `json:"private"`
 }
 
-// lineFinding is a problem with a line, from which a finding is made.
+// lineFinding is a problem in a single line, before it becomes a finding.
 type lineFinding struct {
 	code, file, word string
 	line             int
@@ -153,11 +154,11 @@ type inspector struct {
 	manifests []string
 	sources   []string
 	ignores   map[string][]string // the lines of .gitignore, by folder
-	names     []string            // of every file
+	names     []string            // names of all files
 	folders   int
 	reads     int // number of attempts to read a file
 	bytes     int // bytes read
-	ignoring  int // bytes in ignores
+	ignoring  int // size of ignores, in bytes
 
 	known         []constant
 	aliases       map[string]string // the names under which constants are imported; a key is a file, a space and the name

@@ -77,7 +77,7 @@ func (m Manifest) sum(name string) string {
 	return ""
 }
 
-// withModule returns the manifest with a module that replaces the one of the same language.
+// withModule returns the manifest with a module added, which replaces a module of the same language.
 func (m Manifest) withModule(module Module) Manifest {
 	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules),
 		func(old Module) bool { return old.Language == module.Language }), module)

@@ -26,7 +26,7 @@ func ModuleOf(e Example, more []string) (files []File, capabilities []string, er
 }
 
 // Place writes an example and its module into the folder root, which is absolute. The module gets the capabilities of
-// the example, those in more, and those of an existing module. An example that was changed by hand is kept. A module
+// the example and of an existing module, plus those in more. An example that was changed by hand is kept. A module
 // that was changed by hand, or that belongs to a project, is reported and nothing is written. Errors are *Error.
 func Place(
 	ctx context.Context, files clientio.Files, root string, e Example, more []string,
@@ -84,7 +84,7 @@ func (p *project) exampleModule(ctx context.Context, language string, f File) ([
 	if err != nil {
 		return nil, folderError(name, err)
 	}
-	if m := modulePattern.FindSubmatch(data[:min(len(data), 400)]); m != nil && string(m[1]) == Version {
+	if m := modulePattern().FindSubmatch(data[:min(len(data), 400)]); m != nil && string(m[1]) == Version {
 		capabilities := strings.Split(string(m[2]), ", ")
 		if same, err := Generate(Request{Language: language, Capabilities: capabilities}); err == nil &&
 			bytes.Equal(same[0].Data, data) {
@@ -95,7 +95,7 @@ func (p *project) exampleModule(ctx context.Context, language string, f File) ([
 		"move the changes into a file of the app's own, delete this one, and call again"}
 }
 
-// exampleHint says how the module of an example gets a capability without an account.
+// exampleHint says how to add a capability to an example's module without an account.
 func exampleHint(id string) string {
 	return fmt.Sprintf(`call getCodeExample with the same language and topic, dir, and capabilities ["%s"], `+
 		"which adds it to the module and needs no account", id)

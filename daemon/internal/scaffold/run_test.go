@@ -23,7 +23,7 @@ func TestModuleTalks(t *testing.T) {
 		app := start("SERVICE_GLASSES_URL=" + s.url)
 		p := s.accept(7)
 		if p.hello.Since != nil {
-			t.Error("the first hello has the field since")
+			t.Error("the first hello has the field since, want none")
 		}
 		shown := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"ready"}}`)
 		p.barrier("b-1") // the app waits for the result
@@ -102,7 +102,7 @@ func TestModuleComesBack(t *testing.T) {
 		if p.hello.Since == nil || *p.hello.Since != 21 {
 			t.Errorf("since is %v, want 21", p.hello.Since)
 		}
-		// The missed result is read from the log. An event that the app already had is delivered twice.
+		// The missed result is read from the log. An event that the app has already received is delivered twice.
 		p.input("g-1", "one")
 		p.ok(first)
 		p.barrier("b-1")
@@ -116,10 +116,11 @@ func TestModuleComesBack(t *testing.T) {
 		p = s.accept(40)
 		p.send(glasses.TypeResult, photo.ID, glasses.Result{OK: true, Media: &glasses.Media{MIME: "image/jpeg", Bytes: 3}})
 		f := p.expect("com.example.error", "")
-		if !sameJSON(f.Payload, `{"code":"media_lost","message":"the connection broke while the picture was on its way; take it again"}`) {
+		if !sameJSON(f.Payload, `{"code":"media_lost","message":"the connection broke while the picture `+
+			`was being sent; take it again"}`) {
 			t.Errorf("%s", f.Payload)
 		}
-		p.close(4401, "this secret is not of this session")
+		p.close(4401, "this secret belongs to another session")
 		app.says("refused")
 	})
 }

@@ -330,7 +330,7 @@ func (a *app) says(want string) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			a.t.Errorf("the app exited with %v", err)
+			a.t.Errorf("the app exited with %v, want success", err)
 		}
 	case <-time.After(20 * time.Second):
 		a.cmd.Process.Kill()

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -32,19 +33,26 @@ var plainMethods = map[string]string{
 }
 
 var (
-	callPattern    = regexp.MustCompile(`([A-Za-z_]\w*)?[?!]?\.([a-z]\w*)\(`)
-	literalPattern = regexp.MustCompile(`"([a-z]+\.[a-z]+)"`)
-	inputPattern   = regexp.MustCompile(`["']input["']`)
-	stringPattern  = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
-	usesPattern    = regexp.MustCompile(`(?i)\bglasses\b`)
+	callPattern    = pattern(`([A-Za-z_]\w*)?[?!]?\.([a-z]\w*)\(`)
+	literalPattern = pattern(`"([a-z]+\.[a-z]+)"`)
+	inputPattern   = pattern(`["']input["']`)
+	stringPattern  = pattern(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
+	usesPattern    = pattern(`(?i)\bglasses\b`)
 
-	placeholderPattern = regexp.MustCompile(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$|["'=:]\s*["']?(spk|sst)_(x+|\.\.\.|…)`)
-	todoPattern        = regexp.MustCompile(`\bTODO\b|\bFIXME\b`)
-	secretPattern      = regexp.MustCompile(`\b(spk|sst|svc|sdc)_[A-Za-z0-9_-]{20,}`)
-	providerPattern    = regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{30,}|\bgsk_[A-Za-z0-9]{20,}`)
-	endpointPattern    = regexp.MustCompile(`wss?://[^\s"'<>]*/api/sessions/[a-z]+_[a-z2-7]+`)
-	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
+	placeholderPattern = pattern(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b` +
+		`|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$` +
+		`|["'=:]\s*["']?(spk|sst)_(x+|\.\.\.|…)`)
+	todoPattern      = pattern(`\bTODO\b|\bFIXME\b`)
+	secretPattern    = pattern(`\b(spk|sst|svc|sdc)_[A-Za-z0-9_-]{20,}`)
+	providerPattern  = pattern(`\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{30,}|\bgsk_[A-Za-z0-9]{20,}`)
+	endpointPattern  = pattern(`wss?://[^\s"'<>]*/api/sessions/[a-z]+_[a-z2-7]+`)
+	simulatorPattern = pattern(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
+
+// pattern compiles an expression when it is first needed: most daemons never inspect an app.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // source inspects one of the app's own files.
 func (in *inspector) source(name string) {
@@ -57,7 +65,7 @@ func (in *inspector) source(name string) {
 		in.exampleModule(name, data)
 		return // the module's own commands are not the app's
 	}
-	code := !config && usesPattern.MatchString(text)
+	code := !config && usesPattern().MatchString(text)
 	if !config {
 		in.constants(name, text)
 	}
@@ -72,15 +80,15 @@ func (in *inspector) source(name string) {
 	}
 	switch path.Base(name) {
 	case "AndroidManifest.xml":
-		in.declare("android", name, androidPattern.FindAllStringSubmatch(text, 500))
+		in.declare("android", name, androidPattern().FindAllStringSubmatch(text, 500))
 	case "Info.plist":
-		in.declare("ios", name, plistPattern.FindAllStringSubmatch(text, 500))
+		in.declare("ios", name, plistPattern().FindAllStringSubmatch(text, 500))
 	}
 }
 
 var (
-	androidPattern = regexp.MustCompile(`<uses-permission[^>]*android:name="([\w.]+)"`)
-	plistPattern   = regexp.MustCompile(`<key>([\w.]+)</key>`)
+	androidPattern = pattern(`<uses-permission[^>]*android:name="([\w.]+)"`)
+	plistPattern   = pattern(`<key>([\w.]+)</key>`)
 )
 
 func (in *inspector) declare(platform, name string, found [][]string) {
@@ -101,21 +109,21 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 			in.found.lineFindings = append(in.found.lineFindings, lineFinding{code: code, file: name, line: number, word: word})
 		}
 	}
-	if word := placeholderPattern.FindString(line); word != "" {
+	if word := placeholderPattern().FindString(line); word != "" {
 		classify(FindPlaceholder, strings.Trim(word, `"'=: `))
-	} else if config && todoPattern.MatchString(line) {
-		classify(FindPlaceholder, todoPattern.FindString(line))
+	} else if config && todoPattern().MatchString(line) {
+		classify(FindPlaceholder, todoPattern().FindString(line))
 	}
-	if m := secretPattern.FindStringSubmatch(line); m != nil {
+	if m := secretPattern().FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
 	}
-	if key := providerPattern.FindString(line); strings.ContainsAny(key, "0123456789") { // words contain none
+	if key := providerPattern().FindString(line); strings.ContainsAny(key, "0123456789") { // words contain none
 		classify(FindProviderKey, key[:3]+"…")
 	}
-	if !config && endpointPattern.MatchString(line) {
+	if !config && endpointPattern().MatchString(line) {
 		classify(FindEndpoint, "")
 	}
-	if config && strings.Contains(strings.ToLower(path.Base(name)), "prod") && simulatorPattern.MatchString(line) {
+	if config && strings.Contains(strings.ToLower(path.Base(name)), "prod") && simulatorPattern().MatchString(line) {
 		classify(FindSimulator, "")
 	}
 }
@@ -128,7 +136,7 @@ func (in *inspector) commands(name string, number int, line string) {
 			in.found.Commands = append(in.found.Commands, u)
 		}
 	}
-	for _, m := range callPattern.FindAllStringSubmatch(line, 50) {
+	for _, m := range callPattern().FindAllStringSubmatch(line, 50) {
 		if command := methods[m[2]]; command != "" {
 			use(command)
 		}
@@ -136,18 +144,18 @@ func (in *inspector) commands(name string, number int, line string) {
 			use(command)
 		}
 	}
-	for _, m := range literalPattern.FindAllStringSubmatch(line, 50) {
+	for _, m := range literalPattern().FindAllStringSubmatch(line, 50) {
 		if glasses.IsCommand(m[1]) {
 			use(m[1])
 		}
 	}
-	if inputPattern.MatchString(line) {
+	if inputPattern().MatchString(line) {
 		use(glasses.TypeInput)
 	}
 }
 
 // phrases records the texts that the app announces: the strings up to the bracket that closes the call. It does not
-// scan a text twice, so that a file full of unclosed calls takes no longer than another.
+// scan a text twice, so that a file full of unclosed calls does not take longer.
 func (in *inspector) phrases(name, text string) {
 	line, counted := 1, 0
 	for at := 0; ; {
@@ -155,13 +163,13 @@ func (in *inspector) phrases(name, text string) {
 		if i < 0 {
 			return
 		}
-		declared := declares.MatchString(text[max(0, at+i-20) : at+i])
+		declared := declares().MatchString(text[max(0, at+i-20) : at+i])
 		at += i + len("announce(")
 		line += strings.Count(text[counted:at], "\n")
 		counted = at
 		here := line
 		end := at + closingBracket(text[at:min(len(text), at+8000)])
-		for _, m := range stringPattern.FindAllStringSubmatchIndex(text[at:end], glasses.MaxPhrases+1) {
+		for _, m := range stringPattern().FindAllStringSubmatchIndex(text[at:end], glasses.MaxPhrases+1) {
 			if len(in.found.Phrases) >= maxUses {
 				return
 			}
@@ -181,12 +189,12 @@ func (in *inspector) phrases(name, text string) {
 	}
 }
 
-var modulePattern = regexp.MustCompile(`Glasses module (\S+) for ([a-z, ]+)\.`)
+var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
 // exampleModule records a generated module that no manifest names, such as one that came with an example. It is intact
 // if this version generates the same file; a module of another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
-	m := modulePattern.FindSubmatch(data[:min(len(data), 400)])
+	m := modulePattern().FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {
 		return
 	}

@@ -113,7 +113,7 @@ func TestTimers_DoNotOverlap(t *testing.T) {
 		p.barrier("b-1") // no second task was started
 		p.okAt(task, 1100)
 		p.expect("com.example.turn", `{}`)
-		p.okAt(every, 1101) // turns were missed, so the next one is a whole period later
+		p.okAt(every, 1101) // calls were missed, so the next one is a whole period later
 		p.expectSleep(100)
 		p.expectSleep(1000)
 		p.leave(app)

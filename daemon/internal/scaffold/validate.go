@@ -152,7 +152,7 @@ func (c *checker) generated() bool {
 	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 }
 
-// pages checks the copies of the connection page. Their findings are no errors, because the app works without the
+// pages checks the copies of the connection page. Their findings are not errors, because the app works without the
 // page.
 func (c *checker) pages() {
 	for _, f := range c.in.Pages {

@@ -62,8 +62,8 @@ type Page func(ctx context.Context, project string) (html []byte, err error)
 // Write generates a module into a project. It preserves the person's own work: if a generated file was changed by
 // hand, it reports CodeDrift and writes nothing, unless Force is set. It leaves all other files alone. It calls mint
 // if the folder has no key yet, before it writes anything. It fetches the connection page after the key, because
-// creating the key creates the project. Problems with the page do not make Write fail. Errors are *Error, or those of
-// mint.
+// creating the key creates the project. Problems with the page do not make Write fail. Errors are *Error, or
+// mint's errors.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {

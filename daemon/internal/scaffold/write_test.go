@@ -30,7 +30,7 @@ func (m *minter) mint(_ context.Context, project string) (string, error) {
 	return testKey, nil
 }
 
-// ours opens files with the rights of this process.
+// ours opens files with the permissions of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func order(root string) Order {
@@ -64,14 +64,14 @@ func TestWriteTwiceChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(data), testKey) != (filepath.Base(f.Path) == KeyName) {
-			t.Errorf("%s must contain the key only if it is the key file", f.Path)
+			t.Errorf("%s: want the key in the key file and in no other", f.Path)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(root, "service", KeyName)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key file has %v (error %v), want 0600", info.Mode(), err)
 	}
 	again := order(root)
-	again.Project = "" // service.json names it by then
+	again.Project = "" // service.json now names it
 	second, err := Write(context.Background(), again, keys.mint)
 	if err != nil || second.KeyMinted || len(keys.projects) != 1 || second.Project != "com.example.app" {
 		t.Errorf("second order: %+v %v, %d keys; want the same project and key", second, err, len(keys.projects))
@@ -134,7 +134,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.app"}`))
 
-	// A module of another language in the same folder. The files of the first one are still known.
+	// A module of another language is added to the same folder. The files of the first one are still known.
 	other := order(root)
 	other.Language = TypeScript
 	if _, err := Write(context.Background(), other, keys.mint); err != nil {

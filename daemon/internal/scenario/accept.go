@@ -51,8 +51,8 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	return nil
 }
 
-// accept replaces the recording with what the app did. It keeps the steps and their claims; a person has to change a
-// claim that is no longer true.
+// accept replaces the recording's frames and pictures with those of this run. It keeps the steps and their claims; a
+// person has to change a claim that is no longer true.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err
@@ -123,7 +123,7 @@ func (x *run) checkAccepted(step func(number int) bool) error {
 	return nil
 }
 
-// update replaces the recording with one that has these pictures. It replaces the file last, atomically.
+// update replaces the recording and its pictures. It replaces the scenario file last, atomically.
 func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []mergedPicture) error {
 	rec.Pictures = []scenario.Picture{}
 	for _, p := range pictures {

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// compared returns the differences between two traces that a run without artifacts finds.
+// compared returns the differences that a run without artifacts finds between two traces.
 func compared(t interface{ Context() context.Context }, want, got []scenario.Request, virtual bool) Report {
 	x := &run{virtual: virtual, artifacts: map[int]int{}}
 	x.s.Recorded = &scenario.Recorded{Clock: "virtual", Trace: want}
@@ -67,7 +67,7 @@ func TestAlign_FindsExactlyWhatWasInsertedOrRemoved(t *testing.T) {
 		}
 		removed, inserted := compared(t, long, short, true), compared(t, short, long, true)
 		if total(removed) != drop || total(inserted) != drop {
-			t.Fatalf("%d removed frames: %d differences, or %d when inserted; want as many as frames",
+			t.Fatalf("%d removed frames: %d differences, or %d when inserted; want one per frame",
 				drop, total(removed), total(inserted))
 		}
 		for _, d := range removed.Diffs {
@@ -121,7 +121,7 @@ func TestAlign_ComparesNoIDOfSleeps(t *testing.T) {
 	one := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"06d8d764a526-14"}`))
 	other := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"3783bdaaca4a-14"}`))
 	if one.key != other.key {
-		t.Errorf("%s must equal %s", one.key, other.key)
+		t.Errorf("%s and %s differ, want them equal", one.key, other.key)
 	}
 }
 

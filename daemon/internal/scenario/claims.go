@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Bounds of the journal. Older entries are dropped; a recording says so.
+// Bounds of the journal. Older entries are dropped, and a recording then says so.
 const (
 	maxJournals  = 64      // sessions
 	maxNotes     = 2000    // per session
@@ -43,7 +43,7 @@ type journal struct {
 	order    []string // session ids, oldest first
 }
 
-// notes are the notes of one session.
+// notes holds a session's most recent notes, at most maxNotes and maxNoteBytes.
 type notes struct {
 	list  []note
 	bytes int

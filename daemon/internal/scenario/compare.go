@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxDiffs bounds the differences in a report, because agents read it. Further ones are counted by kind.
+// maxDiffs bounds the differences in a report, because agents read it. Further differences are counted by kind.
 const maxDiffs = 12
 
 // The kinds of a difference.
@@ -230,9 +230,9 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture if there are any. Equal differences of a kind are
-// combined into one with a count; an empty same equals no other. If the difference is to be accepted, differ returns
-// true and reports nothing.
+// differ reports a difference, with the recorded and the new picture if there are any. Differences of a kind
+// with an equal, non-empty same are combined into one with a count. If the difference is to be accepted,
+// differ returns true and reports nothing.
 func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
 	if x.merged.takes(d) {
 		return true

@@ -61,7 +61,7 @@ func canonicalOrGone(v any) string {
 	return canonical(v)
 }
 
-// compare compares two values. place is the name for them in a line: within a tree the node, e.g. list[1].
+// compare compares two values. place names them in a line; in a tree it is the node, e.g. list[1].
 func (c *changes) compare(path, place string, want, got any) {
 	w, isObject := want.(map[string]any)
 	g, isObjectNow := got.(map[string]any)
@@ -149,8 +149,8 @@ func (c *changes) items(path, place string, want, got []any) {
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have such a value too, which
-// is harmless.
+// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have one of these values too,
+// which is harmless.
 var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
 	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
 

@@ -125,7 +125,7 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes the rows that were written instead: rows of the type that do not match or, if there are none,
+// cameInstead describes the rows that were written instead: non-matching rows of the type or, if there are none,
 // all types.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// fontsOf returns the fonts that a person added and that panels were drawn with, in the order of their first use.
+// fontsOf returns the added fonts that panels were drawn with, in order of first use.
 func fontsOf(shown []panel) (list []scenario.Font) {
 	for _, p := range shown {
 		for _, a := range render.AddedFonts(p.model, p.view) {
@@ -20,7 +20,7 @@ func fontsOf(shown []panel) (list []scenario.Font) {
 	return list
 }
 
-// withFont returns the list with a font, once.
+// withFont returns the list with a font added, unless it already contains the font or is full.
 func withFont(list []scenario.Font, f scenario.Font) []scenario.Font {
 	same := func(o scenario.Font) bool { return o.SHA256 == f.SHA256 }
 	if slices.ContainsFunc(list, same) || len(list) == scenario.MaxFonts {
@@ -32,23 +32,23 @@ func withFont(list []scenario.Font, f scenario.Font) []scenario.Font {
 // maxMissingFonts bounds the missing fonts in a report, because agents read it.
 const maxMissingFonts = 3
 
-// missingFonts says which fonts of a scenario its session does not draw with, a sentence each.
+// missingFonts returns a sentence for each font of a scenario that its session does not draw with.
 func missingFonts(s scenario.Scenario, sessionID string) (list []string) {
 	more := 0
 	for _, f := range s.Fonts {
-		font := fmt.Sprintf("font %s (sha256 %s) was used when this was recorded", f.Name, f.SHA256)
+		font := fmt.Sprintf("font %s (sha256 %s) was used for the recording", f.Name, f.SHA256)
 		switch {
 		case session.IsLocal(sessionID) && fonts.HasAdded(f.SHA256):
 		case len(list) == maxMissingFonts:
 			more++
 		case session.IsLocal(sessionID):
-			list = append(list, font+" and is not here: add it with `servicectl fonts add`")
+			list = append(list, font+" but is not installed: add it with `servicectl fonts add`")
 		default:
 			list = append(list, font+", and browser sessions draw without added fonts: run it on a local session")
 		}
 	}
 	if more > 0 {
-		list = append(list, fmt.Sprintf("%d more fonts are not here", more))
+		list = append(list, fmt.Sprintf("%d more fonts are missing", more))
 	}
 	return list
 }

@@ -32,7 +32,7 @@ func (r *recorder) finish() []string {
 		case name == nil:
 		case later[*name]:
 			r.list = append(r.list[:i:i], r.list[i+1:]...)
-			left = append(left, fmt.Sprintf("a picture %q, because a later one has its name", *name))
+			left = append(left, fmt.Sprintf("a picture %q, because a later one has the same name", *name))
 		default:
 			later[*name] = true
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// leftAtEnd returns the row that says that the last app left, if no app has attached since.
+// leftAtEnd returns the row in which the last app left, if no app has attached since.
 func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 	for _, e := range slices.Backward(rows) {
 		if e.Sender != glasses.SenderService {

@@ -61,7 +61,7 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 			s.asked = 0
 			report := runSteps(t, s, c.step)
 			if report.AppLeft != c.says || (report.Verdict == Fail) != (c.says != "") {
-				t.Errorf("verdict %s, AppLeft %q", report.Verdict, report.AppLeft)
+				t.Errorf("verdict %s, AppLeft %q; want a failure only if the app left unexpectedly", report.Verdict, report.AppLeft)
 			}
 		})
 	}

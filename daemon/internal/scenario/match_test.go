@@ -118,7 +118,7 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 			case inTime && (most == 1 || 3*common >= most):
 			case near && 2*common > most:
 			default:
-				t.Fatalf("frames %d ms apart with %d of %d common texts must not be paired: %+v", late, common, most, p)
+				t.Fatalf("frames %d ms apart with %d of %d common texts are paired: %+v", late, common, most, p)
 			}
 		}
 		if w != len(want) || g != len(got) {
@@ -127,7 +127,7 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 	})
 }
 
-// A changed label that is on every screen counts as one difference with the number of frames.
+// A label that changed on every screen counts as one difference with the number of frames.
 func TestCompare_GroupsEqualChanges(t *testing.T) {
 	var want, got []scenario.Request
 	for i := range 30 {

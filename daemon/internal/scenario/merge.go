@@ -14,7 +14,7 @@ type merger struct {
 
 	frames   []mergedFrame
 	pictures []mergedPicture // of a recording whose pictures cannot be assigned to frames
-	late     int64           // how much later frames are than recorded because of the accepted delays
+	late     int64           // how far the accepted delays shift later frames
 
 	taken map[int]bool   // steps in which a difference was accepted
 	kinds map[string]int // the number of accepted differences

@@ -70,8 +70,8 @@ func drawTraces(t *rapid.T) (want, got []scenario.Request) {
 	return want, got
 }
 
-// If the differences in some steps are accepted into a recording, it still differs from the same run in exactly the
-// other differences. With all steps accepted it equals the run, with none it is unchanged.
+// If the differences in some steps are accepted into a recording, it differs from the same run only in the
+// other differences. With all steps accepted it equals the run; with none it is unchanged.
 func TestMerge_TakesTheNamedStepsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, got := drawTraces(t)

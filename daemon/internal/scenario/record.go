@@ -198,7 +198,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return nil
 }
 
-// writeMedia writes the camera's pictures and clips under the names of their hashes, and returns the names.
+// writeMedia writes the camera's pictures and clips, each named by its hash, and returns the names.
 func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
 	out *Recording) (kept []string, err error) {
 	for _, e := range rows {

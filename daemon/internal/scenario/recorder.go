@@ -72,9 +72,9 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step for a row. If one call changed several states, these are rows at one instant, in the order
-// in which the glasses report them and without a row of the app in between. They become one step again, because the
-// app must see them together.
+// stimulate adds the step for a row. If one call changed several states, the log has a row for each, at one
+// instant, in the order in which the glasses report them and without a row of the app in between. They become
+// one step again, because the app must see them together.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
 	if !ok {

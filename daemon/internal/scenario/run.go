@@ -73,6 +73,9 @@ func (x *run) begin(ctx context.Context) error {
 	if err := x.setScript(ctx); err != nil {
 		return err
 	}
+	if err := x.awaitGlasses(ctx); err != nil {
+		return err
+	}
 	if x.s.DeviceModel != "" && x.s.DeviceModel != s.DeviceModel {
 		res, err := x.control(ctx, glasses.SimDevice, glasses.DeviceChoice{DeviceModel: x.s.DeviceModel}, nil)
 		if err != nil {
@@ -343,7 +346,7 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	})
 }
 
-// end reads the rest of the log and compares it with the recording.
+// end reads the rest of the log and compares the run with the recording.
 func (x *run) end(ctx context.Context) error {
 	if x.s.Recorded != nil && x.virtual && x.now-x.base < x.s.Recorded.DurationMs {
 		if err := x.pass(ctx, x.s.Recorded.DurationMs-(x.now-x.base)); err != nil {

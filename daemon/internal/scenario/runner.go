@@ -99,7 +99,8 @@ type Report struct {
 	// Diffs are the first maxDiffs differences from the recording, in order of time; empty for a scenario without a
 	// recording. Equal differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
-	// MissingFonts says which fonts of the scenario are not on this machine, one sentence each. Pictures then differ.
+	// MissingFonts has a sentence for each font of the scenario that the session does not draw with. Pictures
+	// then differ.
 	MissingFonts []string `json:"missingFonts,omitempty"`
 	// Accepted reports that the recording was updated to the app's current frames. Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`

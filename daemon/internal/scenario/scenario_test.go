@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// ours opens files with the rights of this process.
+// ours opens files with the permissions of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func TestSubset(t *testing.T) {

@@ -19,7 +19,7 @@ type StepsRequest struct {
 	Target    backend.Target
 	SessionID string
 	Steps     []scenario.Step
-	// DeviceModel is the model for which the steps are written; if empty, that of the session.
+	// DeviceModel is the model for which the steps are written; if empty, the session's model.
 	DeviceModel string
 	// Assistant is the script that answers the app's assistant from now on; nil leaves it unchanged.
 	Assistant *scenario.Assistant
@@ -151,6 +151,9 @@ func (x *run) join(ctx context.Context, since int64) error {
 			return err
 		}
 		s, err = x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	}
+	if err == nil {
+		err = x.awaitGlasses(ctx)
 	}
 	if err != nil {
 		return err

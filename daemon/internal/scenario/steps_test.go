@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
@@ -51,7 +54,7 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// A long list of steps with pictures keeps only those in memory that the answer shows.
+// If a long list of steps takes pictures, only those that the answer shows stay in memory.
 func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
 	const most = 30
@@ -62,11 +65,11 @@ func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
 		Steps: listOf(t, strings.Join(list, ","))})
 	if err != nil || len(report.Pictures) != most {
-		t.Fatalf("%d pictures, error %v", len(report.Pictures), err)
+		t.Fatalf("%d pictures, error %v; want one per step", len(report.Pictures), err)
 	}
 	for i, p := range report.Pictures {
 		if kept := len(p.PNG) > 0; kept != (i >= most-KeptPNGs) || p.SHA256 == "" {
-			t.Errorf("picture %d: PNG kept %v, SHA-256 %q", i, kept, p.SHA256)
+			t.Errorf("picture %d: PNG kept %v, SHA-256 %q; want only the last PNGs kept", i, kept, p.SHA256)
 		}
 	}
 }
@@ -101,6 +104,61 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// unpaired is a session with real glasses that are not connected.
+type unpaired struct {
+	*showing
+	problem *backend.Problem
+	page    string // that a person has to open
+}
+
+func (u unpaired) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{Transport: session.RealDevice, Clock: backend.ClockReal, Apps: 1, Hardware: &backend.Hardware{
+		Links: []backend.HardwareLink{{Key: "left", State: "down"}}, Problem: u.problem,
+		ConnectURL: u.page}}, nil
+}
+
+// Nobody can open the page of a session that ends with its run, so the run does not wait for it.
+func TestRuns_DoNotWaitForAPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unpaired{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}),
+			page: "http://127.0.0.1:1/#secret"}
+		began := time.Now()
+		_, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "loc_abcdefgh"})
+		var p *backend.Problem
+		if !errors.As(err, &p) || !strings.Contains(p.FixHint, "servicectl glasses connect") ||
+			strings.Contains(p.Message+p.FixHint, "secret") || time.Since(began) > 0 {
+			t.Errorf("after %v: %+v, want to be sent to the page at once", time.Since(began), err)
+		}
+	})
+}
+
+func TestRuns_SayWhyRealGlassesAreNotConnected(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	text := `{"scenario":1,"name":"milk","clock":"real","steps":[{"picture":"end"}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for message, problem := range map[string]*backend.Problem{
+		"the glasses are not connected: switched off":  {Code: "radio_off", Message: "switched off", FixHint: "a"},
+		"the glasses are not connected: none in range": {Code: "not_in_range", Message: "none in range", FixHint: "b"},
+		"the glasses did not connect in time":          nil,
+	} {
+		s := unpaired{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}),
+			problem: problem}
+		r := New(s, s)
+		r.attachWait = 0
+		_, steps := r.RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "loc_abcdefgh"})
+		_, whole := r.Run(t.Context(), Request{Files: ours, SessionID: "loc_abcdefgh", Path: path})
+		for _, err := range []error{steps, whole} {
+			var p *backend.Problem
+			if !errors.As(err, &p) || p.Code != backend.CodeNotConnected || p.Message != message ||
+				problem != nil && p.FixHint != problem.FixHint {
+				t.Errorf("%+v, want %q", err, message)
+			}
+		}
+	}
 }
 
 // slow is a session in real time whose clock advances.

@@ -28,7 +28,7 @@ type App struct {
 	info    glasses.AppInfo
 	since   *int64
 	lastSeq int64
-	// Welcome is the first frame for the app; send it before those of Replay and those sent to its Peer.
+	// Welcome is the first frame for the app; send it before Replay's frames and any frame sent to its Peer.
 	Welcome []byte
 
 	gatewayURL      string
@@ -36,8 +36,8 @@ type App struct {
 	hasGateway      atomic.Bool // whether it received a gateway token
 	answersBarriers bool
 	takesTokens     bool         // whether it accepts gateway.token frames
-	sent            atomic.Int64 // number of frames sent to which it may react
-	handled         atomic.Int64 // number of those that it has certainly handled
+	sent            atomic.Int64 // number of frames sent that it may react to
+	handled         atomic.Int64 // number of these frames that it has certainly handled
 	isStuck         atomic.Bool  // whether it failed to settle in time
 
 	mu       sync.Mutex
@@ -142,9 +142,9 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	return nil
 }
 
-// takeOverTranscription is called when the first app attaches. If the app has returned, it resumes transcription. For
-// a new app, which did not start transcription, it ends it; the app that did start it finds the row about the end if
-// it returns later. The caller holds mu.
+// takeOverTranscription is called when the first app attaches. For an app that has returned, it resumes
+// transcription. For a new app, which did not start any, it ends transcription; the app that started it finds
+// the row about the end if it returns later. The caller holds mu.
 func (s *localSession) takeOverTranscription(isBack bool) {
 	if isBack {
 		s.sendStanding()

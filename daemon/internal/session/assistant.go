@@ -171,7 +171,7 @@ var (
 )
 
 // AskAssistant answers the body of a chat request using the script of the session to which token belongs, once the
-// answer is due by the session's clock. The error is a *assistantscript.Failure, or that of ctx.
+// answer is due by the session's clock. The error is a *assistantscript.Failure, or ctx's error.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -258,7 +258,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	for _, call := range c.answer.Calls {
 		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	}
-	c.app.sent.Add(1) // it reacts to an answer like to a frame
+	c.app.sent.Add(1) // it reacts to an answer as to a frame
 	c.app.noteActivity()
 	close(c.isDue)
 }

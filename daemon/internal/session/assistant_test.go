@@ -101,7 +101,7 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	advance := func(ms, want int64) {
 		t.Helper()
 		if now, settled, err := m.Advance(t.Context(), o.SessionID, ms); now != want || !settled || err != nil {
-			t.Errorf("Advance: now %d, settled %v, error %v", now, settled, err)
+			t.Errorf("Advance: now %d, settled %v, error %v; want the requested time, settled", now, settled, err)
 		}
 	}
 	advance(999, 999)
@@ -127,7 +127,7 @@ func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	go func() {
 		now, settled, err := m.Advance(context.Background(), o.SessionID, 100)
 		if !settled || err != nil {
-			t.Errorf("Advance: settled %v, error %v", settled, err)
+			t.Errorf("Advance: settled %v, error %v; want it settled", settled, err)
 		}
 		advanced <- now
 	}()
@@ -171,7 +171,7 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 	}
 	again := start(t, m, LocalRequest{Project: "com.example.app", AssistantScript: path})
 	if again.SessionID != o.SessionID {
-		t.Fatalf("started another session: %+v", again)
+		t.Fatalf("got session %+v, want the first one", again)
 	}
 	f := p.wait(t, "a token", func(f glasses.Frame) bool { return f.Type == glasses.TypeGatewayToken })
 	var g glasses.Gateway
@@ -249,7 +249,7 @@ func TestAssistant_EndOfTheSessionCutsCalls(t *testing.T) {
 	}
 }
 
-// A token appears in no file and in no line of the log, not even as part of a request that fails.
+// No file and no line of the log contains a token, not even after a request that fails.
 func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
 	dir := t.TempDir()
 	var logged lockedBuffer
@@ -273,7 +273,7 @@ func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
 		return err
 	})
 	if err != nil || strings.Contains(logged.String(), g.Token) {
-		t.Errorf("reading the files: %v; or the log contains the token", err)
+		t.Errorf("reading the files: %v; want no error and no token in the log", err)
 	}
 }
 

@@ -64,6 +64,11 @@ func (m *Manager) controlBrowser(
 // control returns after the effects are written to the log, so that they survive if the daemon is killed right after
 // the caller has its answer.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
+	if choice, ok := payload.(glasses.DeviceChoice); ok {
+		if err := s.checkOffered(choice.DeviceModel); err != nil {
+			return glasses.Result{}, err
+		}
+	}
 	res, err := s.act(ctx, typ, payload, media)
 	if err == nil {
 		err = s.waitRecorded(ctx)

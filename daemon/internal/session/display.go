@@ -147,7 +147,7 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 				short(strings.Join(places, ", ")))
 		}
 		legible = slices.Clone(legible)
-		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may contain two of the wanted ones
+		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may contain two wanted texts
 	}
 	return ""
 }

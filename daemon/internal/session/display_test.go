@@ -38,7 +38,7 @@ func TestDisplay_NothingIsVisibleOnDarkGlasses(t *testing.T) {
 	}
 }
 
-// A text with several lines can be asserted by those of its lines that are on the panel.
+// A text with several lines can be asserted by the lines that are on the panel.
 func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeText, Overflow: glasses.OverflowClip, Text: "one\ntwo\nthree\nfour\nfive\nsix\nseven"}
@@ -81,7 +81,7 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 			t.Errorf("%q: %q", test.text, unmet)
 		}
 		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text}); len(unmet) > 0 {
-			t.Errorf("%q in any order: unmet %q", test.text, unmet)
+			t.Errorf("%q in any order: unmet %q, want none", test.text, unmet)
 		}
 	}
 	unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"Milk", "Bread"}, InOrder: true})

@@ -28,9 +28,14 @@ type fakeTransports struct {
 	// begun, if set, receives each pair of glasses when it starts.
 	begun chan *fakeGlasses
 	hang  chan struct{} // if set, glasses do not start, and each attempt sends a value to it
+	added map[string]backend.Transport
 }
 
-func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
+func (t *fakeTransports) Attach(ctx context.Context, name string,
+	open backend.TransportOpen) (backend.Glasses, error) {
+	if _, err := t.Transport(name); err != nil {
+		return nil, err
+	}
 	if t.hang != nil {
 		t.hang <- struct{}{}
 		<-ctx.Done()
@@ -41,7 +46,7 @@ func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.Tran
 	if t.err != nil {
 		return nil, t.err
 	}
-	g := &fakeGlasses{out: make(chan message, 4096), gone: make(chan struct{}), now: open.NowMs,
+	g := &fakeGlasses{out: make(chan message, 4096), gone: make(chan struct{}), now: open.NowMs, open: open,
 		stands: make(chan glasses.Standing, 64),
 		state:  glasses.FreshState(), answer: t.answer}
 	g.view.Focus = -1
@@ -53,6 +58,18 @@ func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.Tran
 		t.begun <- g
 	}
 	return g, nil
+}
+
+func (t *fakeTransports) Transport(name string) (backend.Transport, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name == localSim {
+		return backend.Transport{Name: name, VirtualClock: true}, nil
+	}
+	if known, ok := t.added[name]; ok {
+		return known, nil
+	}
+	return backend.Transport{}, &backend.Problem{Code: backend.CodeUnknownTransport, Message: "no " + name}
 }
 
 func (t *fakeTransports) last() *fakeGlasses {
@@ -70,6 +87,7 @@ type fakeGlasses struct {
 	out  chan message
 	gone chan struct{}
 	once sync.Once
+	open backend.TransportOpen // how they were started
 
 	mu     sync.Mutex
 	now    int64

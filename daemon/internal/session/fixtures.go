@@ -76,8 +76,8 @@ type fixtureCopy struct {
 	others int64
 }
 
-// otherFixtures returns the size of the copies of all other sessions. It is limited because a client may open many
-// sessions.
+// otherFixtures returns the size of the copies of all other sessions. The total is limited because a client may open
+// many sessions.
 func (s *localSession) otherFixtures() (size int64) {
 	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder does not count
 	for _, folder := range folders {

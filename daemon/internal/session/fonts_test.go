@@ -31,18 +31,18 @@ func TestDisplay_OfABrowserSessionLacksAddedFonts(t *testing.T) {
 	}
 	const browser, local = "ses_abcdefgh234567abcdef", "loc_abcdefgh234567abcdef"
 	if displayOf(browser).IsMissingAddedFont() {
-		t.Error("without an added font it claims one")
+		t.Error("an added font is reported although none was added")
 	}
 	fonts.SetAdded([]fonts.Added{{Name: "Cherokee", SHA256: fonts.Hash(data), File: path}}, nil)
 	t.Cleanup(func() { fonts.SetAdded(nil, nil) })
 	if d := displayOf(local); len(d.Findings()) > 0 || len(d.Text()) != 1 || d.IsMissingAddedFont() {
-		t.Errorf("a local session: %v", d.Findings())
+		t.Errorf("a local session: findings %v; want the text drawn with the added font", d.Findings())
 	}
 	d := displayOf(browser)
 	if len(d.Findings()) != 1 || len(d.Text()) != 0 || !d.IsMissingAddedFont() {
-		t.Errorf("a browser session: %v", d.Findings())
+		t.Errorf("a browser session: findings %v; want the font reported as missing here", d.Findings())
 	}
 	if len(Misfits(d.View.Tree, d.On(glasses.Models()))) == 0 {
-		t.Error("it fits other models of a browser session")
+		t.Error("the tree fits other models in a browser session, want its characters missing")
 	}
 }

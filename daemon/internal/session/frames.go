@@ -147,7 +147,7 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		return
 	default:
 		// An event is named after its row. Restarted glasses would repeat their own names, and every run in virtual time
-		// would use the same ones.
+		// would use the same names.
 		f.ID = s.newEventID()
 		if data, err = f.Encode(); err != nil {
 			return

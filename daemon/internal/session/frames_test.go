@@ -209,7 +209,7 @@ func TestFrames_CarrySessionTime(t *testing.T) {
 	}
 }
 
-// The guarantees for an app, in virtual and real time. The backend's relay guarantees the same.
+// The guarantees for an app, in virtual and real time. The backend's relay gives the same guarantees.
 func TestSession_RelaysFrames(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		t.Run(clock, func(t *testing.T) {
@@ -345,7 +345,7 @@ func TestGlasses_ContinueFromSnapshot(t *testing.T) {
 	open := tr.opened[len(tr.opened)-1]
 	tr.mu.Unlock()
 	if open.Snapshot == nil || open.Snapshot.View.Tree == nil || open.Snapshot.View.Tree.Text != "hello" {
-		t.Errorf("reopened with %+v, want the tree of before", open)
+		t.Errorf("reopened with %+v, want the earlier tree", open)
 	}
 	want := "glasses.attached app.attached display.show result display.clear result glasses.detached glasses.attached"
 	if got := types(rowsOf(t, m, o.SessionID)); got != want {

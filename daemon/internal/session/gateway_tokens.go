@@ -10,7 +10,7 @@ import (
 )
 
 // gatewayTokens are the tokens with which the apps of local sessions call their assistants. They exist only in memory;
-// an app that attaches again receives another one.
+// an app that attaches again receives a new token.
 type gatewayTokens struct {
 	mu     sync.Mutex // taken last: no other lock is taken while it is held
 	byHash map[string]gatewayToken

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
@@ -11,12 +13,16 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// StartLocal opens the local session for (project, directory), or another one if Fresh is set or the clock or fixtures
+// StartLocal opens the local session for (project, directory), or a new one if Fresh is set or the clock or fixtures
 // differ. It needs neither an account nor the network. When it returns, the glasses are attached. Errors are
 // *backend.Problem.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
 		return Opened{}, m.local.refused
+	}
+	req, err := m.twin(req)
+	if err != nil {
+		return Opened{}, err
 	}
 	want, err := m.localMeta(ctx, who, req)
 	if err != nil {
@@ -31,6 +37,9 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	s, created := m.local.match(want, req), false
 	if s == nil {
 		created = true
+		if err = m.chooseTransport(&want, req); err != nil {
+			return Opened{}, err
+		}
 		if s, err = m.local.create(want); err != nil {
 			return Opened{}, err
 		}
@@ -50,6 +59,20 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	}
 	m.latest.set(who.Cwd, s.id)
 	return opened, nil
+}
+
+// twin completes a request for simulated glasses like those of another session.
+func (m *Manager) twin(req LocalRequest) (LocalRequest, error) {
+	if req.TwinOf == "" {
+		return req, nil
+	}
+	s := m.local.find(req.TwinOf)
+	if s == nil {
+		return req, notFound()
+	}
+	req.DeviceModel = cmp.Or(req.DeviceModel, s.describe().DeviceModel)
+	req.Pace, req.Transport = cmp.Or(req.Pace, PaceReal), cmp.Or(req.Transport, localSim)
+	return req, nil
 }
 
 // prepare waits until a session is ready for apps. model is the requested device model, if any.
@@ -88,6 +111,17 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 	default:
 		return want, invalid("clock is neither virtual nor real",
 			`pass "virtual" for time that moves when you advance it, or leave it out`)
+	}
+	switch req.Pace {
+	case PaceReal:
+		want.Pace = PaceReal
+	case "", PaceNone:
+	default:
+		return want, invalid("pace is neither real nor none", `pass "real" for a panel as slow as a real one`)
+	}
+	if req.Via != "" && !slices.Contains([]string{ViaAuto, ViaBlueZ, ViaBrowser}, req.Via) {
+		return want, invalid(fmt.Sprintf("via %.40q is not a way to reach glasses", req.Via),
+			"pass auto, bluez or browser, or leave it out")
 	}
 	want.Snapshot = glasses.Snapshot{
 		DeviceModel: glasses.DefaultDeviceModel, State: glasses.FreshState(), View: glasses.View{Focus: -1},

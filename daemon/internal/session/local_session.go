@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -43,6 +44,7 @@ type localSession struct {
 	transport *transport
 	apps      appList
 	turns     turns
+	hardware  hardware
 	lastID    atomic.Int64 // number in the last id of the service's own frames
 
 	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames is exact.
@@ -271,9 +273,11 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 // describe returns the public description of the session.
 func (s *localSession) describe() backend.Session {
 	m, now := s.state.read(), s.state.nowMs()
+	state, _ := s.hardware.read()
 	return backend.Session{
 		SessionID: s.id, Project: m.Project, DeviceModel: m.Snapshot.DeviceModel, State: "open", CreatedAt: m.CreatedAt,
 		LastActiveAt: m.LastActiveAt, ExpiresAt: m.LastActiveAt.Add(localLife), Apps: len(s.apps.all()), LastSeq: m.Seq,
-		Transport: backend.TransportLocal, Clock: m.Clock, NowMs: now,
+		Transport: cmp.Or(m.Transport, backend.TransportLocal), Clock: m.Clock, NowMs: now,
+		Hardware: state,
 	}
 }

@@ -47,6 +47,7 @@ type localSessions struct {
 	attached   atomic.Int64 // number of attached apps
 	endpoints  Endpoints
 	tokens     gatewayTokens
+	pairs      Pairs // nil if real glasses are not remembered
 
 	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.mu
 	isLoaded bool
@@ -159,14 +160,22 @@ func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	if req.Fresh {
 		return nil
 	}
+	var free *localSession // one that has no glasses yet and may take those that are named
 	for _, s := range l.list() {
 		m := s.state.read()
-		if m.Project == want.Project && m.Dir == want.Dir && (req.Clock == "" || req.Clock == m.Clock) &&
-			(req.FixturesDir == "" || want.FixturesDir == m.FixturesDir) {
+		switch {
+		case m.Project != want.Project || m.Dir != want.Dir || req.Clock != "" && req.Clock != m.Clock ||
+			req.FixturesDir != "" && want.FixturesDir != m.FixturesDir ||
+			req.Transport != "" && req.Transport != m.transportName() ||
+			req.Pace != "" && req.Pace != cmp.Or(m.Pace, PaceNone) ||
+			req.Via != "" && req.Via != cmp.Or(m.Via, ViaAuto):
+		case req.GlassesName == "" || strings.EqualFold(req.GlassesName, s.glassesName(m)):
 			return s
+		case m.GlassesName == "":
+			free = s
 		}
 	}
-	return nil
+	return free
 }
 
 // create creates a session and its folder.

@@ -42,7 +42,7 @@ type eventLog struct {
 	work    chan struct{} // has an entry while rows wait
 	hurry   chan struct{} // has an entry while somebody waits for them
 	waiting []entry
-	first   int64 // seq of the oldest row in the file, or of the next row in an empty one
+	first   int64 // seq of the oldest row in the file; of the next row if the file is empty
 	last    int64 // seq of the newest row
 	onDisk  int64 // seq of the last written row
 	size    int64
@@ -188,7 +188,7 @@ func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 	return l.trim()
 }
 
-// write appends a batch to the file. It retries for some seconds, so that a disk that is full for a moment costs no
+// write appends a batch to the file. It retries for some seconds, so that a briefly full disk loses no
 // row. Each attempt overwrites an incomplete earlier one.
 func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	var b bytes.Buffer

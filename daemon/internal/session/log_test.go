@@ -61,7 +61,7 @@ func TestLog_ReadsFromAnyRow(t *testing.T) {
 			}
 			var e glasses.Event
 			if err := json.Unmarshal(p.rows[0], &e); err != nil || e.Seq != since+1 {
-				t.Errorf("read since %d: first row %s, error %v", since, p.rows[0], err)
+				t.Errorf("read since %d: first row %s, error %v; want the next seq", since, p.rows[0], err)
 			}
 		}
 		if p, err := l.read(total, 3); len(p.rows) != 0 || p.more || p.next != total || err != nil {
@@ -99,7 +99,7 @@ func TestLog_CutsOffIncompleteEnd(t *testing.T) {
 			stop()
 			data, _ := os.ReadFile(path)
 			if !bytes.HasPrefix(data, whole) || strings.Count(string(data), "\n") != 4 {
-				t.Errorf("the file contains\n%s", data)
+				t.Errorf("the file contains\n%s\nwant the whole rows and the new one", data)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestLog_TrimsOldestRows(t *testing.T) {
 			l, stop = openTestLog(t, path)
 			check(l)
 			if seq, ok := l.append(numbered(1), nil); !ok || seq != total+1 {
-				t.Errorf("the next row has seq %d, %v", seq, ok)
+				t.Errorf("the next row has seq %d, %v; want the total plus one", seq, ok)
 			}
 			stop()
 		})
@@ -211,7 +211,7 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 		a, _ := admit(t, m, o, &since)
 		var w struct{ Payload glasses.Welcome }
 		if err := json.Unmarshal(a.Welcome, &w); err != nil || w.Payload.Truncated != truncated {
-			t.Errorf("since %d: welcome %s, error %v", since, a.Welcome, err)
+			t.Errorf("since %d: welcome %s, error %v; want truncated only before the oldest row", since, a.Welcome, err)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestMedia_LimitsBytes(t *testing.T) {
 	for i, name := range []string{"a.jpg", "b.jpg", "b.jpg", "c.jpg"} {
 		dropped, err := s.put(name, big)
 		if err != nil || (len(dropped) > 0) != (i == 3) {
-			t.Fatalf("%s: dropped %v, error %v", name, dropped, err)
+			t.Fatalf("%s: dropped %v, error %v; want files dropped by the last one only", name, dropped, err)
 		}
 	}
 	var again mediaStore
@@ -250,7 +250,7 @@ func FuzzLog(f *testing.F) {
 		rows, last := int64(0), int64(0)
 		l, err := openLog(path, func(e glasses.Event) {
 			if rows++; e.Seq < 1 || rows > 1 && e.Seq != last+1 {
-				t.Fatalf("row %d has seq %d", rows, e.Seq)
+				t.Fatalf("row %d has seq %d, want consecutive ones", rows, e.Seq)
 			}
 			last = e.Seq
 		})
@@ -259,7 +259,7 @@ func FuzzLog(f *testing.F) {
 		}
 		defer l.file.Close()
 		if got, err := l.read(0, MaxLimit); err != nil || len(got.rows) != int(min(rows, MaxLimit)) {
-			t.Fatalf("read %d rows, error %v", len(got.rows), err)
+			t.Fatalf("read %d rows, error %v; want every row, up to MaxLimit", len(got.rows), err)
 		}
 	})
 }

@@ -44,16 +44,19 @@ func platformOf(platform string) (string, error) {
 }
 
 var (
-	modelPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	modelPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
-// maxProject bounds an app id, in bytes.
-const maxProject = 155
+// The longest model id and app id, in bytes. A counted repetition in a pattern would cost every daemon memory.
+const (
+	maxModel   = 64
+	maxProject = 155
+)
 
 // checkDeviceModel rejects a string that cannot be a model's id. Only the backend knows whether the model exists.
 func checkDeviceModel(model string) error {
-	if model != "" && !modelPattern.MatchString(model) {
+	if model != "" && (len(model) > maxModel || !modelPattern.MatchString(model)) {
 		return invalid("deviceModel is not the id of a device model", "pass an id such as rayban_display, or leave it out")
 	}
 	return nil

@@ -224,7 +224,7 @@ func TestSettle_WaitsOnceForHangingApp(t *testing.T) {
 	p.app = a
 	p.mu.Unlock()
 	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); !settled || err != nil || now != base+10 {
-		t.Errorf("after the app recovered: now %d after %d, settled %v, error %v", now, base, settled, err)
+		t.Errorf("after the app recovered: now %d after %d, settled %v, error %v; want 10 ms more", now, base, settled, err)
 	}
 	a.Leave()
 }

@@ -79,6 +79,8 @@ type Options struct {
 	Transports   Transports
 	Endpoints    Endpoints
 	LocalRefused error
+	// Pairs remembers real glasses; optional.
+	Pairs Pairs
 	// Log and Now default to a discarding log and the machine's clock.
 	Log *slog.Logger
 	Now func() time.Time
@@ -96,7 +98,7 @@ type Manager struct {
 // warnEvery is the shortest time between two warnings that every frame could cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager without touching the disk. Serve must run, so that local sessions end cleanly.
+// New returns a manager without touching the disk. Local sessions end cleanly only if Serve runs.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
@@ -109,7 +111,7 @@ func New(opts Options) *Manager {
 	often := ratelog.New(opts.Log, warnEvery, opts.Now)
 	local := &localSessions{
 		root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often,
-		open: map[string]*localSession{}, endpoints: opts.Endpoints,
+		open: map[string]*localSession{}, endpoints: opts.Endpoints, pairs: opts.Pairs,
 	}
 	local.life, local.end = context.WithCancel(context.Background())
 	return &Manager{
@@ -228,7 +230,7 @@ func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (ba
 	return m.browser(s), err
 }
 
-// List returns the open sessions: the local ones first, then those of the account. Without an account (a target
+// List returns the open sessions: first the local ones, then the account's. Without an account (a target
 // without a Bearer) it returns only the local ones.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
 	open := []backend.Session{}
@@ -326,10 +328,13 @@ func (m *Manager) token(ctx context.Context, target backend.Target, id string, c
 
 func (m *Manager) folder(id string) string { return filepath.Join(m.opts.StateDir, Dir, id) }
 
-var idPattern = regexp.MustCompile(`^ses_[a-z0-9]{8,64}$`)
+var idPattern = regexp.MustCompile(`^ses_[a-z0-9]+$`)
 
 // validID reports whether id has the form of a session id. A session id is also used as a folder name.
-func validID(id string) bool { return idPattern.MatchString(id) }
+func validID(id string) bool {
+	n := len(id) - len("ses_")
+	return n >= 8 && n <= 64 && idPattern.MatchString(id)
+}
 
 func notFound() error {
 	return problem(backend.CodeNotFound, "no such session",

@@ -120,7 +120,7 @@ func TestOpen_SavesSecretInFile(t *testing.T) {
 		for path, mode := range map[string]fs.FileMode{first.AppTokenFile: 0o600, filepath.Dir(first.AppTokenFile): 0o700,
 			filepath.Join(dir, "sessions"): 0o700} {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
-				t.Errorf("%s has mode %v, %v", path, info.Mode(), err)
+				t.Errorf("%s has mode %v, error %v; want it private", path, info.Mode(), err)
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func TestOpen_MintsOneSecretConcurrently(t *testing.T) {
 		t.Errorf("%d secrets were created, want the first and one for all others", f.minted)
 	}
 	if len(m.minting.locks) != 0 {
-		t.Errorf("%d locks are left", len(m.minting.locks))
+		t.Errorf("%d locks are left, want none", len(m.minting.locks))
 	}
 }
 
@@ -212,7 +212,7 @@ func TestManager_ListsSessionsAndEvents(t *testing.T) {
 	m, f, _ := newManager(t)
 	if open, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); err != nil || len(open) != 1 ||
 		open[0].SessionID != "ses_a" {
-		t.Errorf("open sessions: %v, error %v", open, err)
+		t.Errorf("open sessions: %v, error %v; want only ses_a", open, err)
 	}
 	for _, test := range []struct {
 		since      int64
@@ -275,7 +275,7 @@ func TestOpen_ChoosesProject(t *testing.T) {
 	here, there := write("plain", ""), write("elsewhere", "")
 	first, err := open(here, Request{})
 	if err != nil || !strings.HasPrefix(first, "app.local.") || len(first) != len("app.local.")+10 {
-		t.Fatalf("random id %q, %v", first, err)
+		t.Fatalf("random id %q, error %v; want app.local. and 10 characters", first, err)
 	}
 	if again, _ := open(here, Request{}); again != first {
 		t.Errorf("the directory's id changed from %q to %q", first, again)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"sync"
 	"time"
@@ -18,6 +19,10 @@ type meta struct {
 	Project      string    `json:"project"`
 	Dir          string    `json:"dir"`
 	Clock        string    `json:"clock"`
+	Transport    string    `json:"transport,omitempty"`   // empty for localSim
+	Pace         string    `json:"pace,omitempty"`        // empty for PaceNone
+	GlassesName  string    `json:"glassesName,omitempty"` // of real glasses: those requested, or the first connected
+	Via          string    `json:"via,omitempty"`         // of real glasses; empty for ViaAuto
 	FixturesDir  string    `json:"fixturesDir,omitempty"`
 	SecretHash   string    `json:"secretHash"`
 	CreatedAt    time.Time `json:"createdAt"`
@@ -31,6 +36,9 @@ type meta struct {
 	// Standing is the state that apps have set and that is passed on to the next pair of glasses.
 	Standing glasses.Standing `json:"standing"`
 }
+
+// transportName returns the name of the session's transport.
+func (m meta) transportName() string { return cmp.Or(m.Transport, localSim) }
 
 // stateFile is a local session's session.json, in memory and on disk.
 type stateFile struct {

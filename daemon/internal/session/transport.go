@@ -22,10 +22,11 @@ const (
 // not answered.
 type transport struct {
 	mu       sync.Mutex
-	glasses  backend.Glasses // nil while none are attached
-	attached chan struct{}   // closed while glasses are attached
-	failed   chan struct{}   // closed and replaced after each failed attempt
-	err      error           // of the last attempt
+	glasses  backend.Glasses    // nil while none are attached
+	end      context.CancelFunc // detaches them; others are then attached
+	attached chan struct{}      // closed while glasses are attached
+	failed   chan struct{}      // closed and replaced after each failed attempt
+	err      error              // of the last attempt
 	answers  map[string]chan glasses.Result
 }
 
@@ -45,10 +46,10 @@ func (t *transport) player() broker.PeerID {
 	return player
 }
 
-func (t *transport) attach(g backend.Glasses) {
+func (t *transport) attach(g backend.Glasses, end context.CancelFunc) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.glasses, t.err = g, nil
+	t.glasses, t.end, t.err = g, end, nil
 	close(t.attached)
 }
 
@@ -134,14 +135,19 @@ func (t *transport) takeAnswer(id string) chan<- glasses.Result {
 }
 
 // attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same
-// state.
+// state. A reason is logged once, however often it keeps them from being attached.
 func (s *localSession) attachTransport(ctx context.Context) {
-	pause := attachPause
+	pause, logged := attachPause, ""
 	for ctx.Err() == nil {
-		g, err := s.openTransport(ctx)
+		life, end := context.WithCancel(ctx)
+		g, err := s.openTransport(life, end)
 		if err != nil {
+			end()
 			s.transport.fail(err)
-			s.owner.log.Warn("failed to attach glasses", "session", s.id, "err", err)
+			if reason := err.Error(); reason != logged && ctx.Err() == nil {
+				s.owner.log.Warn("failed to attach glasses", "session", s.id, "err", err)
+				logged = reason
+			}
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
@@ -149,40 +155,50 @@ func (s *localSession) attachTransport(ctx context.Context) {
 			pause = min(2*pause, maxAttachPause)
 			continue
 		}
-		pause = attachPause
-		s.attached(g)
-		err = s.receive(ctx, g)
+		pause, logged = attachPause, ""
+		s.attached(g, end)
+		err = s.receive(life, g)
+		end()
 		_ = g.Close()
 		s.detached(ctx, err)
 	}
 }
 
-func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, error) {
+// openTransport attaches glasses. end is called if they have to be attached again.
+func (s *localSession) openTransport(ctx context.Context, end context.CancelFunc) (backend.Glasses, error) {
 	m := s.state.read()
 	open := backend.TransportOpen{
 		SessionID: s.id, DeviceModel: m.Snapshot.DeviceModel, Virtual: s.isVirtual(), NowMs: s.state.nowMs(),
-		FixturesDir: s.fixturesCopy(m),
+		FixturesDir: s.fixturesCopy(m), Pace: m.Pace == PaceReal, Pair: s.pair(m), AnyPair: m.GlassesName == "",
+		Via: m.Via,
+	}
+	if m.transportName() == RealDevice { // what another adapter says of hardware is not believed
+		open.OnHardware = func(state backend.Hardware) {
+			if !s.setHardware(state) {
+				end()
+			}
+		}
 	}
 	if m.Attached > 0 {
 		open.Snapshot = &m.Snapshot
 	}
 	attempt, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
-	g, err := s.owner.transports.Attach(attempt, localSim, open)
+	g, err := s.owner.transports.Attach(attempt, m.transportName(), open)
 	switch { // report neither as a cancelled call, because no caller cancelled
 	case errors.Is(err, context.DeadlineExceeded):
 		err = notConnected("the simulated glasses did not start in time")
 	case err != nil && ctx.Err() != nil:
 		err = notConnected("the session is restarting")
 	}
-	return g, err
+	return g, m.transportProblem(err)
 }
 
-func (s *localSession) attached(g backend.Glasses) {
+func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.update(func(m *meta) { m.Attached++ })
-	s.transport.attach(g)
+	s.transport.attach(g, end)
 	s.publishLink()
 	s.logService(glasses.RowGlassesAttached, struct{}{})
 	if standing := s.state.read().Standing; len(standing.Phrases) > 0 || standing.Transcription != nil {
@@ -204,6 +220,7 @@ func (s *localSession) detached(ctx context.Context, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.transport.detach()
+	s.hardware.detach()
 	s.logStreams(s.streams.TakeAll())
 	if ctx.Err() == nil {
 		s.owner.log.Warn("glasses disconnected", "session", s.id, "err", why)

@@ -1,9 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
 )
 
 // deafGlasses are disconnected, but their stream has not ended yet.
@@ -17,11 +22,48 @@ func (deafGlasses) Close() error { return nil }
 
 func TestSendControl_ForgetsWhatWasNotSent(t *testing.T) {
 	tr := newTransport()
-	tr.attach(deafGlasses{})
+	tr.attach(deafGlasses{}, func() {})
 	if _, err := tr.sendControl("ctl-1", []byte(`{}`), false); err == nil {
 		t.Fatal("sendControl succeeded although the frame could not be sent")
 	}
 	if tr.takeAnswer("ctl-1") != nil {
 		t.Error("the transport waits for the answer to a frame that was not sent")
+	}
+}
+
+// refusing attaches one pair of glasses, and then refuses each attempt with a reason that it receives.
+type refusing struct {
+	*fakeTransports
+	reasons chan error
+}
+
+func (r refusing) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
+	if open.Snapshot == nil {
+		return r.fakeTransports.Attach(ctx, name, open)
+	}
+	select {
+	case err := <-r.reasons:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestAttach_LogsAReasonOnce(t *testing.T) {
+	f, r := &fakeBackend{}, refusing{&fakeTransports{}, make(chan error)}
+	var logged bytes.Buffer
+	m := New(Options{StateDir: t.TempDir(), Backend: f, Secrets: f, Events: f, Live: noPages{}, Transports: r,
+		Endpoints: fakeEndpoints{}, Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	stop := serve(t, m)
+	start(t, m, LocalRequest{Project: "a.b"})
+	_ = r.last().Close()
+	// The last one repeats, so that nothing is logged after it was taken.
+	for _, reason := range []string{"removed", "removed", "refused", "refused"} {
+		r.reasons <- errors.New(reason)
+	}
+	stop()
+	if text := logged.String(); strings.Count(text, "failed to attach glasses") != 2 ||
+		!strings.Contains(text, "err=removed") || !strings.Contains(text, "err=refused") {
+		t.Errorf("want each reason once, got:\n%s", text)
 	}
 }

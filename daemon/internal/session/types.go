@@ -15,9 +15,11 @@ import (
 type Transports interface {
 	// Attach starts one pair of glasses at a transport adapter. ctx bounds only the start.
 	Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error)
+	// Transport describes a transport without starting its adapter.
+	Transport(name string) (backend.Transport, error)
 }
 
-// localSim is the adapter of local sessions.
+// localSim is the transport of local sessions that select none.
 const localSim = "localsim"
 
 // Endpoints provides the addresses to which apps connect.
@@ -34,27 +36,45 @@ type Live interface {
 	WaitEvents(
 		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 	) (backendapi.EventPage, error)
-	// Control sends one control frame to the session's page and returns its result (glasses.Result), which may be an error
-	// of the glasses.
+	// Control sends one control frame to the session's page and returns its result (glasses.Result), which may be an
+	// error of the glasses.
 	Control(
 		ctx context.Context, target backend.Target, id, typ string, payload json.RawMessage, media []byte,
 	) (json.RawMessage, error)
 }
 
 // LocalRequest requests a local session. Defaults for empty fields: the project of the caller's directory, the
-// session's own device model or the default one, the session's own clock or the real one, and no fixtures.
+// session's own device model or the default one, the session's own transport or localsim, the session's own clock or
+// the real one, and no fixtures.
 type LocalRequest struct {
 	Project     string
 	DeviceModel string
+	Transport   string // the name of a transport whose adapter runs on this machine
 	Clock       string // backend.ClockVirtual or backend.ClockReal
 	// FixturesDir is relative to the caller's directory unless it is absolute.
 	FixturesDir string
 	// AssistantScript is the path of a script, or of a scenario that contains one, relative like FixturesDir. If empty,
 	// the session keeps its script.
 	AssistantScript string
+	// Pace is PaceReal for a panel that takes the time of a real one for each picture, PaceNone for one that does not, or
+	// empty for the session's own or PaceNone.
+	Pace string
+	// TwinOf is the id of a local session, e.g. one with real glasses, whose device model the simulated glasses get, with
+	// PaceReal.
+	TwinOf string
+	// GlassesName names the pair of real glasses; if empty, the one used last or the only one in range.
+	GlassesName string
+	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If empty, that of the open session or ViaAuto.
+	Via string
 	// Fresh requests another session even if one is open for the project and the directory.
 	Fresh bool
 }
+
+// The values of LocalRequest.Pace.
+const (
+	PaceNone = "none"
+	PaceReal = "real"
+)
 
 // Bounds of local sessions.
 const (

@@ -16,7 +16,7 @@ const (
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
 	quietPeriod    = 50 * time.Millisecond // time without a frame after which an app without barriers counts as settled
 	callPause      = 2 * time.Millisecond  // between two barriers while an app waits for the gateway
-	maxRounds      = 1000                  // barriers for an app before it counts as one that never settles
+	maxRounds      = 1000                  // barriers for an app before it counts as never settling
 )
 
 // turns decides who may act on a session's glasses.
@@ -123,8 +123,8 @@ func (s *localSession) settle(ctx context.Context) bool {
 // isAtRest reports whether the app has handled every frame sent to it.
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 
-// rest waits until the app has handled the frames sent to it so far. It does not wait again for an app that once did
-// not settle, until that app has sent something.
+// rest waits until the app has handled the frames sent to it so far. After an app has failed to settle, rest
+// does not wait for it again until it has sent something.
 func (a *App) rest(ctx context.Context) bool {
 	if a.isStuck.Load() {
 		return false

@@ -37,7 +37,7 @@ func content(i int) []byte {
 func whole(t *testing.T, data []byte) {
 	t.Helper()
 	if len(data) != 64<<10 || len(bytes.Trim(data, string(data[:1]))) != 0 {
-		t.Errorf("read a torn file of %d bytes", len(data))
+		t.Errorf("read a torn file of %d bytes, want 64 KB from one writer", len(data))
 	}
 }
 
@@ -275,7 +275,7 @@ func TestReadPrivate(t *testing.T) {
 		t.Errorf("a link: before %04o, error %v; want 0 and ErrSymlink", before, err)
 	}
 	if info, _ := os.Stat(file); info.Mode().Perm() != 0o644 {
-		t.Errorf("the mode of the link's target changed to %v", info.Mode())
+		t.Errorf("the mode of the link's target changed to %v, want 0644", info.Mode())
 	}
 	if _, before, err := ReadPrivate(filepath.Join(dir, "none"), 100); !errors.Is(err, fs.ErrNotExist) || before != 0 {
 		t.Errorf("a missing file: before %04o, error %v; want 0 and ErrNotExist", before, err)

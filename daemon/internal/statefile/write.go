@@ -26,8 +26,8 @@ var ErrNotRegular = errors.New("it is not a regular file")
 // tempMark is part of the name of every temporary file, so that files of killed writers can be found.
 const tempMark = ".tmp-"
 
-// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or an error of the
-// system.
+// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or a
+// system error.
 func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -53,7 +53,7 @@ func ReadFollowing(path string, limit int64) ([]byte, error) {
 // meantime.
 func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
 	if !seen.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: %w", path, ErrNotRegular)
+		return nil, fmt.Errorf("read %s: %w", path, ErrNotRegular)
 	}
 	f, err := open(path)
 	if err != nil {

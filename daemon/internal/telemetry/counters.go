@@ -75,7 +75,7 @@ func (s *spool) hold(url string) error {
 	})
 }
 
-// erased removes backends that have no events any more. It removes the file if no backend is left.
+// erased removes backends that no longer have events. It removes the file if no backend is left.
 func (s *spool) erased(urls []string) error {
 	return s.withLock(func() error {
 		left := slices.DeleteFunc(s.counterFile.read().Holders, func(url string) bool { return slices.Contains(urls, url) })

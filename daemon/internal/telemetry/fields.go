@@ -11,7 +11,7 @@ import (
 // plain matches the names of programs and versions.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 
-// encode encodes a field as JSON; ok is false for an empty value or one that the list of fields does not allow.
+// encode encodes a field as JSON; ok is false for an empty value or a value that the list of fields does not allow.
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	switch v := value.(type) {
 	case string:

@@ -22,7 +22,7 @@ func newLockedDir(dir string) *lockedDir {
 	return &lockedDir{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
 }
 
-// withLock runs act under the lock. It fails if the directory is not a directory itself.
+// withLock runs act under the lock. It fails if the path is not a directory, e.g. a symbolic link to one.
 func (a *lockedDir) withLock(act func() error) error {
 	if err := makeDir(a.dir); err != nil {
 		return err

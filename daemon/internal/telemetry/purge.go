@@ -29,7 +29,7 @@ const (
 )
 
 // Purge erases the local log, the spool, and this install's events at the daemon's own backend and at every backend
-// that received some before. The switches do not matter, because erasing withdraws what was sent. A backend that
+// that received some earlier. The switches do not matter, because erasing withdraws what was sent. A backend that
 // cannot be reached is recorded for the next purge. The error concerns this machine only.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {

@@ -65,7 +65,7 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	}
 	l, err := s.next(ours)
 	if err != nil || l.Dropped != lost || len(l.Events) != telemetry.MaxBatch {
-		t.Errorf("the batch has %d events, dropped %d, error %v", len(l.Events), l.Dropped, err)
+		t.Errorf("batch of %d events, %d dropped, error %v; want MaxBatch and all lost ones", len(l.Events), l.Dropped, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 		t.Errorf("read %d events, want %d", total, want)
 	}
 	if lost := s.counterFile.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
-		t.Errorf("%d events count as lost", lost)
+		t.Errorf("%d events count as lost, want the sum over all segments", lost)
 	}
 }
 

@@ -42,7 +42,7 @@ type Memory interface {
 	SetLastVersion(string) error
 }
 
-// Uploader sends events to the backend. Errors are *backend.Problem, or that of the context.
+// Uploader sends events to the backend. Errors are *backend.Problem, or the context's error.
 type Uploader interface {
 	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
@@ -108,7 +108,7 @@ func (r *Recorder) Record(ctx context.Context, name string, fields map[string]an
 	r.write(who, name, fields)
 }
 
-// write records an event under the switches of who. It logs failures at a limited rate, so that a full disk does not
+// write records an event as who's switches allow. It logs failures at a limited rate, so that a full disk does not
 // fill the log as well.
 func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) {
 	line, err := r.format(name, fields)

@@ -164,7 +164,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	}
 	events := logged(t, w)
 	if len(events) != 1 || len(w.events()) != 1 || events[0].ID != w.events()[0].ID {
-		t.Fatalf("logged %v, uploaded %v", events, w.events())
+		t.Fatalf("logged %v, uploaded %v; want the same single event", events, w.events())
 	}
 	for _, e := range []telemetry.Event{events[0], w.events()[0]} {
 		if err := e.Check(); err != nil {
@@ -184,7 +184,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	for _, path := range []string{FileName, spoolDir, lockName, countersName} {
 		info, err := os.Stat(filepath.Join(w.dir, Dir, path))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("other users have access to %s: %v, %v", path, info.Mode(), err)
+			t.Errorf("%s has mode %v, error %v; want no access for other users", path, info.Mode(), err)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestWordsNameProgramsOnly(t *testing.T) {
 	}
 }
 
-// The switches, strongest first. Events from a shell with a switch of its own are not even spooled.
+// The switches, strongest first. Events from a shell that sets a switch are not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
 		env     string
@@ -244,11 +244,11 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 		}
 		who := shell(strings.Fields(c.env)...)
 		if allowed, by := w.Gate(who); allowed != c.allowed || by != c.by {
-			t.Errorf("%v: allowed %v by %s", c, allowed, by)
+			t.Errorf("%v: got allowed %v, decided by %s", c, allowed, by)
 		}
 		w.Record(caller.With(t.Context(), who), telemetry.Linked, nil)
 		if s := w.Status(who); s.Waiting != c.spooled || s.DecidedBy != c.by {
-			t.Errorf("%v: %d events wait, decided by %s", c, s.Waiting, s.DecidedBy)
+			t.Errorf("%v: got %d waiting events, decided by %s", c, s.Waiting, s.DecidedBy)
 		}
 		if len(logged(t, w)) != 1 {
 			t.Errorf("%v: the event is not in the log", c)

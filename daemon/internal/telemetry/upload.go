@@ -83,7 +83,7 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends an upload because of a decision or a purge. That is no failure, so there is no back-off.
+// errInterrupted ends an upload because of a decision or a purge. That is not a failure, so there is no back-off.
 var errInterrupted = errors.New("interrupted by a decision of the person")
 
 // send makes one attempt with the oldest batch; more reports that it was uploaded and that others may follow. The
@@ -221,7 +221,7 @@ func (r *Recorder) plan(err error) time.Duration {
 }
 
 // backoff doubles the wait from a second up to a quarter of an hour. The upper half of each step is random, so that
-// installs do not all return at the same moment after their backend was down. It honours Retry-After.
+// installs do not all return at the same moment after an outage. It honours Retry-After.
 func backoff(failures int, jitter float64, err error) time.Duration {
 	d := maxBackoff
 	if failures <= 10 {

@@ -134,7 +134,7 @@ func (w *world) spoolNames(t *testing.T) (names []string) {
 	t.Helper()
 	segments, _, err := w.spool.segments()
 	if err != nil || len(segments) == 0 {
-		t.Fatalf("%d segments, %v", len(segments), err)
+		t.Fatalf("%d segments, error %v; want at least one", len(segments), err)
 	}
 	for _, seg := range segments {
 		names = append(names, seg.name)

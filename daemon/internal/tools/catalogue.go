@@ -38,6 +38,7 @@ type Links interface {
 type Sessions interface {
 	sessionOpener
 	localStarter
+	realConnector
 	sessionFinder
 	sessionCloser
 	eventReader
@@ -84,7 +85,9 @@ type Options struct {
 	Records Records
 	// Docs searches the bundled documentation.
 	Docs Docs
-	Now  func() time.Time
+	// Transports lists the transports of sessions.
+	Transports Transports
+	Now        func() time.Time
 }
 
 // Catalogue contains every tool. It is safe for concurrent use.
@@ -137,7 +140,7 @@ func readOnly(name, title string, answers json.RawMessage) Tool {
 	}
 }
 
-// call is one call of one tool.
+// call is one call of a tool.
 type call struct {
 	tool string
 	args json.RawMessage
@@ -163,7 +166,7 @@ func (c *Catalogue) all(g *gate) []definition {
 	rec := records{gate: g, projects: o.Sessions}
 	return []definition{
 		// Discovery and guidance.
-		getPlatformInfo{}.definition(),
+		getPlatformInfo{transports: o.Transports}.definition(),
 		getCapabilityGuide{}.definition(),
 		getPermissions{}.definition(),
 		getVoiceCommandGuidance{}.definition(),
@@ -175,6 +178,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		inspectIntegration{}.definition(),
 		validateIntegration{sessions: o.Sessions}.definition(),
 		// Sessions.
+		connectRealDevice{o.Sessions, o.Browser}.definition(),
 		startLocalSimulation{sessions: o.Sessions, previous: o.Sessions}.definition(),
 		createSimulatorSession{gate: g, sessions: o.Sessions, previous: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: newRetries()}.definition(),

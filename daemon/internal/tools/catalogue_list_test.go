@@ -59,7 +59,8 @@ func TestCompact_RemovesDescriptions(t *testing.T) {
 	}
 }
 
-// TestCompact_KeepsPropertyNames keeps properties that are named like the keywords it removes.
+// TestCompact_KeepsPropertyNames checks that Compact keeps properties whose names are keywords that it
+// removes elsewhere.
 func TestCompact_KeepsPropertyNames(t *testing.T) {
 	got := string(Compact(json.RawMessage(`{"type":"object",
 		"properties":{
@@ -71,7 +72,7 @@ func TestCompact_KeepsPropertyNames(t *testing.T) {
 	want := `{"properties":{"description":{"type":"string"},` +
 		`"list":{"items":{"type":"object"},"type":"array"},"properties":{"type":"string"}},"type":"object"}`
 	if got != want {
-		t.Errorf("compacted to %s", got)
+		t.Errorf("compacted to %s, want only properties and types", got)
 	}
 }
 

@@ -67,10 +67,10 @@ func TestTools_AreDescribed(t *testing.T) {
 		}
 		if err := json.Unmarshal(tool.InputSchema, &in); err != nil || in.Type != "object" || in.Closed == nil ||
 			*in.Closed {
-			t.Errorf("%s: input schema %s", tool.Name, tool.InputSchema)
+			t.Errorf("%s: got input schema %s, want a closed object", tool.Name, tool.InputSchema)
 		}
 		if strings.Contains(string(tool.OutputSchema)+string(tool.InputSchema), `"type":[`) {
-			t.Errorf("%s: the schema has a list of types, which some clients reject", tool.Name)
+			t.Errorf("%s: want no list of types in the schemas, because some clients reject it", tool.Name)
 		}
 		if tool.NeedsAccount && !strings.Contains(string(tool.OutputSchema), `"auth_required"`) {
 			t.Errorf("%s: its schema does not say that it may ask for a link", tool.Name)
@@ -88,7 +88,7 @@ func TestSchemas_SayWhatIdsLookLike(t *testing.T) {
 	}
 	for _, tool := range []string{"startLocalSimulation", "createSimulatorSession", "generateConnectionModule"} {
 		if got := argumentOf(t, tool, "project"); !strings.Contains(got.Description, "com.example.app") {
-			t.Errorf("project of %s is described as %q", tool, got.Description)
+			t.Errorf("project of %s is described as %q, want an example of an id", tool, got.Description)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestCall_RefusesWrongArguments(t *testing.T) {
 		}
 	}
 	if result, fields := newWorld().call(t, "nope", `{}`, IO{}); !result.IsError || fields["code"] != "unknown_tool" {
-		t.Errorf("unknown tool: %v", fields)
+		t.Errorf("calling an unknown tool: %v, want unknown_tool", fields)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestCall_ReturnsBackendErrors(t *testing.T) {
 				t.Errorf("%s: %v", tool, fields)
 			}
 			if p.FixHint != "" && fields["fixHint"] != p.FixHint {
-				t.Errorf("%s: the fix hint is %v", tool, fields["fixHint"])
+				t.Errorf("%s: the fix hint is %v, want the backend's", tool, fields["fixHint"])
 			}
 		}
 	}

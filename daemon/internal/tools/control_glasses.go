@@ -17,7 +17,7 @@ type glassesControl interface {
 		media []byte) (glasses.Result, error)
 }
 
-// injector contains what the inject tools share; each of them embeds it.
+// injector has the dependencies and methods that the inject tools share; each tool embeds it.
 type injector struct {
 	sessionGate
 	glasses glassesControl

@@ -59,7 +59,7 @@ type previousSession interface {
 	sessionCloser
 }
 
-// replacing returns the session that the caller's directory used last if a new one is to replace it.
+// replacing returns the session that the caller's directory used last if a new session will replace it.
 func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who caller.Caller) string {
 	if !a.ClosePrevious {
 		return ""
@@ -102,7 +102,7 @@ type simulatorSession struct {
 	AppTokenFile  string            `json:"appTokenFile" jsonschema:"File with the secret of the app's first frame."`
 	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
 	Environment   map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the one before."`
+	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the closed one."`
 	Next          []nextCall        `json:"nextCalls"`
 	Summary       string            `json:"summary"`
 }

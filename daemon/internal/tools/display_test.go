@@ -142,7 +142,7 @@ func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
 		}
 		args := strings.Replace(test.args, "{", `{"withinMs":0,`, 1)
 		if _, fields := w.call(t, "expectDisplay", args, IO{}); fields["status"] != test.want {
-			t.Errorf("%s: wrong status: %v", test.name, fields["summary"])
+			t.Errorf("%s: got another status: %v", test.name, fields["summary"])
 		}
 	}
 }
@@ -165,6 +165,20 @@ func TestGetDisplayState_TellsWhatIsOffScreen(t *testing.T) {
 	if text, _ := fields["text"].([]any); len(text) != 0 ||
 		!strings.HasPrefix(fields["summary"].(string), "The wearer sees nothing: the glasses are folded") {
 		t.Errorf("folded: %v", fields)
+	}
+}
+
+func TestGetDisplayState_SaysHowToAddAFont(t *testing.T) {
+	w := newWorld().locally()
+	w.shows("rayban_display", glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: "\u13a3\u13b3\u13a9"}})
+	_, fields := w.call(t, "getDisplayState", `{}`, IO{})
+	if summary := fields["summary"].(string); !strings.Contains(summary, "`servicectl fonts add FILE`") {
+		t.Errorf("characters without a font: got summary %q, want the command that adds a font", summary)
+	}
+	w.shows("even_g1", glasses.View{Tree: batteryTree()})
+	_, fields = w.call(t, "getDisplayState", `{}`, IO{})
+	if summary := fields["summary"].(string); strings.Contains(summary, "fonts add") {
+		t.Errorf("a clipped text: got summary %q, want no mention of fonts", summary)
 	}
 }
 

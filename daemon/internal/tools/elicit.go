@@ -24,7 +24,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var accepted bool
-	progress.during(asking, "waiting for the person to answer the question to open the page", func() {
+	progress.during(asking, "waiting for the person to agree to open the page", func() {
 		accepted, err = c.io.Elicit(asking, question(code), code.VerificationURL)
 	})
 	deadline, _ := asking.Deadline()

@@ -69,7 +69,7 @@ func checkWords(t *testing.T, what string, result Result) {
 	}
 	for _, word := range []string{"Go ", "json:", "unmarshal", "int64", "tools.", "%!", "struct", "[]string", "map["} {
 		if strings.Contains(string(result.Structured), word) {
-			t.Errorf("%s: an error names Go types: %.400s", what, result.Structured)
+			t.Errorf("%s: got %.400s, want an error without Go's terms", what, result.Structured)
 		}
 	}
 }

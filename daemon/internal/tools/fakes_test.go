@@ -35,6 +35,7 @@ var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // world contains everything that the catalogue depends on; tests set what they need.
 type world struct {
+	added   []backend.Transport // transports in addition to localsim and browsersim
 	mu      sync.Mutex
 	link    account.Link
 	fresh   bool
@@ -59,6 +60,8 @@ type world struct {
 	here     string // the project of the caller's directory
 	latest   string
 	local    session.LocalRequest
+	real     session.RealRequest
+	hardware backend.Hardware
 	display  session.Display
 	refusal  *glasses.Error
 	controls []control
@@ -225,6 +228,12 @@ func (s sessions) StartLocal(_ context.Context, who caller.Caller, req session.L
 	return s.opened, s.sessionErr
 }
 
+func (s sessions) ConnectReal(_ context.Context, who caller.Caller, req session.RealRequest) (session.Real,
+	error) {
+	s.real, s.caller = req, who
+	return session.Real{Opened: s.opened, Hardware: s.hardware, NewPage: s.hardware.ConnectURL}, s.sessionErr
+}
+
 func (s sessions) AppTokenFile(string) string { return s.opened.AppTokenFile }
 
 func (s sessions) Latest(context.Context, caller.Caller) (string, bool) {
@@ -318,10 +327,15 @@ func (w *world) Record(_ context.Context, event string, fields map[string]any) {
 	w.events = append(w.events, fields)
 }
 
+func (w *world) Transports() []backend.Transport {
+	return append([]backend.Transport{{Name: "localsim", Title: "Simulated", VirtualClock: true},
+		{Name: "browsersim", NeedsAccount: true, HostsSessions: true}}, w.added...)
+}
+
 func (w *world) catalogue() *Catalogue {
 	return New(Options{
 		Links: w, Sessions: sessions{w}, Scenarios: scenarios{w}, Browser: browser{w}, Telemetry: w,
-		Accounts: w, Scaffold: w.keys, Records: &w.account, Now: func() time.Time { return testTime },
+		Transports: w, Accounts: w, Scaffold: w.keys, Records: &w.account, Now: func() time.Time { return testTime },
 	})
 }
 

@@ -38,7 +38,7 @@ var (
 	}}}
 )
 
-// pathOf returns an argument as an absolute path. A relative one is resolved in the caller's working directory.
+// pathOf returns an argument as an absolute path. A relative path is resolved in the caller's working directory.
 func pathOf(who caller.Caller, argument, path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):

@@ -43,7 +43,7 @@ func TestGatedTools_AskForALink(t *testing.T) {
 			t.Errorf("%s: opened %v, want the page of the code", tool, w.browsed)
 		}
 		if w.gated == nil || w.gated.Tool != tool || w.gated.Caller.Cwd != "/home/a/app" {
-			t.Errorf("%s: the stored call is %+v", tool, w.gated)
+			t.Errorf("%s: the stored call is %+v, want this call from /home/a/app", tool, w.gated)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestFresh_ClosesThePreviousSession(t *testing.T) {
 		result, fields := w.call(t, test.tool, test.args, IO{})
 		closed, _ := fields["closedSessionId"].(string)
 		if result.IsError || !slices.Equal(w.closed, test.want) || closed != strings.Join(test.want, "") {
-			t.Errorf("%s: closed %v, answer %v", test.name, w.closed, fields)
+			t.Errorf("%s: closed %v, answer %v; want only the listed sessions", test.name, w.closed, fields)
 		}
 	}
 	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,
@@ -314,7 +314,7 @@ func TestSessionTools(t *testing.T) {
 	_, fields = w.call(t, "getEventLog", `{"since":2,"limit":9999}`, IO{})
 	if fields["sessionId"] != testID || fields["next"] != 1.0 || fields["more"] != true || w.since != 2 ||
 		w.limit != 500 {
-		t.Errorf("log is %v, requested since %d limit %d", fields, w.since, w.limit)
+		t.Errorf("log %v, requested since %d limit %d; want row 1, since 2 and limit 500", fields, w.since, w.limit)
 	}
 	_, fields = w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{})
 	if fields["status"] != "closed" || fields["closedAt"] != "2026-01-02T03:04:05Z" {
@@ -366,6 +366,6 @@ func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code.Replaces.State = account.Revoked
 	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) ||
 		conflicting(code, account.OtherBackend) {
-		t.Errorf("a revoked link prevents a new one: %+v", got)
+		t.Errorf("a revoked link: %+v, want a request to link again", got)
 	}
 }

@@ -64,7 +64,7 @@ func (t getCapabilityGuide) definition() definition {
 			on("deviceModels", says("Models that have it, and how; facts without a note in brackets are the vendor's.")),
 			on("part", says("The part that the wearer may refuse or switch off; absent: none.")),
 			on("commands.answer", says("The meaning of the result besides ok.")),
-			on("commands.errors", says("Its error codes, besides those of any command.")),
+			on("commands.errors", says("Its error codes, besides those that any command can have.")),
 			on("events.binary", says("A binary frame: two bytes with the header's length (big-endian), the header as JSON, "+
 				"the bytes.")),
 			on("events.stream", says("Counted in the event log (stream.counted) instead of listed.")),
@@ -100,6 +100,10 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 		Events: eventLines(known.Events), Example: &words.Example, Pitfalls: words.Pitfalls, Next: words.Next,
 		DeviceModels: modelSupports(models, known.ID),
 	}
+	if support, has := answer.DeviceModels[args.DeviceModel]; has { // all models together have no room for it
+		support = strings.TrimPrefix(support+provenOnReal(args.DeviceModel, known.ID), "; ")
+		answer.DeviceModels[args.DeviceModel] = support
+	}
 	if known.ID == guide.Display {
 		answer.Nodes = nodeLines()
 	}
@@ -110,6 +114,21 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 			"what to do about each error"))
 	}
 	return answer, nil
+}
+
+// driven are the capabilities that our drivers of real glasses pass on; the service itself provides the others.
+var driven = []string{guide.Display, guide.Input, guide.Microphone, guide.Camera, guide.Motion}
+
+// provenOnReal says how far a capability is proven on the real glasses of a model: as words to append, or nothing.
+func provenOnReal(deviceModel, capability string) string {
+	proof := glasses.ProofOf(deviceModel)
+	switch {
+	case proof.State == glasses.ProofPhoneOnly:
+		return "; real: phone only, " + proof.Reason
+	case proof.State == glasses.ProofNone || !slices.Contains(driven, capability):
+		return ""
+	}
+	return "; real: " + proof.Of("", capability)
 }
 
 // anyCommandFails are the error codes of every command; the first applies only to commands with a payload.

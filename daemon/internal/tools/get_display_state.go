@@ -233,11 +233,18 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 		}
 		words += "."
 	}
-	if d.IsMissingAddedFont() {
+	switch {
+	case d.IsMissingAddedFont():
 		words += " A font that the person added has the missing characters; " +
 			"only local sessions (startLocalSimulation) use it."
+	case session.IsLocal(a.SessionID) && hasMissingGlyph(a.Findings):
+		words += " A font file that has the missing characters helps: `servicectl fonts add FILE`."
 	}
 	return words
+}
+
+func hasMissingGlyph(found []glasses.Finding) bool {
+	return slices.ContainsFunc(found, func(f glasses.Finding) bool { return f.Kind == glasses.FindingMissingGlyph })
 }
 
 func pictureOf(d session.Display) *pictureFacts {

@@ -11,19 +11,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
+// Transports are what the transport adapters describe.
+type Transports interface{ Transports() []backend.Transport }
+
 type getPlatformInfo struct {
+	transports Transports
 	// programs is the folder of the installed programs; if empty, the folder of the running one.
 	programs string
 }
 
+// platformTransport has no title, because an added adapter writes its own and agents need none.
 type platformTransport struct {
-	ID           string `json:"id"`
-	Tool         string `json:"tool"`
-	NeedsAccount bool   `json:"needsAccount"`
+	ID           string   `json:"id"`
+	Tool         string   `json:"tool"`
+	NeedsAccount bool     `json:"needsAccount"`
+	VirtualClock bool     `json:"virtualClock,omitempty"`
+	DeviceModels []string `json:"deviceModels,omitempty" jsonschema:"Default: all."`
 }
 
 // attachment describes how an app attaches to a session.
@@ -38,9 +46,8 @@ type attachment struct {
 
 // platformGuide is the content of guides/platform.json.
 type platformGuide struct {
-	Steps      []string            `json:"steps"`
-	Transports []platformTransport `json:"transports"`
-	Attach     attachment          `json:"attach"`
+	Steps  []string   `json:"steps"`
+	Attach attachment `json:"attach"`
 }
 
 type platformInfoAnswer struct {
@@ -71,7 +78,7 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 		About: "An app opens a WebSocket to a session and sends commands as JSON frames; the session's glasses answer " +
 			"each with a result and send events. Only the address differs between transports.",
 		Steps: known.Steps, DeviceModels: map[string]string{},
-		Capabilities: map[string]string{}, Transports: known.Transports, Attach: known.Attach,
+		Capabilities: map[string]string{}, Transports: t.listTransports(), Attach: known.Attach,
 		Limits: platformLimits(), Servicectl: t.servicectl(),
 		Next: []nextCall{
 			suggest("getCapabilityGuide", `{"capability":"display"}`, "learn a capability"),
@@ -87,6 +94,20 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 	answer.Summary = fmt.Sprintf("%d device models (%s unless another is named), %d capabilities. %s",
 		len(answer.DeviceModels), glasses.DefaultDeviceModel, len(answer.Capabilities), guide.NotInThisVersion)
 	return answer, nil
+}
+
+// listTransports returns the transports and the tool that opens a session of each.
+func (t getPlatformInfo) listTransports() []platformTransport {
+	var list []platformTransport
+	for _, d := range t.transports.Transports() {
+		tool := "startLocalSimulation"
+		if d.HostsSessions {
+			tool = "createSimulatorSession"
+		}
+		list = append(list, platformTransport{ID: d.Name, Tool: tool,
+			NeedsAccount: d.NeedsAccount, VirtualClock: d.VirtualClock, DeviceModels: d.DeviceModels})
+	}
+	return list
 }
 
 // servicectl returns the path of the command-line tool in the daemon's folder; empty if it is not installed there.
@@ -115,7 +136,7 @@ func programSuffix() string {
 }
 
 // modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, and other parts. It marks
-// the facts that are not from the vendor's documents.
+// the facts that are not from the vendor's documents, and says how the real glasses can be used (glasses.Proof).
 func modelFactsOf(m glasses.DeviceModel) string {
 	var facts, unsure []string
 	if m.Panel != nil {
@@ -142,6 +163,9 @@ func modelFactsOf(m glasses.DeviceModel) string {
 	}
 	if len(unsure) > 0 {
 		facts = append(facts, "guessed: "+strings.Join(unsure, ", "))
+	}
+	if proof := glasses.ProofOf(m.ID).State; proof != glasses.ProofNone {
+		facts = append(facts, "real: "+proof)
 	}
 	return strings.Join(facts, "; ")
 }

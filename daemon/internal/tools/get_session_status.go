@@ -25,7 +25,7 @@ type getSessionStatusArgs struct {
 type sessionState struct {
 	sessionAddress
 	State        string  `json:"state" jsonschema:"open or closed."`
-	Transport    string  `json:"transport" jsonschema:"local or browser."`
+	Transport    string  `json:"transport" jsonschema:"local, browser or the id of another."`
 	Clock        string  `json:"clock" jsonschema:"real or virtual."`
 	NowMs        int64   `json:"nowMs" jsonschema:"The session's clock: Unix time, or virtual time since it began."`
 	Apps         int     `json:"apps" jsonschema:"Apps that are attached now."`
@@ -34,6 +34,8 @@ type sessionState struct {
 	CreatedAt    *string `json:"createdAt" format:"date-time"`
 	LastActiveAt *string `json:"lastActiveAt" format:"date-time"`
 	ClosedAt     *string `json:"closedAt" format:"date-time"`
+	// Glasses is set for real ones.
+	Glasses *realGlasses `json:"glasses,omitempty" jsonschema:"Real glasses: their links, battery and proof."`
 }
 
 type sessionStatusAnswer struct {
@@ -100,7 +102,12 @@ func describeSession(s backend.Session) string {
 }
 
 func stateOf(s backend.Session) sessionState {
+	var real *realGlasses
+	if s.Hardware != nil {
+		real = new(realGlassesOf(s.DeviceModel, *s.Hardware))
+	}
 	return sessionState{
+		Glasses: real,
 		sessionAddress: sessionAddress{
 			SessionID: s.SessionID, Project: s.Project, Platform: s.Platform, DeviceModel: s.DeviceModel,
 			SessionURL: s.SessionURL, AppEndpoint: s.AppEndpoint, ExpiresAt: stampOrNull(s.ExpiresAt),

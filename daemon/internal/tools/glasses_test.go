@@ -37,9 +37,10 @@ func TestStartLocalSimulation(t *testing.T) {
 	w := newWorld().locally()
 	w.opened.Clock = backend.ClockVirtual
 	_, fields := w.call(t, "startLocalSimulation",
-		`{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
+		`{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","transport":"mine",
+		"fresh":true}`, IO{})
 	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" ||
-		w.local.FixturesDir != "media" || !w.local.Fresh {
+		w.local.FixturesDir != "media" || w.local.Transport != "mine" || !w.local.Fresh {
 		t.Errorf("requested %+v, want the arguments passed on", w.local)
 	}
 	env, _ := fields["environment"].(map[string]any)
@@ -53,6 +54,19 @@ func TestStartLocalSimulation(t *testing.T) {
 		t.Errorf("the second call: %v, want resumed", fields)
 	}
 	checkNext(t, w.catalogue().List(), "startLocalSimulation", result)
+}
+
+func TestGetPlatformInfo_ListsTransports(t *testing.T) {
+	w := newWorld()
+	w.added = []backend.Transport{{Name: "own", Title: "Own glasses", DeviceModels: []string{"even_g1"}}}
+	_, fields := w.call(t, "getPlatformInfo", `{}`, IO{})
+	list, err := json.Marshal(fields["transports"])
+	want := `[{"id":"localsim","needsAccount":false,"tool":"startLocalSimulation","virtualClock":true},` +
+		`{"id":"browsersim","needsAccount":true,"tool":"createSimulatorSession"},` +
+		`{"deviceModels":["even_g1"],"id":"own","needsAccount":false,"tool":"startLocalSimulation"}]`
+	if err != nil || string(list) != want {
+		t.Errorf("lists %s, %v; want %s", list, err, want)
+	}
 }
 
 func TestSessionTools_WithoutASession(t *testing.T) {
@@ -260,14 +274,14 @@ func TestEventTools_ReportTruncatedLogs(t *testing.T) {
 		w.page = backendapi.EventPage{Next: 7, Truncated: true}
 		if _, fields := w.call(t, "getEventLog", `{"since":3}`, IO{}); fields["truncated"] != true ||
 			!strings.Contains(fields["summary"].(string), "deleted") {
-			t.Errorf("getEventLog: %v", fields)
+			t.Errorf("getEventLog: %v, want truncated and a summary that says so", fields)
 		}
 		left := rows(`{"seq":9,"kind":"event","type":"input","sender":"glasses","payload":{}}`)
 		left.Truncated = true
 		w.pages = []backendapi.EventPage{left}
 		if _, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{}); fields["status"] != "found" ||
 			fields["truncated"] != true {
-			t.Errorf("waitForEvent: %v", fields)
+			t.Errorf("waitForEvent: %v, want found with truncated", fields)
 		}
 		w.pages, w.waited = []backendapi.EventPage{{Next: 9, Truncated: true}}, nil
 		begun := time.Now()

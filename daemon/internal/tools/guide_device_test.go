@@ -79,7 +79,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 		for _, code := range c.Errors {
 			switch code {
 			case glasses.CodeBadPayload, glasses.CodeTimeout, glasses.CodePlatform:
-				// The first is compared with the parser; the others can be injected for any command.
+				// bad_payload is compared with the parser; the others can be injected for any command.
 				continue
 			}
 			if !came[code] {
@@ -120,7 +120,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 			}
 			heard[out.Frame.Type] = true
 			if (out.Body != nil) != events[0].Binary {
-				t.Errorf("%s: its guide has binary %v, which is wrong", out.Frame.Type, events[0].Binary)
+				t.Errorf("%s: its guide says binary %v, unlike the frame", out.Frame.Type, events[0].Binary)
 			}
 			for _, f := range events[0].Payload {
 				if _, there := payload[f.Name]; f.Required && !there {

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// payloadTypes are the protocol's own types, with which fields in guides are compared.
+// payloadTypes are the protocol's types; the fields in guides are compared with them.
 var payloadTypes = map[string]any{
 	glasses.TypeDisplayShow: glasses.Show{}, glasses.TypeSpeechSay: glasses.Say{}, glasses.TypeSoundPlay: glasses.Play{},
 	glasses.TypeAudioStart: glasses.AudioStart{}, glasses.TypeTranscriptionStart: glasses.TranscriptionStart{},
@@ -79,7 +79,7 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 	}
 	for _, c := range guide.Capabilities() {
 		if got := eventGuidesOf(c.Events); len(got) != len(c.Events) {
-			t.Errorf("%s: of the events %v, guides describe %d", c.ID, c.Events, len(got))
+			t.Errorf("%s has the events %v, but guides describe only %d", c.ID, c.Events, len(got))
 		}
 	}
 	var codes []string
@@ -205,7 +205,7 @@ func TestGuides_ExamplesParse(t *testing.T) {
 		t.Errorf("hello: %v", err)
 	}
 	if attach.URLVariable != envGlassesURL || attach.SecretVariable != envGlassesSecret {
-		t.Errorf("the variables are %s and %s", attach.URLVariable, attach.SecretVariable)
+		t.Errorf("the guide names %s and %s, want the session's variables", attach.URLVariable, attach.SecretVariable)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 	for name, args := range answersToWalk() {
 		for _, a := range args {
 			result, _ := w.call(t, name, a, IO{})
-			if name != "getCodeExample" { // code has names of its own
+			if name != "getCodeExample" { // code contains other names
 				read[name+" "+a] = result.Text
 			}
 			checkNext(t, list, name, result)

@@ -34,7 +34,7 @@ type capabilityGuide struct {
 	Next     []nextCall `json:"nextCalls"`
 }
 
-// example is an exchange of frames: those that the app sends and those that the glasses send.
+// example is an exchange of frames between an app and its glasses.
 type example struct {
 	App     []json.RawMessage `json:"app"`
 	Glasses []json.RawMessage `json:"glasses"`
@@ -44,7 +44,7 @@ func capabilityGuideOf(id string) capabilityGuide {
 	return readGuide[map[string]capabilityGuide]("capabilities")[id]
 }
 
-// Environment variables by which an app finds its glasses. The third is the only setting of a generated module.
+// Environment variables that tell an app where its glasses are. The third is the only setting of a generated module.
 const (
 	envGlassesURL       = "SERVICE_GLASSES_URL"
 	envGlassesSecret    = "SERVICE_GLASSES_SECRET_FILE"

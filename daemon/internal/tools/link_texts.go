@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// The texts about linking an account that an agent or its client reads are in this file; what package link refuses by
-// itself, such as a conflict, has its text there.
+// This file has the texts about linking an account that an agent or its client reads. Package link has the
+// texts of its own problems, such as a conflict.
 
 // waiting is the progress message of a call that waits for the approval.
 const waiting = "waiting for the person to approve"
@@ -94,7 +94,7 @@ func signInHint(code link.Code) string {
 	return " The page asks for the sign-in word " + code.SignInWord + ": show it too."
 }
 
-// question returns the text by which the client asks the person to open the page.
+// question returns the text with which the client asks the person to open the page.
 func question(code link.Code) string {
 	text := fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. "+
 		"Do not approve if the code differs.", code.UserCode)

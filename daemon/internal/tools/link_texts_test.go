@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// Every way of asking shows the person the sign-in word, and none mentions one if there is none.
+// Every way to ask for a link shows the person the sign-in word if there is one, and mentions none otherwise.
 func TestAuthRequired_NamesTheSignInWord(t *testing.T) {
 	for _, word := range []string{"", "bcdfghjkmn"} {
 		code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL, SignInWord: word}}
@@ -58,6 +58,6 @@ func TestAuthRequired_NotAWebPage(t *testing.T) {
 	w.askAt = `https://example.org/activate?code=BCDF-GHJK&x=$(touch${IFS}x);'"|&&%20>x` + "`x`"
 	if _, fields := w.call(t, "createSimulatorSession", `{}`, IO{}); len(w.browsed) != 1 ||
 		!strings.Contains(fields["fixHint"].(string), w.askAt) {
-		t.Errorf("a page with odd characters: opened %v", w.browsed)
+		t.Errorf("a page with odd characters: opened %v, want it opened and quoted in the hint", w.browsed)
 	}
 }

@@ -167,7 +167,7 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		start := time.Now()
 		if got := call(short, "completeAuthLink", `{"deviceCode":"sdc_1"}`,
 			tools.IO{}); got["code"] != tools.CodeCancelled || time.Since(start) != 30*time.Second {
-			t.Errorf("a cancelled call: %v after %v", got, time.Since(start))
+			t.Errorf("a cancelled call: %v after %v; want cancelled after 30 s", got, time.Since(start))
 		}
 		if got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1","maxWaitSeconds":20}`,
 			tools.IO{}); got["code"] != link.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
@@ -188,7 +188,7 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		if file, _ := retried["appTokenFile"].(string); file == "" {
 			t.Error("the answer has no token file")
 		} else if data, err := os.ReadFile(file); err != nil || string(data) != "sst_1" {
-			t.Errorf("the token file contains %q, error %v", data, err)
+			t.Errorf("the token file contains %q, error %v; want sst_1", data, err)
 		}
 		for i := 1; i < len(s.polls); i++ {
 			if gap := s.polls[i].Sub(s.polls[i-1]); gap < 5*time.Second {

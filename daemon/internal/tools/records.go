@@ -156,8 +156,9 @@ func onRecord[T any](
 	return r.run(ctx, c, about, answering(request, answer))
 }
 
-// readRecord returns the definition of a tool that reads a record of a project with a request to source. answer
-// converts the reply, and options complete the schema of the answer. source may be nil if no call is made.
+// readRecord returns the definition of a tool that reads one of a project's records by calling request on source.
+// answer converts the reply, and options complete the schema of the answer. source may be nil if the tool is only
+// listed and never called.
 func readRecord[S, T, A any](
 	r records, name, title string, source S, request func(S, context.Context, backend.Target, string) (T, error),
 	answer func(T) A, options ...option,
@@ -189,7 +190,7 @@ type recordChange struct {
 	fields  []string
 }
 
-// newChange returns a change of the fields of the struct to whose pointers are set.
+// newChange returns a change with the non-nil fields of to, which is a struct of pointers.
 func newChange(args recordArgs, reads string, version *integer, to any) (recordChange, error) {
 	change := recordChange{recordCall: recordCall{recordArgs: args, reads: reads}}
 	hint := "call " + reads + " and pass the version that it returns"
@@ -236,7 +237,7 @@ func (c recordChange) outcome(version int64, differ []string) (outcome changed, 
 	return changed{"changed", differ}, fmt.Sprintf("Changed %s; the version is %d. ", strings.Join(differ, ", "), version)
 }
 
-// copyFields copies the fields with these JSON names from a record to an answer, whose fields point to them.
+// copyFields copies the fields with these JSON names from a record to the pointer fields of an answer.
 func copyFields(answer, record any, names []string) {
 	into, from := reflect.ValueOf(answer).Elem(), reflect.ValueOf(record)
 	for _, to := range jsonFields(into.Type()) {
@@ -255,7 +256,7 @@ func copyFields(answer, record any, names []string) {
 	}
 }
 
-// orNot returns an optional text, or none if it is nil.
+// orNot returns an optional text, or none if it is nil or empty.
 func orNot(s *string, none string) string {
 	if s == nil || *s == "" {
 		return none

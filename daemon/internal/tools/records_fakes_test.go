@@ -131,7 +131,7 @@ func (r *accountRecords) ChangeConnectionPage(_ context.Context, t backend.Targe
 
 func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 	project string) (backendapi.ConnectionPageFile, error) {
-	if err := r.authorise(t, ""); err != nil { // its project was just created
+	if err := r.authorise(t, ""); err != nil { // for any project: the test has just created this one
 		return backendapi.ConnectionPageFile{}, err
 	}
 	return backendapi.ConnectionPageFile{Name: "connect.html", HTML: r.html}, nil

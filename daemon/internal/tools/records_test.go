@@ -65,7 +65,7 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 					t.Errorf("%s without a project: %v, want invalid_request", name, linked.Retried)
 				}
 			case linked.Retried["summary"] == "" || linked.Retried["status"] == nil || linked.Retried["code"] != nil:
-				t.Errorf("%s, repeated after linking: %v", name, linked.Retried)
+				t.Errorf("%s, repeated after linking: %v, want a success", name, linked.Retried)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestRecordTools_RequestACode(t *testing.T) {
 				return nil, w.account.authorise(to, project)
 			})
 		if _, ok := out.(AuthRequired); !ok || err != nil || w.account.asked != asked {
-			t.Errorf("directory of %q: got %v, %v; requested project %q", here, out, err, w.account.asked)
+			t.Errorf("directory of %q: got %v, %v; requested project %q; want auth_required", here, out, err, w.account.asked)
 		}
 		if p := problemOf(k.refused); p == nil || p.Code != backend.CodeAuthRequired {
 			t.Errorf("directory of %q: refused with %v, want auth_required", here, k.refused)
@@ -158,12 +158,12 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 			!strings.Contains(fields["fixHint"].(string), "listProjects") ||
 			!strings.Contains(fields["message"].(string), "com.example.other") ||
 			strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
-			t.Errorf("%s for another project: %v", name, fields)
+			t.Errorf("%s for another project: %v, want not_found with the project", name, fields)
 		}
 		w.gated = nil
 		if _, fields := newWorld().record(t, name,
 			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidRequest {
-			t.Errorf("%s with an invalid app id sent %v", name, fields)
+			t.Errorf("%s with an invalid app id: %v, want invalid_request", name, fields)
 		}
 		w = newWorld().linked()
 		w.account.err = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
@@ -220,7 +220,7 @@ func TestAssistantConfig(t *testing.T) {
 		t.Errorf("changed %v", fields)
 	}
 	if c := w.account.changed; c.Version != 4 || *c.Voice != "slate" || c.Sounds != nil || c.RealtimeModel != nil {
-		t.Errorf("requested the change %+v", c)
+		t.Errorf("requested the change %+v, want version 4 and only the voice", c)
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "cost $0.061 before and costs $1.081 now") {
 		t.Errorf("summary %q", s)
@@ -238,7 +238,7 @@ func TestAssistantConfig(t *testing.T) {
 	}
 	w.record(t, "setAssistantConfig", map[string]any{"version": 0, "sounds": false, "sessionMemory": true})
 	if c := w.account.changed; c.Version != 0 || *c.Sounds || !*c.SessionMemory {
-		t.Errorf("requested the change %+v", c)
+		t.Errorf("requested the change %+v, want version 0, sounds and sessionMemory", c)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestCredentials(t *testing.T) {
 	link := "http://localhost:1/account/credentials/scl_1"
 	if fields["status"] != "link" || fields["url"] != link || fields["browserOpened"] != true ||
 		!slices.Equal(w.browsed, []string{link}) || fields["expiresAt"] == nil {
-		t.Errorf("link %v, opened %v", fields, w.browsed)
+		t.Errorf("got %v, opened %v; want the link opened once", fields, w.browsed)
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "Never ask them for the value") {
 		t.Errorf("summary %q", s)
@@ -340,7 +340,7 @@ func TestConnectionPageConfig(t *testing.T) {
 	c := w.account.paged
 	if c.Version != 2 || *c.Title != "New" || (*c.Phrases)[0].Does != "takes one" || c.Toggles == nil ||
 		len(*c.Toggles) != 0 || *c.SupportURL != "" || c.Theme != nil {
-		t.Errorf("requested the change %+v", c)
+		t.Errorf("requested the change %+v, want version 2 and the four fields", c)
 	}
 }
 

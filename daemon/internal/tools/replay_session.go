@@ -112,7 +112,7 @@ func runQuietly[Q, R any](
 	return report, err
 }
 
-// scenarioFile returns the path of the scenario that the agent named, or the one in the folder that it named.
+// scenarioFile returns the path of the scenario that the agent named, directly or by its folder.
 func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
 	const hint = "pass the file that recordSession returned, or the path of a scenario"
 	if path == "" {

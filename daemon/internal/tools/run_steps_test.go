@@ -103,7 +103,7 @@ func TestRunSteps(t *testing.T) {
 	_, fields = w.call(t, "runSteps", `{"file":`+quote(filepath.Join(root, "bad.json"))+`}`, IO{})
 	if message, _ := fields["message"].(string); !strings.HasPrefix(message, `bad.json: steps[0].advance: it is the string "5"; `+
 		`expected an integer from 0 to 86400000, e.g. {"advance": 1000}`) {
-		t.Errorf("a wrong file: %v, want its place", fields)
+		t.Errorf("an invalid file: %v, want the place of the error", fields)
 	}
 	w.steps.Verdict, w.steps.NowMs = scenario.Unfinished, 70_000
 	w.steps.Steps = []scenario.StepReport{{Number: 1, Step: "advance 90000 ms",
@@ -123,10 +123,10 @@ func TestRuns_SayFirstThatTheAppLeft(t *testing.T) {
 	held := scenario.StepReport{Step: "advance 5 ms", Verdict: scenario.Pass}
 	steps := stepsWords(scenario.StepsReport{Verdict: scenario.Fail, AppLeft: gone, Steps: []scenario.StepReport{held}})
 	if !strings.HasPrefix(steps, "fail: "+gone) || strings.Contains(steps, "pass") {
-		t.Errorf("runSteps: %s", steps)
+		t.Errorf("runSteps: %s, want the failure that the app left", steps)
 	}
 	replay := reportWords(scenario.Report{Verdict: scenario.Fail, AppLeft: gone})
 	if !strings.HasPrefix(replay, "Fail: "+gone) {
-		t.Errorf("replaySession: %s", replay)
+		t.Errorf("replaySession: %s, want the failure that the app left", replay)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// shownDepth is the number of property levels in a compact schema: only those of the answer itself.
+// shownDepth is the number of property levels in a compact schema: only the answer's own properties.
 const shownDepth = 1
 
 // Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a model.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/daemon/internal/docs"
-	corpus "github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/docs/search"
 )
 
 // Docs is the bundled documentation.
@@ -16,7 +16,7 @@ type Docs interface {
 	// Search returns passages, best first, limited to one topic unless topic is empty. For the id of a passage it returns
 	// that passage; for the id of a page, as many of its passages as fit. Without a query it returns the beginning of
 	// each page of the topic.
-	Search(query, topic string, limit int) []docs.Passage
+	Search(query, topic string, limit int) []search.Passage
 	// Nearest returns the known id most similar to a query that looks like an id but matches none; "" for other queries.
 	Nearest(query string) string
 }
@@ -30,14 +30,14 @@ type searchDocsArgs struct {
 }
 
 type searchDocsAnswer struct {
-	Passages []docs.Passage `json:"passages"`
-	Topics   []string       `json:"topics,omitempty" jsonschema:"If nothing was found: the known topics."`
-	Summary  string         `json:"summary"`
+	Passages []search.Passage `json:"passages"`
+	Topics   []string         `json:"topics,omitempty" jsonschema:"If nothing was found: the known topics."`
+	Summary  string           `json:"summary"`
 }
 
 func (t searchDocs) definition() definition {
 	if t.docs == nil {
-		t.docs = docs.New() // the documentation of this build
+		t.docs = search.Bundled{} // the documentation of this build
 	}
 	return define(readOnly("searchDocs", "Search the documentation",
 		answersOf[searchDocsAnswer](required("passages", "summary"),
@@ -46,32 +46,32 @@ func (t searchDocs) definition() definition {
 			on("passages.next", says("Ids for further reading; pass one as query.")),
 		),
 	), t.run,
-		on("query", upTo(docs.MaxQuery)),
-		on("topic", oneOf(corpus.Topics()...)),
-		on("limit", byDefault(docs.DefaultLimit)),
+		on("query", upTo(search.MaxQuery)),
+		on("topic", oneOf(docs.Topics()...)),
+		on("limit", byDefault(search.DefaultLimit)),
 	)
 }
 
 func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, error) {
 	if strings.TrimSpace(args.Query) == "" && args.Topic == "" {
 		return nil, invalid("query is empty", "ask a question, e.g. \"how do I show a list\", or pass a topic: "+
-			strings.Join(corpus.Topics(), ", "))
+			strings.Join(docs.Topics(), ", "))
 	}
-	if n := utf8.RuneCountInString(args.Query); n > docs.MaxQuery {
-		return nil, invalid(fmt.Sprintf("query has %d characters, which is more than %d", n, docs.MaxQuery),
+	if n := utf8.RuneCountInString(args.Query); n > search.MaxQuery {
+		return nil, invalid(fmt.Sprintf("query has %d characters, which is more than %d", n, search.MaxQuery),
 			"ask one thing in a few words; several questions are several calls")
 	}
-	if args.Topic != "" && !slices.Contains(corpus.Topics(), args.Topic) {
-		return nil, notOneOf("topic", corpus.Topics())
+	if args.Topic != "" && !slices.Contains(docs.Topics(), args.Topic) {
+		return nil, notOneOf("topic", docs.Topics())
 	}
 	nearest := t.docs.Nearest(args.Query)
 	if nearest != "" && strings.Contains(args.Query, "#") {
 		return nil, invalid(fmt.Sprintf("no passage has the id %q", args.Query),
 			fmt.Sprintf("the nearest id is %q; to search, ask in words", nearest))
 	}
-	limit := 0 // the requested page, as far as it fits, or the default of a search
+	limit := 0 // as many passages of a requested page as fit, or DefaultLimit for a search
 	if args.Limit != nil {
-		limit = int(clamp(args.Limit, docs.DefaultLimit, 1, docs.MaxLimit))
+		limit = int(clamp(args.Limit, search.DefaultLimit, 1, search.MaxLimit))
 	}
 	found := t.docs.Search(args.Query, args.Topic, limit)
 	if len(found) == 0 {
@@ -79,7 +79,7 @@ func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, er
 		if nearest != "" {
 			summary = fmt.Sprintf("No page has the id %q; the nearest id is %q.", args.Query, nearest)
 		}
-		return searchDocsAnswer{Passages: []docs.Passage{}, Topics: corpus.Topics(), Summary: summary}, nil
+		return searchDocsAnswer{Passages: []search.Passage{}, Topics: docs.Topics(), Summary: summary}, nil
 	}
 	summary := fmt.Sprintf("%d passages; the best is %q (%s).", len(found), found[0].Title, found[0].ID)
 	if found[0].ID == strings.TrimSpace(args.Query) { // requested by its id

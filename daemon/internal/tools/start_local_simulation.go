@@ -24,6 +24,9 @@ type startLocalSimulationArgs struct {
 	DeviceModel string `json:"deviceModel"`
 	Clock       string `json:"clock"`
 	FixturesDir string `json:"fixturesDir"`
+	Transport   string `json:"transport" jsonschema:"The id of a transport in getPlatformInfo."`
+	Pace        string `json:"pace"`
+	TwinOf      string `json:"twinOf" jsonschema:"A session to imitate."`
 	scriptArg
 	freshArgs
 }
@@ -33,12 +36,13 @@ type localSession struct {
 	SessionID    string            `json:"sessionId"`
 	Project      string            `json:"project"`
 	DeviceModel  string            `json:"deviceModel"`
+	Transport    string            `json:"transport,omitempty" jsonschema:"Set unless it is localsim."`
 	Clock        string            `json:"clock"`
 	NowMs        int64             `json:"nowMs" jsonschema:"The session's clock."`
 	AppEndpoint  string            `json:"appEndpoint" jsonschema:"The WebSocket address the app attaches to."`
 	AppTokenFile string            `json:"appTokenFile"`
 	Environment  map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed       string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the one before."`
+	Closed       string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the closed one."`
 	Next         []nextCall        `json:"nextCalls"`
 	Summary      string            `json:"summary"`
 }
@@ -55,6 +59,7 @@ func (t startLocalSimulation) definition() definition {
 	}, t.run,
 		on("deviceModel", oneOf(glasses.ModelIDs()...), says("setDevice changes it later.")),
 		on("clock", oneOf("real", "virtual"), says("Default: that of the open session, or real.")),
+		on("pace", oneOf(session.PaceNone, session.PaceReal), says("real: pictures as slow as on real glasses.")),
 		on("fixturesDir", says("A folder with pictures (.jpg, .png) for the camera and sounds (.wav) for the "+
 			"microphone.")),
 		scriptSays(),
@@ -68,6 +73,7 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 	before := args.replacing(ctx, t.previous, c.who)
 	s, err := t.sessions.StartLocal(ctx, c.who, session.LocalRequest{
 		Project: args.Project, DeviceModel: args.DeviceModel, Clock: args.Clock, FixturesDir: args.FixturesDir,
+		Transport: args.Transport, Pace: args.Pace, TwinOf: args.TwinOf,
 		AssistantScript: args.AssistantScript, Fresh: args.Fresh,
 	})
 	if err != nil {
@@ -81,6 +87,9 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 	}
 	if s.Created {
 		answer.Status = "active"
+	}
+	if s.Transport != backend.TransportLocal {
+		answer.Transport = s.Transport
 	}
 	answer.Closed = closeReplaced(ctx, t.previous, backend.Target{}, before, s)
 	answer.Next = localNext(s)

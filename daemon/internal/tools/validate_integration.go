@@ -120,9 +120,10 @@ func severityOrder(severity string) int {
 	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
 }
 
-// misfits returns findings about content that the app showed in the last local session and that does not fit the
-// glasses, which files cannot reveal. The session is the last one used from the inspected directory or, if that has
-// none, from the caller's, if it belongs to the same project. misfits reads the last rows of the log.
+// misfits returns findings about content that the app showed in a local session and that does not fit the
+// glasses, which files cannot reveal. The session is the last one used from the inspected directory or,
+// without one, from the caller's directory. It counts only if it belongs to the same project. misfits reads
+// the last rows of its log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {

@@ -23,7 +23,7 @@ func (t whoAmI) definition() definition {
 		OutputSchema: answersOf[whoAmIAnswer](required("installId", "linked", "state", "accountId", "tier", "linkedAt",
 			"expiresAt", "backendUrl", "summary"),
 			on("state", oneOf("linked", "not_linked", "revoked", "expired", "corrupt", "other_backend")),
-			on("backendUrl", says("The backend of calls; embedded: with an id is the one inside this install.")),
+			on("backendUrl", says("The backend that calls go to; embedded:ID is the one in this install.")),
 		),
 	}, t.run)
 }

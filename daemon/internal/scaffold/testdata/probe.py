@@ -1,4 +1,4 @@
-# An app for the tests: it tells by log frames what it saw.
+# An app for the tests: it reports in log frames what it saw.
 from service.glasses import AssistantTool, GlassesError, connect
 
 

@@ -1,4 +1,4 @@
-// An app for the tests: it tells by log frames what it saw.
+// An app for the tests: it reports in log frames what it saw.
 import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.ts";
 
 async function ask(glasses: Glasses, question: string): Promise<void> {

@@ -9,7 +9,7 @@ private fun draw(glasses: Glasses, text: String) {
         glasses.show(mapOf("type" to "text", "text" to text))
     } catch (e: GlassesError) {
         if (e.code == "closed") throw e
-        System.err.println("not shown (${e.code}): ${e.message}") // folded, too hot, not worn, out of reach: an event tells when that ends
+        System.err.println("not shown (${e.code}): ${e.message}") // folded, too hot, not worn, out of reach: an event says when that ends
     }
 }
 

@@ -1,5 +1,5 @@
 // Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
-// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew.
+// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back restarts it.
 import service.Event
 import service.Glasses
 import service.GlassesError
@@ -17,7 +17,7 @@ private class Countdown(val glasses: Glasses) {
             command()
         } catch (e: GlassesError) {
             if (e.code == "closed") throw e
-            System.err.println("refused (${e.code}): ${e.message}") // folded, not worn, no speaker, ...: the timer goes on
+            System.err.println("refused (${e.code}): ${e.message}") // folded, not worn, no speaker, ...: the timer continues
         }
     }
 

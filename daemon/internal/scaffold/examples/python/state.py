@@ -10,7 +10,7 @@ def draw(glasses, text):
     except GlassesError as e:
         if e.code == "closed":
             raise
-        # Folded, too hot, not worn, out of reach: an event tells when that ends.
+        # Folded, too hot, not worn, out of reach: an event says when that ends.
         print("not shown (%s): %s" % (e.code, e), file=sys.stderr)
 
 

@@ -1,5 +1,5 @@
 """Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
-the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew."""
+the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back restarts it."""
 import sys
 
 from service.glasses import GlassesError, connect
@@ -19,7 +19,7 @@ class Timer:
         except GlassesError as e:
             if e.code == "closed":
                 raise
-            # Folded, not worn, no speaker, ...: the timer goes on.
+            # Folded, not worn, no speaker, ...: the timer continues.
             print("refused (%s): %s" % (e.code, e), file=sys.stderr)
 
     def draw(self):

@@ -1,4 +1,4 @@
-// A list to choose from. The glasses move the focus and scroll; the app hears what was chosen by the id of its node.
+// A list to choose from. The glasses move the focus and scroll; the app learns the choice from the id of its node.
 import Foundation
 
 @main

@@ -28,7 +28,7 @@ struct State {
         do {
             try await glasses.show(["type": "text", "text": text])
         } catch let error as GlassesError where error.code != "closed" {
-            print("not shown (\(error.code)): \(error.message)") // folded, too hot, not worn: an event tells when that ends
+            print("not shown (\(error.code)): \(error.message)") // folded, too hot, not worn: an event says when that ends
         }
     }
 }

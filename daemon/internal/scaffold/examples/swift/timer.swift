@@ -1,5 +1,5 @@
 // Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
-// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew.
+// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back restarts it.
 import Foundation
 
 actor Countdown {
@@ -16,7 +16,7 @@ actor Countdown {
         do {
             try await command()
         } catch let error as GlassesError where error.code != "closed" {
-            print("refused (\(error.code)): \(error.message)") // folded, not worn, no speaker, ...: the timer goes on
+            print("refused (\(error.code)): \(error.message)") // folded, not worn, no speaker, ...: the timer continues
         }
     }
 

@@ -9,7 +9,7 @@ async function draw(): Promise<void> {
     await glasses.show({ type: "text", text });
   } catch (e) {
     if (!(e instanceof GlassesError) || e.code === "closed") throw e;
-    console.error(`not shown (${e.code}): ${e.message}`); // folded, too hot, not worn, out of reach: an event tells when that ends
+    console.error(`not shown (${e.code}): ${e.message}`); // folded, too hot, not worn, out of reach: an event says when that ends
   }
 }
 

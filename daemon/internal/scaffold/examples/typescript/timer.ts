@@ -1,5 +1,5 @@
 // Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
-// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew.
+// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back restarts it.
 import { connect, GlassesError } from "./service/glasses.ts";
 
 const glasses = await connect({ app: { name: "Timer", version: "1.0" } });
@@ -12,7 +12,7 @@ async function attempt(command: Promise<void>): Promise<void> {
     await command;
   } catch (e) {
     if (!(e instanceof GlassesError) || e.code === "closed") throw e;
-    console.error(`refused (${e.code}): ${e.message}`); // folded, not worn, no speaker, ...: the timer goes on
+    console.error(`refused (${e.code}): ${e.message}`); // folded, not worn, no speaker, ...: the timer continues
   }
 }
 

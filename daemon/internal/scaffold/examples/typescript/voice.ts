@@ -1,4 +1,4 @@
-// Driven by voice: tells which phrases it understands, listens, and answers aloud.
+// Driven by voice: announces the phrases that it understands, listens, and answers aloud.
 import { connect, GlassesError } from "./service/glasses.ts";
 
 const glasses = await connect({ app: { name: "Pages", version: "1.0" } });

@@ -26,11 +26,11 @@ import javax.net.ssl.SSLSocket
 import javax.net.ssl.SSLSocketFactory
 
 /**
- * Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
- * hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
- * service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
- * and media_lost. New codes may come. With permission_denied and disabled_by_user part is camera, microphone or speech,
- * and by permission or switch.
+ * Every refusal. Branch on code; the message is for people. Codes of the glasses: bad_payload, unsupported,
+ * not_connected, hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and
+ * platform_error; of the service: bad_frame and id_reused; of this module: not_configured, simulator_refused,
+ * transport_unavailable, refused, closed and media_lost. There may be new codes. With permission_denied and
+ * disabled_by_user part is camera, microphone or speech, and by permission or switch.
  */
 class GlassesError(val code: String, message: String, val part: String = "", val by: String = "") : Exception(message) {
     //: if assistant
@@ -43,7 +43,7 @@ class GlassesError(val code: String, message: String, val part: String = "", val
     //: end
 }
 
-/** What the glasses said. data is there on frames of a stream. */
+/** An event from the glasses. data is set for frames of a stream. */
 class Event(val type: String, val id: String, val at: Long, val payload: Map<String, Any?>, val data: ByteArray?)
 
 //: if camera
@@ -58,10 +58,10 @@ class Media(val data: ByteArray, described: Map<String, Any?>) {
 
 //: end
 /**
- * How to reach the glasses. release has no default on purpose: an Android app passes !BuildConfig.DEBUG. transport is the
- * one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; left out it is simulator in a development build and device
- * in a release build. url and secret come from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE, or, on a
- * phone, from the developer's own debug settings.
+ * How to reach the glasses. release has no default on purpose: an Android app passes !BuildConfig.DEBUG. transport is
+ * the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; by default simulator in a development build and
+ * device in a release build. url and secret come from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE, or,
+ * on a phone, from the developer's own debug settings.
  */
 class Settings(
     val name: String,
@@ -74,7 +74,7 @@ class Settings(
 
 private class Target(val uri: URI, val secret: String)
 
-/** Decides where to attach. Never a simulator for a release build, nor another transport than was set. */
+/** Decides where to attach: never to a simulator in a release build, and only by the transport that was set. */
 private fun target(s: Settings): Target {
     val release = s.release || System.getenv("SERVICE_RELEASE") == "1"
     val transport = s.transport ?: System.getenv("SERVICE_GLASSES_TRANSPORT") ?: if (release) "device" else "simulator"
@@ -83,13 +83,13 @@ private fun target(s: Settings): Target {
             "set SERVICE_GLASSES_TRANSPORT=simulator while developing")
     }
     if (transport != "simulator") {
-        throw GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is $transport, it is simulator or device")
+        throw GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is $transport, want simulator or device")
     }
     if (release) throw GlassesError("simulator_refused", "a release build does not attach to a simulator")
     val url = s.url ?: System.getenv("SERVICE_GLASSES_URL") ?: ""
     if (!url.startsWith("ws://") && !url.startsWith("wss://")) {
         throw GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; " +
-            "startLocalSimulation and createSimulatorSession name one")
+            "startLocalSimulation and createSimulatorSession return one")
     }
     return Target(URI(url), s.secret ?: secretOf())
 }

@@ -12,7 +12,7 @@ private fun now(): Long = System.currentTimeMillis()
 private fun objectOf(value: Any?): Map<String, Any?> = value as? Map<String, Any?> ?: emptyMap()
 
 /**
- * Keeps one session attached: comes back with its cursor, and sends again what was not acknowledged. A thread reads and
+ * Keeps one session attached: reconnects with its cursor and resends unacknowledged frames. A thread reads and
  * reconnects; what it reads goes to receive, in order, on that thread.
  */
 private class Link(
@@ -38,7 +38,8 @@ private class Link(
         thread.start()
     }
 
-    /** Gives the frame an id, keeps it until it is acknowledged, and returns the id; ready gets it before it is sent. */
+    /** Assigns an id to the frame, keeps the frame until it is acknowledged, and returns the id; ready gets the id
+     * first. */
     fun send(type: String, payload: Map<String, Any?>, ready: (String) -> Unit): String = synchronized(lock) {
         ended?.let { throw it }
         val id = nextId()
@@ -51,7 +52,7 @@ private class Link(
         id
     }
 
-    /** Answers a barrier of the service. calls of the AI gateway are under way. */
+    /** Answers a barrier of the service. calls is the number of calls to the AI gateway in progress. */
     fun passed(id: String, calls: Int) = synchronized(lock) {
         if (attached) write(encode("barrier", id, mapOf("calls" to calls)))
     }
@@ -79,7 +80,7 @@ private class Link(
         try {
             socket?.send(text)
         } catch (e: IOException) {
-            // the reader notices, and what is not acknowledged is sent again
+            // the reader notices, and unacknowledged frames are resent
         }
     }
 
@@ -95,7 +96,7 @@ private class Link(
                 code = closed.closeCode
                 reason = closed.closeReason
             } catch (e: IOException) {
-                // nobody there, or the connection broke: come back
+                // nobody listens, or the connection broke: try again
             }
             lost(code, reason)
             if (cursor == null && now() - began > PATIENCE_MS) close(GlassesError("not_connected", "no session answers at the endpoint"))
@@ -140,7 +141,7 @@ private class Link(
         for (id in refused) refuse(id, mapOf("code" to "bad_frame", "message" to "the frame was too big for the service"))
     }
 
-    /** null for what is no frame: a newer service may send what this module does not know. */
+    /** null if it is not a frame: a newer service may send what this module does not know. */
     private fun frameOf(message: Any): Frame? {
         try {
             var text = message as? String ?: ""

@@ -1,27 +1,27 @@
 private const val LONGEST_SLEEP_MS = 600000L // of one clock.sleep
-private const val MAX_QUEUE = 1000 // events that nobody took yet; the oldest go first
-private const val MAX_SEEN = 500 // ids of events that came
+private const val MAX_QUEUE = 1000 // events not taken yet; the oldest are dropped first
+private const val MAX_SEEN = 500 // ids of received events
 
-/** Attaches to the session and returns once it is welcomed. It blocks: on Android call it, and the methods of Glasses, from
- * one thread that is not the main one. Errors: not_configured, simulator_refused, transport_unavailable, refused,
+/** Attaches to the session and returns once it is welcomed. It blocks: on Android call it, and the methods of Glasses,
+ * from one thread that is not the main one. Errors: not_configured, simulator_refused, transport_unavailable, refused,
  * not_connected. */
 fun connect(settings: Settings): Glasses = Glasses(settings).apply { ready() }
 
-/** What a command brought: its id, the payload of its result, and the bytes of its media. */
+/** The result of a command: its id, the payload of its result, and the bytes of its media. */
 class Answer(val id: String, val result: Map<String, Any?>, val data: ByteArray?)
 
-/** One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms. */
+/** A timer of after or every: its clock.sleep is in progress, or it waits for glasses. Durations are in ms. */
 private class Timer(val task: () -> Unit, var left: Long, val period: Long) {
-    var id = "" // of its clock.sleep; left is what to sleep after that
-    var asked = 0L // length of that
-    var due: Long? = null // when that ends, on the session's clock
+    var id = "" // of its clock.sleep; left is the time to sleep after that
+    var asked = 0L // duration of that sleep
+    var due: Long? = null // when that sleep ends, on the session's clock
 }
 
 /**
- * One attached session, for one thread of the app. Every command throws a GlassesError when the glasses refuse it. Events come
- * out of next() in order; those of types with a handler go to it instead. Handlers and timers run on this thread whenever the
- * app waits: in next() and run(), and during sleep() and every other command, which then returns after them and throws what
- * they throw. While a handler or timer runs, it is not called again.
+ * One attached session, for one thread of the app. Every command throws a GlassesError when the glasses refuse it.
+ * Events come out of next() in order; those of types with a handler go to it instead. Handlers and timers run on this
+ * thread whenever the app waits: in next() and run(), and during sleep() and every other command, which then returns
+ * after them and throws what they throw. While a handler or timer runs, it is not called again.
  */
 class Glasses internal constructor(settings: Settings) : Closeable {
     /** The glasses as the service describes them: panel, inputs, camera, ... */
@@ -31,19 +31,19 @@ class Glasses internal constructor(settings: Settings) : Closeable {
      * disabled, clock. An event reports each later change. */
     var initialState: Map<String, Any?> = emptyMap()
         private set
-    private val inbox = LinkedBlockingQueue<Frame>() // what the app's thread has not looked at; the last one is "end"
+    private val inbox = LinkedBlockingQueue<Frame>() // frames that the app's thread has not read; the last one is "end"
     @Volatile private var ended: GlassesError? = null
-    private val results = HashMap<String, Map<String, Any?>?>() // of commands under way
+    private val results = HashMap<String, Map<String, Any?>?>() // of commands in progress
     private val media = HashMap<String, ByteArray>()
     private val events = ArrayDeque<Event>()
     private val handlers = HashMap<String, MutableList<(Event) -> Unit>>()
     private val handled = ArrayDeque<Event>() // for handlers
     private val timers = HashMap<String, Timer>() // by the id of their clock.sleep
     private val stalled = ArrayList<Timer>() // until glasses are attached
-    private val dueTimers = ArrayDeque<Timer>() // whose turn it is
+    private val dueTimers = ArrayDeque<Timer>()
     private val running = HashSet<Any>() // timers, and types of events whose handlers run
     private val seen = LinkedHashSet<String>()
-    private var calls = 0 // to the AI gateway, under way
+    private var calls = 0 // to the AI gateway, in progress
     //: if assistant
     private var gateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
     private var stops = 0 // how often stopAsking was called
@@ -55,14 +55,15 @@ class Glasses internal constructor(settings: Settings) : Closeable {
 
     internal fun ready() = until { device.isNotEmpty() }
 
-    /** The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed. */
+    /** The connection to the glasses: connected, lossy, lost, disconnected; offline while the service is unreachable;
+     * closed. */
     val link: String get() = way.state
 
-    /** Ends the session for this app; what waits is refused with the code closed. Any thread may call it. */
+    /** Ends the session for this app; pending calls fail with the code closed. Any thread may call it. */
     override fun close() = way.close(GlassesError("closed", "the app closed the connection"))
 
     //: if display
-    /** Replaces what the panel shows by a display tree, e.g. mapOf("type" to "text", "text" to "Hello"). */
+    /** Replaces the content of the panel with a display tree, e.g. mapOf("type" to "text", "text" to "Hello"). */
     fun show(tree: Map<String, Any?>) {
         command("display.show", mapOf("tree" to tree))
     }
@@ -73,7 +74,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
 
     //: end
     //: if speech
-    /** Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin. */
+    /** Speaks to the wearer. Returns when the glasses begin, with the id that the speech event will name. */
     fun say(text: String, language: String? = null): String = command("speech.say", mapOf("text" to text, "language" to language)).id
 
     fun stopSaying() {
@@ -89,14 +90,14 @@ class Glasses internal constructor(settings: Settings) : Closeable {
 
     //: end
     //: if phrases
-    /** Tells which phrases the app understands; replaces the last list. */
+    /** Announces the phrases that the app understands; replaces the previous list. */
     fun announce(phrases: List<String>) {
         command("phrases.announce", mapOf("phrases" to phrases))
     }
 
     //: end
     //: if transcription
-    /** What the wearer says comes as transcript events; handler is a short way to on("transcript"). */
+    /** What the wearer says arrives as transcript events; handler is short for on("transcript"). */
     fun startTranscription(language: String? = null, handler: ((Event) -> Unit)? = null) =
         start("transcription.start", mapOf("language" to language), "transcript", handler)
 
@@ -104,7 +105,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
 
     //: end
     //: if microphone
-    /** Sound comes as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms. */
+    /** Sound arrives as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms. */
     fun startAudio(sampleRate: Int? = null, handler: (Event) -> Unit) =
         start("audio.start", mapOf("sampleRate" to sampleRate), "audio.chunk", handler)
 
@@ -115,24 +116,24 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     /** Takes a photo, a JPEG. */
     fun photo(width: Int? = null): Media = mediaOf(command("camera.photo", mapOf("width" to width)))
 
-    /** Takes a clip, Motion JPEG; returns when it is taken. */
+    /** Records a clip, Motion JPEG; returns when it is complete. */
     fun clip(durationMs: Long, fps: Int? = null, width: Int? = null): Media =
         mediaOf(command("camera.video", mapOf("durationMs" to durationMs, "fps" to fps, "width" to width)))
 
-    /** Pictures come as video.frame events: data is a JPEG. */
+    /** Pictures arrive as video.frame events: data is a JPEG. */
     fun startVideo(fps: Int? = null, width: Int? = null, handler: (Event) -> Unit) =
         start("video.start", mapOf("fps" to fps, "width" to width), "video.frame", handler)
 
     fun stopVideo() = stop("video.stop", "video.frame")
 
     private fun mediaOf(answer: Answer): Media = Media(
-        answer.data ?: throw GlassesError("media_lost", "the connection broke while the picture was on its way; take it again"),
+        answer.data ?: throw GlassesError("media_lost", "the connection broke while the picture was being sent; take it again"),
         objectOf(answer.result["media"])
     )
 
     //: end
     //: if motion
-    /** Movement comes as motion events: thousandths of g and of a degree a second. */
+    /** Movement arrives as motion events: thousandths of g and of a degree a second. */
     fun startMotion(hz: Int? = null, handler: (Event) -> Unit) = start("motion.start", mapOf("hz" to hz), "motion", handler)
 
     fun stopMotion() = stop("motion.stop", "motion")
@@ -150,9 +151,9 @@ class Glasses internal constructor(settings: Settings) : Closeable {
      * Asks the model of the session's AI gateway for the next message of a conversation, which is a list like
      * AssistantAnswer.messages. onText gets the text of the model's message so far, whenever more of it arrives. When
      * the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
-     * still while the gateway works; handlers and timers run meanwhile. Errors have fixHint, and retryAfterMs if
+     * still while the gateway works; handlers and timers still run. Errors have fixHint, and retryAfterMs if
      * waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer,
-     * too_many_rounds, and those of the gateway: no_credit, credit_reserved, credit_locked, cap_reached,
+     * too_many_rounds, and the gateway's codes: no_credit, credit_reserved, credit_locked, cap_reached,
      * request_too_large, model_not_found, not_configured, provider_busy, ...
      */
     fun ask(
@@ -177,7 +178,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         throw assistantError("too_many_rounds", "the model still calls tools after $MAX_ROUNDS answers")
     }
 
-    /** Ends every ask under way, e.g. from a handler: it throws the code cancelled. */
+    /** Ends every ask in progress, e.g. from a handler: it throws the code cancelled. */
     fun stopAsking() {
         stops++
     }
@@ -186,7 +187,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         if (stops != began) throw assistantError("cancelled", "the app stopped asking")
     }
 
-    /** The model's next message. A token that ended on the way is replaced once. */
+    /** The model's next message. A token that expires during the call is replaced once. */
     private fun reply(body: ByteArray, began: Int, onText: (String) -> Unit): Map<String, Any?> {
         val to = gateway
         try {
@@ -222,7 +223,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
-    /** Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model. */
+    /** Runs the tool of a call. Mistakes of the model and refusals by the glasses are reported to the model. */
     private fun use(call: Map<String, Any?>, tools: List<AssistantTool>): Map<String, Any?> {
         val function = objectOf(call["function"])
         val tool = tools.firstOrNull { it.name == function["name"] }
@@ -232,7 +233,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         } catch (e: IOException) {
             null
         }
-        val result = if (tool == null) mapOf("error" to "there is no tool of this name")
+        val result = if (tool == null) mapOf("error" to "there is no tool with this name")
         else if (given == null) mapOf("error" to "the arguments are not a JSON object")
         else try {
             tool.run(objectOf(given))
@@ -250,15 +251,15 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         command("clock.sleep", mapOf("ms" to ms))
     }
 
-    /** Calls task once, in ms on the session's clock. Returns how to cancel that. */
+    /** Calls task once, after ms on the session's clock. Returns a function that cancels it. */
     fun after(ms: Long, task: () -> Unit): () -> Unit = time(ms, 0, 0, task)
 
-    /** Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
-     * that. */
+    /** Calls task every ms on the session's clock. A call that is due while task still runs is skipped. Returns a
+     * function that cancels it. */
     fun every(ms: Long, task: () -> Unit): () -> Unit = time(ms, 1, ms, task)
 
-    /** Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}: the
-     * service came or went. */
+    /** Calls handler for each event of a type. Returns a function that stops it. Type "connection" has
+     * {state: online | offline}: whether the service is reachable. */
     fun on(type: String, handler: (Event) -> Unit): () -> Unit {
         val list = handlers.getOrPut(type) { ArrayList() }
         list.add(handler)
@@ -273,7 +274,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
-    /** The next event without a handler; null when none came within timeoutMs of the session's clock. */
+    /** The next event without a handler; null if none came within timeoutMs of the session's clock. */
     fun next(timeoutMs: Long): Event? {
         pop()?.let { return it }
         var late = false
@@ -302,12 +303,12 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
-    /** Tells the session's log something of the app's own, e.g. log("com.example.score", mapOf("points" to 3)). */
+    /** Writes an event of the app to the session's log, e.g. log("com.example.score", mapOf("points" to 3)). */
     fun log(type: String, payload: Map<String, Any?>) {
         way.send(type, payload) {}
     }
 
-    /** Any command of the protocol; the methods above are made of it. */
+    /** Sends any command of the protocol; the methods above use it. */
     fun command(type: String, payload: Map<String, Any?> = emptyMap()): Answer {
         val id = way.send(type, payload.filterValues { it != null }) { results[it] = null }
         try {
@@ -374,7 +375,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
                 timer.left += timer.asked // it is not known how much of it has passed
                 timer.due = null
                 if (error["code"] == "not_connected" && link == "disconnected") stalled.add(timer)
-                else sleepFor(timer) // also if glasses came while the app was away
+                else sleepFor(timer) // also if glasses were attached while the app was away
             }
             error.isNotEmpty() -> throw GlassesError(error["code"].toString(), error["message"].toString())
             timer.left > 0 -> sleepFor(timer)
@@ -385,10 +386,10 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
-    /** Sleeps until the next turn, which a late answer does not move. */
+    /** Sleeps until the next call is due; a late answer does not delay it. */
     private fun sleepAgain(timer: Timer, at: Long) {
         timer.left = timer.due?.let { minOf(it + timer.period - at, timer.period) } ?: timer.period
-        if (timer.left <= 0) timer.left = timer.period // turns were missed
+        if (timer.left <= 0) timer.left = timer.period // calls were missed
         timer.due = at + timer.left
         sleepFor(timer)
     }
@@ -399,21 +400,22 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         all.forEach { sleepFor(it) }
     }
 
-    /** Runs handlers and timers and looks at what came, on the app's thread, until there() holds. Here the app waits for the
+    /** Runs handlers and timers and reads frames, on the app's thread, until there() holds. Here the app waits for the
      * glasses, so that barriers are answered. */
     private fun until(there: () -> Boolean) {
         while (!there()) {
             if (work()) continue
             val frame = inbox.take()
             if (frame.type == "end") {
-                inbox.put(frame) // for who waits next
+                inbox.put(frame) // for the next waiter
                 throw ended ?: GlassesError("closed", "the session is closed")
             }
             look(frame)
         }
     }
 
-    /** Runs one timer or the handlers of one event, the first that is not running already. Tells whether there was one. */
+    /** Runs one timer or the handlers of one event, the first that is not already running. Reports whether there was
+     * one. */
     private fun work(): Boolean {
         dueTimers.poll()?.let { timer ->
             run(timer) { timer.task() }
@@ -440,7 +442,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         //: end
         when (frame.type) {
             "barrier" -> way.passed(frame.id, calls)
-            "gateway.token" -> { // no event: it holds a secret
+            "gateway.token" -> { // not an event: it contains a secret
                 //: if assistant
                 gateway = frame.payload
                 //: end
@@ -482,7 +484,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         }
     }
 
-    /** Tells whether an event came before: after a restart the service may send one twice. */
+    /** Reports whether an event was received before: after a restart the service may send one twice. */
     private fun again(id: String): Boolean {
         if (id == "") return false
         if (!seen.add(id)) return true

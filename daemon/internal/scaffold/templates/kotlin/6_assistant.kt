@@ -1,29 +1,29 @@
 
 //: if assistant
 private const val MAX_ROUNDS = 8 // answers of the model to one question
-private const val MAX_ANSWER = 1 shl 20 // bytes of one
-private const val MAX_CALLS = 64 // of tools in one answer
+private const val MAX_ANSWER = 1 shl 20 // bytes of an answer
+private const val MAX_CALLS = 64 // tool calls in one answer
 private const val ASSISTANT_QUIET_MS = 120000 // without a byte from the gateway
 
 private val fixHints = mapOf(
     "no_gateway" to "start the session with an assistantScript, which needs no account, or link an account",
-    "no_credit" to "the account's owner tops it up on the credit page; an assistantScript costs nothing",
-    "cap_reached" to "the owner raises the cap on the project's gateway page, or wait until it resets",
+    "no_credit" to "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
+    "cap_reached" to "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
     "credit_reserved" to "ask again when the calls that have reserved the credit have ended",
-    "credit_locked" to "the account's owner confirms the mail address",
+    "credit_locked" to "ask the account's owner to confirm their email address",
     "request_too_large" to "send fewer or shorter messages",
-    "invalid_key" to "attach to a session that still runs",
+    "invalid_key" to "attach to a session that is still open",
     "model_not_found" to "choose a textModel with setAssistantConfig",
-    "not_configured" to "the backend's operator sets up a provider; until then use an assistantScript",
+    "not_configured" to "ask the backend's operator to set up a provider; until then use an assistantScript",
     "cancelled" to "ask again when the wearer wants an answer",
     "too_many_rounds" to "make the tools' results say clearly that they are complete",
-    "bad_answer" to "ask again; if it stays, choose another textModel"
+    "bad_answer" to "ask again; if that does not help, choose another textModel"
 )
 
 private fun assistantError(code: String, message: String, status: Int = 0, wait: String = ""): GlassesError {
     val waitingHelps = status == 0 || status == 408 || status == 429 || status >= 500
     return GlassesError(code, message).apply {
-        fixHint = fixHints[code] ?: if (waitingHelps) "ask again" else "change what is asked as the message says"
+        fixHint = fixHints[code] ?: if (waitingHelps) "ask again" else "change the request as the message says"
         if (Regex("[0-9]{1,6}").matches(wait)) retryAfterMs = wait.toLong() * 1000
     }
 }
@@ -98,7 +98,7 @@ private class AssistantCall(
         thread.join(5000)
     }
 
-    /** Texts of errors may quote what was sent, with the token: only their kinds are told. */
+    /** Texts of errors may quote the request with the token, so only their kinds are reported. */
     private fun run() {
         val last: Any = try {
             exchange()
@@ -111,7 +111,7 @@ private class AssistantCall(
             if (socket == null) unreachable(e)
             else assistantError("answer_broken", "the answer broke off (${e.javaClass.simpleName})")
         } catch (e: RuntimeException) {
-            assistantError("bad_answer", "the AI gateway sent something that is no answer (${e.javaClass.simpleName})")
+            assistantError("bad_answer", "the AI gateway sent an invalid answer (${e.javaClass.simpleName})")
         }
         put(this, last)
     }
@@ -186,7 +186,7 @@ private class AssistantCall(
     private fun parse(data: String): Map<String, Any?> = try {
         objectOf(Json.parse(data))
     } catch (e: IOException) {
-        throw assistantError("bad_answer", "the AI gateway sent something that is no answer")
+        throw assistantError("bad_answer", "the AI gateway sent an invalid answer")
     }
 
     private fun chunk(chunk: Map<String, Any?>) {

@@ -20,9 +20,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 class GlassesError(Exception):
     """Every refusal. Branch on code; the text is for people.
 
-    The glasses say bad_payload, unsupported, not_connected, hinge_closed, thermal_critical, paused, permission_denied,
-    disabled_by_user, busy, timeout and platform_error; the service bad_frame and id_reused; this module not_configured,
-    simulator_refused, transport_unavailable, refused, closed and media_lost. New codes may come.
+    Codes of the glasses: bad_payload, unsupported, not_connected, hinge_closed, thermal_critical, paused,
+    permission_denied, disabled_by_user, busy, timeout and platform_error; of the service: bad_frame and id_reused; of
+    this module: not_configured, simulator_refused, transport_unavailable, refused, closed and media_lost. There may be
+    new codes.
 
     With permission_denied and disabled_by_user part is camera, microphone or speech, and by permission or switch.
     """
@@ -40,7 +41,7 @@ class GlassesError(Exception):
 
 
 class Event:
-    """What the glasses said. data is there on frames of a stream."""
+    """An event from the glasses. data is set for frames of a stream."""
 
     def __init__(self, type: str, id: str, at: int, payload: Dict[str, Any], data: Optional[bytes] = None):
         self.type = type
@@ -73,20 +74,20 @@ def _is_release(asked: bool) -> bool:
 
 
 def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool):
-    """Decides where to attach. Never a simulator for a release build, nor another transport than was set."""
+    """Decides where to attach: never to a simulator in a release build, and only by the transport that was set."""
     release = _is_release(release)
     transport = transport or os.environ.get("SERVICE_GLASSES_TRANSPORT") or ("device" if release else "simulator")
     if transport == "device":
         raise GlassesError("transport_unavailable", "this version of the module has no transport to real glasses; "
                            "set SERVICE_GLASSES_TRANSPORT=simulator while developing")
     if transport != "simulator":
-        raise GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is %s, it is simulator or device" % transport)
+        raise GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is %s, want simulator or device" % transport)
     if release:
         raise GlassesError("simulator_refused", "a release build does not attach to a simulator")
     url = url or os.environ.get("SERVICE_GLASSES_URL") or ""
     if not url.startswith(("ws://", "wss://")):
         raise GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; "
-                           "startLocalSimulation and createSimulatorSession name one")
+                           "startLocalSimulation and createSimulatorSession return one")
     return url, secret or _secret()
 
 

@@ -9,7 +9,7 @@ def _now() -> int:
 
 
 class _Link:
-    """Keeps one session attached: comes back with its cursor, and sends again what was not acknowledged.
+    """Keeps one session attached: reconnects with its cursor and resends unacknowledged frames.
 
     A thread reads and reconnects; what it reads goes to receive(frame, data), in order, on that thread.
     """
@@ -32,7 +32,8 @@ class _Link:
         self._thread.start()
 
     def send(self, type: str, payload: Dict[str, Any], ready: Callable[[str], None] = lambda id: None) -> str:
-        """Gives the frame an id, keeps it until it is acknowledged, and returns the id; ready gets it before it is sent."""
+        """Assigns an id to the frame, keeps the frame until it is acknowledged, and returns the id; ready gets the id
+        first."""
         with self._lock:
             if self._ended:
                 raise self._ended
@@ -49,7 +50,7 @@ class _Link:
             return id
 
     def passed(self, id: str, calls: int) -> None:
-        """Answers a barrier of the service. calls of the AI gateway are under way."""
+        """Answers a barrier of the service. calls is the number of calls to the AI gateway in progress."""
         with self._lock:
             if self._attached:
                 self._write(self._encode("barrier", id, {"calls": calls}))
@@ -79,7 +80,7 @@ class _Link:
         try:
             self._socket.send(text)
         except OSError:
-            pass  # the reader notices, and what is not acknowledged is sent again
+            pass  # the reader notices, and unacknowledged frames are resent
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -88,7 +89,7 @@ class _Link:
             try:
                 code, reason = self._serve()
             except (OSError, ValueError):
-                pass  # nobody there, or the connection broke: come back
+                pass  # nobody listens, or the connection broke: try again
             self._lost(code, reason)
             if self._cursor is None and time.monotonic() - began > _PATIENCE:
                 self.close(GlassesError("not_connected", "no session answers at the endpoint"))

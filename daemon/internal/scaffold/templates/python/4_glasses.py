@@ -1,15 +1,15 @@
 _LONGEST_SLEEP = 600000  # ms of one clock.sleep
-_MAX_QUEUE = 1000  # events that nobody took yet; the oldest go first
-_MAX_SEEN = 500  # ids of events that came
+_MAX_QUEUE = 1000  # events not taken yet; the oldest are dropped first
+_MAX_SEEN = 500  # ids of received events
 
 
 def connect(name: str, version: str = "", *, transport: Optional[str] = None, url: Optional[str] = None,
             secret: Optional[str] = None, release: bool = False) -> "Glasses":
     """Attaches to the session as the app of this name and returns once it is welcomed.
 
-    transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device. Left out it is simulator in a development
-    build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come from
-    SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
+    transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device. By default it is simulator in a
+    development build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come
+    from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
     transport_unavailable, refused, not_connected.
     """
     to, key = _target(transport, url, secret, release)
@@ -22,15 +22,15 @@ def connect(name: str, version: str = "", *, transport: Optional[str] = None, ur
 
 
 class _Timer:
-    """One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms."""
+    """A timer of after or every: its clock.sleep is in progress, or it waits for glasses. Durations are in ms."""
 
     def __init__(self, task: Callable[[], Any], left: int, period: int):
         self.task = task
-        self.left = left  # to sleep after the clock.sleep under way
-        self.period = period  # 0 for one turn
+        self.left = left  # to sleep after the current clock.sleep
+        self.period = period  # 0 for a single call
         self.id = ""  # of its clock.sleep
-        self.asked = 0  # length of that
-        self.due = None  # type: Optional[int]  # when that ends, on the session's clock
+        self.asked = 0  # duration of that sleep
+        self.due = None  # type: Optional[int]  # when that sleep ends, on the session's clock
 
 
 class Glasses:
@@ -48,19 +48,19 @@ class Glasses:
         # disabled, clock. An event reports each later change.
         self.initial_state = {}  # type: Dict[str, Any]
         self._changed = threading.Condition()  # guards what follows
-        self._inbox = collections.deque()  # frames that the app's thread has not looked at
+        self._inbox = collections.deque()  # frames that the app's thread has not read
         self._ended = None  # type: Optional[GlassesError]
-        self._results = {}  # type: Dict[str, Any]  # of commands under way: None, then the result's payload
+        self._results = {}  # type: Dict[str, Any]  # of commands in progress: None, then the result's payload
         self._bytes = {}  # type: Dict[str, bytes]
         self._events = collections.deque(maxlen=_MAX_QUEUE)
         self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
         self._handled = collections.deque(maxlen=_MAX_QUEUE)  # events for handlers
         self._timers = {}  # type: Dict[str, _Timer]  # by the id of their clock.sleep
         self._stalled = []  # type: List[_Timer]  # until glasses are attached
-        self._due = []  # type: List[_Timer]  # whose turn it is
+        self._due = []  # type: List[_Timer]  # due timers
         self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
         self._seen = collections.OrderedDict()  # type: Dict[str, bool]
-        self._calls = 0  # to the AI gateway, under way
+        self._calls = 0  # to the AI gateway, in progress
         #: if assistant
         self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
         self._stops = 0  # how often stop_asking was called
@@ -75,16 +75,17 @@ class Glasses:
 
     @property
     def link(self) -> str:
-        """The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed."""
+        """The connection to the glasses: connected, lossy, lost, disconnected; offline while the service is
+        unreachable; closed."""
         return self._link.state
 
     def close(self) -> None:
-        """Ends the session for this app; what waits is refused with the code closed."""
+        """Ends the session for this app; pending calls fail with the code closed."""
         self._link.close(GlassesError("closed", "the app closed the connection"))
 
     #: if display
     def show(self, tree: Dict[str, Any]) -> None:
-        """Replaces what the panel shows by a display tree, e.g. {"type": "text", "text": "Hello"}."""
+        """Replaces the content of the panel with a display tree, e.g. {"type": "text", "text": "Hello"}."""
         self.command("display.show", {"tree": tree})
 
     def clear(self) -> None:
@@ -93,7 +94,7 @@ class Glasses:
     #: end
     #: if speech
     def say(self, text: str, language: Optional[str] = None) -> str:
-        """Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin."""
+        """Speaks to the wearer. Returns when the glasses begin, with the id that the speech event will name."""
         return self.command("speech.say", {"text": text, "language": language})[0]
 
     def stop_saying(self) -> None:
@@ -108,13 +109,13 @@ class Glasses:
     #: end
     #: if phrases
     def announce(self, phrases: List[str]) -> None:
-        """Tells which phrases the app understands; replaces the last list."""
+        """Announces the phrases that the app understands; replaces the previous list."""
         self.command("phrases.announce", {"phrases": phrases})
 
     #: end
     #: if transcription
     def start_transcription(self, handler: Optional[Callable[[Event], Any]] = None, language: Optional[str] = None) -> None:
-        """What the wearer says comes as transcript events; handler is a short way to on("transcript")."""
+        """What the wearer says arrives as transcript events; handler is short for on("transcript")."""
         self._start("transcription.start", {"language": language}, "transcript", handler)
 
     def stop_transcription(self) -> None:
@@ -123,7 +124,7 @@ class Glasses:
     #: end
     #: if microphone
     def start_audio(self, handler: Callable[[Event], Any], sample_rate: Optional[int] = None) -> None:
-        """Sound comes as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms."""
+        """Sound arrives as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms."""
         self._start("audio.start", {"sampleRate": sample_rate}, "audio.chunk", handler)
 
     def stop_audio(self) -> None:
@@ -136,11 +137,11 @@ class Glasses:
         return self._media(*self.command("camera.photo", {"width": width}))
 
     def clip(self, duration_ms: int, fps: Optional[int] = None, width: Optional[int] = None) -> Media:
-        """Takes a clip, Motion JPEG; returns when it is taken."""
+        """Records a clip, Motion JPEG; returns when it is complete."""
         return self._media(*self.command("camera.video", {"durationMs": duration_ms, "fps": fps, "width": width}))
 
     def start_video(self, handler: Callable[[Event], Any], fps: Optional[int] = None, width: Optional[int] = None) -> None:
-        """Pictures come as video.frame events: data is a JPEG."""
+        """Pictures arrive as video.frame events: data is a JPEG."""
         self._start("video.start", {"fps": fps, "width": width}, "video.frame", handler)
 
     def stop_video(self) -> None:
@@ -148,13 +149,13 @@ class Glasses:
 
     def _media(self, id: str, result: Dict[str, Any], data: Optional[bytes]) -> Media:
         if data is None:
-            raise GlassesError("media_lost", "the connection broke while the picture was on its way; take it again")
+            raise GlassesError("media_lost", "the connection broke while the picture was being sent; take it again")
         return Media(data, result["media"])
 
     #: end
     #: if motion
     def start_motion(self, handler: Callable[[Event], Any], hz: Optional[int] = None) -> None:
-        """Movement comes as motion events: thousandths of g and of a degree a second."""
+        """Movement arrives as motion events: thousandths of g and of a degree a second."""
         self._start("motion.start", {"hz": hz}, "motion", handler)
 
     def stop_motion(self) -> None:
@@ -169,7 +170,7 @@ class Glasses:
 
         on_text gets the text of the model's message so far, whenever more of it arrives. When the model calls a tool,
         its run is called here, and the model answers again, up to 8 times. Virtual time stands still while the gateway
-        works; handlers and timers run meanwhile. Errors have fix_hint, and retry_after_ms if waiting helps: no_gateway,
+        works; handlers and timers still run. Errors have fix_hint, and retry_after_ms if waiting helps: no_gateway,
         cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the
         gateway: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found,
         not_configured, provider_busy, ...
@@ -192,7 +193,7 @@ class Glasses:
         raise _assistant_error("too_many_rounds", "the model still calls tools after %d answers" % _MAX_ROUNDS)
 
     def stop_asking(self) -> None:
-        """Ends every ask under way, e.g. from a handler: it raises the code cancelled."""
+        """Ends every ask in progress, e.g. from a handler: it raises the code cancelled."""
         self._stops += 1
 
     def _check_stop(self, stops: int) -> None:
@@ -200,7 +201,7 @@ class Glasses:
             raise _assistant_error("cancelled", "the app stopped asking")
 
     def _reply(self, request: Dict[str, Any], stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
-        """The model's next message. A token that ended on the way is replaced once."""
+        """The model's next message. A token that expires during the call is replaced once."""
         body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
         # A virtual clock does not measure how long the gateway takes.
         quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET
@@ -233,7 +234,7 @@ class Glasses:
             call.close()
 
     def _use(self, call: Dict[str, Any], tools: List["AssistantTool"]) -> Dict[str, Any]:
-        """Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model."""
+        """Runs the tool of a call. Mistakes of the model and refusals by the glasses are reported to the model."""
         function = call["function"]
         named = [tool for tool in tools if tool.name == function["name"]]
         try:
@@ -241,7 +242,7 @@ class Glasses:
         except ValueError:
             arguments = None
         if not named:
-            result = {"error": "there is no tool of this name"}  # type: Any
+            result = {"error": "there is no tool with this name"}  # type: Any
         elif not isinstance(arguments, dict):
             result = {"error": "the arguments are not a JSON object"}
         else:
@@ -260,24 +261,24 @@ class Glasses:
         self.command("clock.sleep", {"ms": ms})
 
     def after(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
-        """Calls task once, in ms on the session's clock. Returns how to cancel that."""
+        """Calls task once, after ms on the session's clock. Returns a function that cancels it."""
         return self._time(ms, 0, task, 0)
 
     def every(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
-        """Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
-        that."""
+        """Calls task every ms on the session's clock. A call that is due while task still runs is skipped. Returns a
+        function that cancels it."""
         return self._time(ms, 1, task, ms)
 
     def on(self, type: str, handler: Callable[[Event], Any]) -> Callable[[], None]:
-        """Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}:
-        the service came or went."""
+        """Calls handler for each event of a type. Returns a function that stops it. Type "connection" has
+        {state: online | offline}: whether the service is reachable."""
         handlers = self._handlers.setdefault(type, [])
         handlers.append(handler)
         return lambda: handlers.remove(handler) if handler in handlers else None
 
     def next(self, timeout_ms: Optional[int] = None) -> Optional[Event]:
-        """The next event without a handler; None when none came within timeout_ms of the session's clock. Raises the code closed
-        at the end."""
+        """The next event without a handler; None if none came within timeout_ms of the session's clock. Raises the code
+        closed at the end."""
         event = self._pop()
         if event is not None:
             return event
@@ -312,11 +313,11 @@ class Glasses:
             pass
 
     def log(self, type: str, payload: Dict[str, Any]) -> None:
-        """Tells the session's log something of the app's own, e.g. log("com.example.score", {"points": 3})."""
+        """Writes an event of the app to the session's log, e.g. log("com.example.score", {"points": 3})."""
         self._link.send(type, payload)
 
     def command(self, type: str, payload: Optional[Dict[str, Any]] = None):
-        """Any command of the protocol; the methods above are made of it. Returns (id, result, bytes or None)."""
+        """Sends any command of the protocol; the methods above use it. Returns (id, result, bytes or None)."""
         payload = {k: v for k, v in (payload or {}).items() if v is not None}
         id = self._link.send(type, payload, lambda id: self._results.__setitem__(id, None))
         try:
@@ -375,7 +376,7 @@ class Glasses:
             timer.due = None
             if error["code"] == "not_connected" and self.link == "disconnected":
                 self._stalled.append(timer)
-            else:  # also if glasses came while the app was away
+            else:  # also if glasses were attached while the app was away
                 self._sleep(timer)
         elif error:
             raise GlassesError(error.get("code", "platform_error"), error.get("message", ""))
@@ -388,10 +389,10 @@ class Glasses:
                 self._due.append(timer)
 
     def _sleep_again(self, timer: _Timer, at: int) -> None:
-        """Sleeps until the next turn, which a late answer does not move."""
+        """Sleeps until the next call is due; a late answer does not delay it."""
         timer.left = timer.period if timer.due is None else min(timer.due + timer.period - at, timer.period)
         if timer.left <= 0:
-            timer.left = timer.period  # turns were missed
+            timer.left = timer.period  # calls were missed
         timer.due = at + timer.left
         self._sleep(timer)
 
@@ -411,8 +412,8 @@ class Glasses:
             self._changed.notify_all()
 
     def _until(self, there: Callable[[], Any]) -> None:
-        """Runs handlers and timers and looks at what came, on the app's thread, until there() holds. Here the app waits for the
-        glasses, so that barriers are answered."""
+        """Runs handlers and timers and reads frames, on the app's thread, until there() holds. Here the app waits for
+        the glasses, so that barriers are answered."""
         while not there():
             if self._work():
                 continue
@@ -430,7 +431,8 @@ class Glasses:
             self._look(frame, data)
 
     def _work(self) -> bool:
-        """Runs one timer or the handlers of one event, the first that is not running already. Tells whether there was one."""
+        """Runs one timer or the handlers of one event, the first that is not already running. Reports whether there was
+        one."""
         if self._due:
             timer = self._due.pop(0)
             self._run(timer, [timer.task])
@@ -471,7 +473,7 @@ class Glasses:
             #: if assistant
             self._gateway = payload
             #: end
-            pass  # no event: it holds a secret
+            pass  # not an event: it contains a secret
         elif type == "result":
             if id in self._timers:
                 self._tick(self._timers.pop(id), frame["at"], payload.get("error"))
@@ -497,7 +499,7 @@ class Glasses:
                 self._resume()
 
     def _again(self, id: str) -> bool:
-        """Tells whether an event came before: after a restart the service may send one twice."""
+        """Reports whether an event was received before: after a restart the service may send one twice."""
         if not id:
             return False
         if id in self._seen:

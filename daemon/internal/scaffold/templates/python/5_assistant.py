@@ -2,30 +2,30 @@
 
 #: if assistant
 _MAX_ROUNDS = 8  # answers of the model to one question
-_MAX_ANSWER = 1 << 20  # bytes of one
-_MAX_CALLS = 64  # of tools in one answer
+_MAX_ANSWER = 1 << 20  # bytes of an answer
+_MAX_CALLS = 64  # tool calls in one answer
 _QUIET = 120.0  # seconds without a byte from the gateway
 
 _FIX_HINTS = {
     "no_gateway": "start the session with an assistantScript, which needs no account, or link an account",
-    "no_credit": "the account's owner tops it up on the credit page; an assistantScript costs nothing",
-    "cap_reached": "the owner raises the cap on the project's gateway page, or wait until it resets",
+    "no_credit": "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
+    "cap_reached": "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
     "credit_reserved": "ask again when the calls that have reserved the credit have ended",
-    "credit_locked": "the account's owner confirms the mail address",
+    "credit_locked": "ask the account's owner to confirm their email address",
     "request_too_large": "send fewer or shorter messages",
-    "invalid_key": "attach to a session that still runs",
+    "invalid_key": "attach to a session that is still open",
     "model_not_found": "choose a textModel with setAssistantConfig",
-    "not_configured": "the backend's operator sets up a provider; until then use an assistantScript",
+    "not_configured": "ask the backend's operator to set up a provider; until then use an assistantScript",
     "cancelled": "ask again when the wearer wants an answer",
     "too_many_rounds": "make the tools' results say clearly that they are complete",
-    "bad_answer": "ask again; if it stays, choose another textModel",
+    "bad_answer": "ask again; if that does not help, choose another textModel",
 }
 
 
 def _assistant_error(code: str, message: str, status: int = 0, wait: str = "") -> GlassesError:
     error = GlassesError(code, message)
     waiting_helps = status in (0, 408, 429) or status >= 500
-    general = "ask again" if waiting_helps else "change what is asked as the message says"
+    general = "ask again" if waiting_helps else "change the request as the message says"
     error.fix_hint = _FIX_HINTS.get(code) or general
     error.retry_after_ms = int(wait) * 1000 if wait.isascii() and wait.isdigit() and len(wait) < 7 else 0
     return error
@@ -48,7 +48,7 @@ class AssistantTool:
 
 
 class AssistantAnswer:
-    """The model's answer. To ask on, pass messages + [{"role": "user", "content": "..."}]."""
+    """The model's answer. To continue, pass messages + [{"role": "user", "content": "..."}]."""
 
     def __init__(self, text: str, messages: List[Dict[str, Any]]):
         self.text = text
@@ -93,7 +93,7 @@ class _AssistantCall:
         self._thread.join(5)
 
     def _run(self, gateway: Dict[str, str], body: bytes) -> None:
-        # Texts of these errors may quote what was sent, with the token: only their kinds are told.
+        # Texts of these errors may quote the request with the token, so only their kinds are reported.
         try:
             last = self._exchange(gateway, body)  # type: Any
         except GlassesError as e:
@@ -106,7 +106,7 @@ class _AssistantCall:
             why = e.strerror or e.__class__.__name__
             last = _assistant_error("gateway_unreachable", "the AI gateway cannot be reached (%s)" % why)
         except (ValueError, TypeError, LookupError, AttributeError) as e:
-            what = "the AI gateway sent something that is no answer (%s)" % e.__class__.__name__
+            what = "the AI gateway sent an invalid answer (%s)" % e.__class__.__name__
             last = _assistant_error("bad_answer", what)
         self._put(self, last)
 

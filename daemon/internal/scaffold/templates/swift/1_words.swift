@@ -6,11 +6,11 @@ import FoundationNetworking
 /// A JSON object: strings, numbers, booleans, arrays and objects.
 public typealias JSONObject = [String: Any]
 
-/// Every refusal. Branch on code; the message is for people. The glasses say bad_payload, unsupported, not_connected,
-/// hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and platform_error; the
-/// service bad_frame and id_reused; this module not_configured, simulator_refused, transport_unavailable, refused, closed
-/// and media_lost. New codes may come. With permission_denied and disabled_by_user part is camera, microphone or speech,
-/// and by permission or switch.
+/// Every refusal. Branch on code; the message is for people. Codes of the glasses: bad_payload, unsupported,
+/// not_connected, hinge_closed, thermal_critical, paused, permission_denied, disabled_by_user, busy, timeout and
+/// platform_error; of the service: bad_frame and id_reused; of this module: not_configured, simulator_refused,
+/// transport_unavailable, refused, closed and media_lost. There may be new codes. With permission_denied and
+/// disabled_by_user part is camera, microphone or speech, and by permission or switch.
 public struct GlassesError: Error, LocalizedError {
     public let code: String
     public let message: String
@@ -26,7 +26,7 @@ public struct GlassesError: Error, LocalizedError {
     public var errorDescription: String? { message }
 }
 
-/// What the glasses said. data is there on frames of a stream.
+/// An event from the glasses. data is set for frames of a stream.
 public struct GlassesEvent: @unchecked Sendable {
     public let type: String
     public let id: String
@@ -58,8 +58,8 @@ public struct GlassesMedia: Sendable {
 }
 
 //: end
-/// How to reach the glasses. transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; left out it is
-/// simulator in a DEBUG build and device in any other. url and secret come from SERVICE_GLASSES_URL and the file
+/// How to reach the glasses. transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device; by default
+/// it is simulator in a DEBUG build and device in any other. url and secret come from SERVICE_GLASSES_URL and the file
 /// SERVICE_GLASSES_SECRET_FILE of the environment (Xcode: the scheme), or from here.
 public struct GlassesSettings: Sendable {
     public var name: String
@@ -82,7 +82,7 @@ struct GlassesTarget: Sendable {
     let secret: String
     let app: [String: String]
 
-    /// Decides where to attach. Never a simulator for a release build, nor another transport than was set.
+    /// Decides where to attach: never to a simulator in a release build, and only by the transport that was set.
     init(_ settings: GlassesSettings) throws {
         let environment = ProcessInfo.processInfo.environment
         #if DEBUG
@@ -95,14 +95,14 @@ struct GlassesTarget: Sendable {
             throw GlassesError(code: "transport_unavailable", message: "this version of the module has no transport to real glasses; set SERVICE_GLASSES_TRANSPORT=simulator while developing")
         }
         if transport != "simulator" {
-            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_TRANSPORT is \(transport), it is simulator or device")
+            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_TRANSPORT is \(transport), want simulator or device")
         }
         if release {
             throw GlassesError(code: "simulator_refused", message: "a release build does not attach to a simulator")
         }
         let address = settings.url ?? environment["SERVICE_GLASSES_URL"] ?? ""
         guard let url = URL(string: address), url.scheme == "ws" || url.scheme == "wss" else {
-            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one")
+            throw GlassesError(code: "not_configured", message: "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession return one")
         }
         self.url = url
         secret = try settings.secret ?? GlassesTarget.readSecret(environment["SERVICE_GLASSES_SECRET_FILE"])

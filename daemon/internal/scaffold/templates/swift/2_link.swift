@@ -15,7 +15,7 @@ struct GlassesFrame: @unchecked Sendable {
         self.data = data
     }
 
-    /// nil for what is no frame: a newer service may send what this module does not know.
+    /// nil if it is not a frame: a newer service may send what this module does not know.
     init?(_ message: URLSessionWebSocketTask.Message) {
         var header: Data
         switch message {
@@ -44,7 +44,7 @@ struct GlassesFrame: @unchecked Sendable {
     static func now() -> Int { Int(Date().timeIntervalSince1970 * 1000) }
 }
 
-/// Keeps one session attached: comes back with its cursor, and sends again what was not acknowledged.
+/// Keeps one session attached: reconnects with its cursor and resends unacknowledged frames.
 final class GlassesLink: @unchecked Sendable {
     private static let maxFrame = 64 << 10 // bytes of a text frame
     private static let maxUnacknowledged = 1000 // frames
@@ -74,7 +74,8 @@ final class GlassesLink: @unchecked Sendable {
 
     var state: String { locked { current } }
 
-    /// Gives the frame an id, keeps it until it is acknowledged, and returns the id; ready gets it before it is sent.
+    /// Assigns an id to the frame, keeps the frame until it is acknowledged, and returns the id; ready gets the id
+    /// first.
     @discardableResult
     func send(_ type: String, _ payload: JSONObject, ready: (String) -> Void = { _ in }) throws -> String {
         try locked {
@@ -94,7 +95,7 @@ final class GlassesLink: @unchecked Sendable {
         }
     }
 
-    /// Answers a barrier of the service. calls of the AI gateway are under way.
+    /// Answers a barrier of the service. calls is the number of calls to the AI gateway in progress.
     func passed(_ id: String, calls: Int) {
         locked {
             if attached, let text = try? encode("barrier", id, ["calls": calls]) { write(text) }
@@ -233,13 +234,13 @@ final class GlassesLink: @unchecked Sendable {
     private func encode(_ type: String, _ id: String, _ payload: JSONObject) throws -> String {
         let frame: JSONObject = ["v": 1, "type": type, "id": id, "at": GlassesFrame.now(), "payload": payload]
         guard JSONSerialization.isValidJSONObject(frame) else {
-            throw GlassesError(code: "bad_payload", message: "\(type) holds what JSON cannot")
+            throw GlassesError(code: "bad_payload", message: "\(type) cannot be encoded as JSON")
         }
         return String(decoding: try JSONSerialization.data(withJSONObject: frame), as: UTF8.self)
     }
 
     private func write(_ text: String) {
-        task?.send(.string(text)) { _ in } // the listener notices, and what is not acknowledged is sent again
+        task?.send(.string(text)) { _ in } // the listener notices, and unacknowledged frames are resent
     }
 
     private func locked<T>(_ body: () throws -> T) rethrows -> T {

@@ -1,4 +1,4 @@
-/// What a command brought: its id, the payload of its result, and the bytes of its media.
+/// The result of a command: its id, the payload of its result, and the bytes of its media.
 public struct GlassesAnswer: @unchecked Sendable {
     public let id: String
     public let result: JSONObject
@@ -19,14 +19,14 @@ public struct GlassesEvents: AsyncSequence {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(glasses: glasses) }
 }
 
-/// One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms.
+/// A timer of after or every: its clock.sleep is in progress, or it waits for glasses. Durations are in ms.
 final class GlassesTimer: @unchecked Sendable {
     let task: @Sendable () async throws -> Void
-    let period: Int // 0 for one turn
-    var left: Int // to sleep after the clock.sleep under way
+    let period: Int // 0 for a single call
+    var left: Int // to sleep after the current clock.sleep
     var id = "" // of its clock.sleep
-    var asked = 0 // length of that
-    var due: Int? // when that ends, on the session's clock
+    var asked = 0 // duration of that sleep
+    var due: Int? // when that sleep ends, on the session's clock
     var running = false
 
     init(_ task: @escaping @Sendable () async throws -> Void, left: Int, period: Int) {
@@ -42,10 +42,11 @@ final class GlassesTimeout: @unchecked Sendable {
 }
 
 /// One attached session. Take events with `for try await event in glasses.events`, one after the other, or with
-/// on(_:handler:). Handlers and timers run also while the program waits for a command. Every command throws a GlassesError when the glasses refuse it.
+/// on(_:handler:). Handlers and timers run also while the program waits for a command. Every command throws a
+/// GlassesError when the glasses refuse it.
 public final class Glasses: @unchecked Sendable {
-    private static let maxQueue = 1000 // events that nobody took yet; the oldest go first
-    private static let maxSeen = 500 // ids of events that came
+    private static let maxQueue = 1000 // events not taken yet; the oldest are dropped first
+    private static let maxSeen = 500 // ids of received events
     private static let longestSleep = 600_000 // ms of one clock.sleep
 
     private let lock = NSRecursiveLock() // guards what follows
@@ -64,16 +65,16 @@ public final class Glasses: @unchecked Sendable {
     private var stalled: [GlassesTimer] = [] // until glasses are attached
     private var seen: [String] = []
     private var ended: GlassesError?
-    // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over next() count as working,
-    // each command under way takes one of them off, and so does each wait for the AI gateway.
+    // Barriers are answered when all work waits for the glasses: handlers and a loop over next() count as work, and
+    // each command in progress or wait for the AI gateway cancels out one of them.
     private var working = 0
     private var looping = false
     private var barriers: [String] = []
-    private var callCount = 0 // to the AI gateway, under way
-    private var gatewayWaits = 0 // of them, those that wait for it
+    private var callCount = 0 // to the AI gateway, in progress
+    private var gatewayWaits = 0 // those of them that wait for the gateway
     //: if assistant
     private var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
-    private var calls: [AssistantCall] = [] // to the gateway, under way
+    private var calls: [AssistantCall] = [] // to the gateway, in progress
     private var stops = 0 // how often stopAsking was called
     //: end
 
@@ -99,16 +100,17 @@ public final class Glasses: @unchecked Sendable {
     /// disabled, clock. An event reports each later change.
     public var initialState: JSONObject { locked { stateAtWelcome } }
 
-    /// The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed.
+    /// The connection to the glasses: connected, lossy, lost, disconnected; offline while the service is unreachable;
+    /// closed.
     public var link: String { way.state }
 
-    /// Ends the session for this app; what waits is refused with the code closed.
+    /// Ends the session for this app; pending calls fail with the code closed.
     public func close() {
         way.close(GlassesError(code: "closed", message: "the app closed the connection"))
     }
 
     //: if display
-    /// Replaces what the panel shows by a display tree, e.g. ["type": "text", "text": "Hello"].
+    /// Replaces the content of the panel with a display tree, e.g. ["type": "text", "text": "Hello"].
     public func show(_ tree: JSONObject) async throws {
         try await command("display.show", ["tree": tree])
     }
@@ -119,7 +121,7 @@ public final class Glasses: @unchecked Sendable {
 
     //: end
     //: if speech
-    /// Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin.
+    /// Speaks to the wearer. Returns when the glasses begin, with the id that the speech event will name.
     @discardableResult
     public func say(_ text: String, language: String? = nil) async throws -> String {
         try await command("speech.say", ["text": text, "language": language]).id
@@ -138,14 +140,14 @@ public final class Glasses: @unchecked Sendable {
 
     //: end
     //: if phrases
-    /// Tells which phrases the app understands; replaces the last list.
+    /// Announces the phrases that the app understands; replaces the previous list.
     public func announce(_ phrases: [String]) async throws {
         try await command("phrases.announce", ["phrases": phrases])
     }
 
     //: end
     //: if transcription
-    /// What the wearer says comes as transcript events; handler is a short way to on("transcript").
+    /// What the wearer says arrives as transcript events; handler is short for on("transcript").
     public func startTranscription(language: String? = nil, handler: GlassesHandler? = nil) async throws {
         try await start("transcription.start", ["language": language], "transcript", handler)
     }
@@ -156,7 +158,7 @@ public final class Glasses: @unchecked Sendable {
 
     //: end
     //: if microphone
-    /// Sound comes as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms.
+    /// Sound arrives as audio.chunk events: data is 16-bit little-endian PCM, one channel, 100 ms.
     public func startAudio(sampleRate: Int? = nil, handler: @escaping GlassesHandler) async throws {
         try await start("audio.start", ["sampleRate": sampleRate], "audio.chunk", handler)
     }
@@ -172,12 +174,12 @@ public final class Glasses: @unchecked Sendable {
         try Glasses.media(await command("camera.photo", ["width": width]))
     }
 
-    /// Takes a clip, Motion JPEG; returns when it is taken.
+    /// Records a clip, Motion JPEG; returns when it is complete.
     public func clip(durationMs: Int, fps: Int? = nil, width: Int? = nil) async throws -> GlassesMedia {
         try Glasses.media(await command("camera.video", ["durationMs": durationMs, "fps": fps, "width": width]))
     }
 
-    /// Pictures come as video.frame events: data is a JPEG.
+    /// Pictures arrive as video.frame events: data is a JPEG.
     public func startVideo(fps: Int? = nil, width: Int? = nil, handler: @escaping GlassesHandler) async throws {
         try await start("video.start", ["fps": fps, "width": width], "video.frame", handler)
     }
@@ -188,14 +190,14 @@ public final class Glasses: @unchecked Sendable {
 
     private static func media(_ answer: GlassesAnswer) throws -> GlassesMedia {
         guard let data = answer.data else {
-            throw GlassesError(code: "media_lost", message: "the connection broke while the picture was on its way; take it again")
+            throw GlassesError(code: "media_lost", message: "the connection broke while the picture was being sent; take it again")
         }
         return GlassesMedia(data: data, described: answer.result["media"] as? JSONObject ?? [:])
     }
 
     //: end
     //: if motion
-    /// Movement comes as motion events: thousandths of g and of a degree a second.
+    /// Movement arrives as motion events: thousandths of g and of a degree a second.
     public func startMotion(hz: Int? = nil, handler: @escaping GlassesHandler) async throws {
         try await start("motion.start", ["hz": hz], "motion", handler)
     }
@@ -240,7 +242,7 @@ public final class Glasses: @unchecked Sendable {
             "too_many_rounds", "the model still calls tools after \(AssistantReply.maxRounds) answers")
     }
 
-    /// Ends every ask under way: it throws the code cancelled.
+    /// Ends every ask in progress: it throws the code cancelled.
     public func stopAsking() {
         locked {
             stops += 1
@@ -255,7 +257,7 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// The model's next message. A token that ended on the way is replaced once.
+    /// The model's next message. A token that expires during the call is replaced once.
     private func reply(to request: JSONObject, _ began: Int,
                        _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         let token = locked { gateway["token"] as? String }
@@ -312,7 +314,7 @@ public final class Glasses: @unchecked Sendable {
         return try await parts.next()
     }
 
-    /// Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model.
+    /// Runs the tool of a call. Mistakes of the model and refusals by the glasses are reported to the model.
     private func use(_ call: AssistantReply.ToolCall, _ tools: [AssistantTool]) async throws -> JSONObject {
         let text = call.arguments.isEmpty ? "{}" : call.arguments
         var result: Any
@@ -327,7 +329,7 @@ public final class Glasses: @unchecked Sendable {
                 result = ["error": "the arguments are not a JSON object"]
             }
         } else {
-            result = ["error": "there is no tool of this name"]
+            result = ["error": "there is no tool with this name"]
         }
         if !(result is String) {
             let data = try JSONSerialization.data(withJSONObject: result, options: [.fragmentsAllowed, .sortedKeys])
@@ -342,21 +344,22 @@ public final class Glasses: @unchecked Sendable {
         try await command("clock.sleep", ["ms": ms])
     }
 
-    /// Calls task once, in ms on the session's clock. Returns how to cancel that. An error of task ends the program.
+    /// Calls task once, after ms on the session's clock. Returns a function that cancels it. An error of task ends the
+    /// program.
     @discardableResult
     public func after(_ ms: Int, task: @escaping @Sendable () async throws -> Void) throws -> @Sendable () -> Void {
         try time(ms, least: 0, period: 0, task)
     }
 
-    /// Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
-    /// that. An error of task ends the program.
+    /// Calls task every ms on the session's clock. A call that is due while task still runs is skipped. Returns a
+    /// function that cancels it. An error of task ends the program.
     @discardableResult
     public func every(_ ms: Int, task: @escaping @Sendable () async throws -> Void) throws -> @Sendable () -> Void {
         try time(ms, least: 1, period: ms, task)
     }
 
-    /// Calls handler for each event of a type; its events no longer come out of next(). Returns how to stop that. Of type
-    /// "connection" are {state: online | offline}: the service came or went.
+    /// Calls handler for each event of a type; its events no longer come out of next(). Returns a function that stops
+    /// it. Type "connection" has {state: online | offline}: whether the service is reachable.
     @discardableResult
     public func on(_ type: String, handler: @escaping GlassesHandler) -> @Sendable () -> Void {
         let id: Int = locked {
@@ -393,7 +396,8 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// The next event without a handler; nil when none came within timeoutMs of the session's clock, or the session is closed.
+    /// The next event without a handler; nil if none came within timeoutMs of the session's clock, or the session is
+    /// closed.
     public func next(timeoutMs: Int) async throws -> GlassesEvent? {
         if locked({ !queue.isEmpty || ended != nil }) { return try await next() }
         let timeout = GlassesTimeout()
@@ -412,12 +416,12 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// Tells the session's log something of the app's own, e.g. log("com.example.score", ["points": 3]).
+    /// Writes an event of the app to the session's log, e.g. log("com.example.score", ["points": 3]).
     public func log(_ type: String, _ payload: JSONObject) throws {
         try way.send(type, payload)
     }
 
-    /// Any command of the protocol; the methods above are made of it. Fields that are nil are left out.
+    /// Sends any command of the protocol; the methods above use it. Fields that are nil are omitted.
     @discardableResult
     public func command(_ type: String, _ fields: [String: Any?] = [:]) async throws -> GlassesAnswer {
         let payload = fields.compactMapValues { $0 }
@@ -482,7 +486,7 @@ public final class Glasses: @unchecked Sendable {
                 timer.due = nil
                 if code == "not_connected" && link == "disconnected" {
                     stalled.append(timer)
-                } else { // also if glasses came while the app was away
+                } else { // also if glasses were attached while the app was away
                     must { try sleep(timer) }
                 }
             } else {
@@ -496,10 +500,10 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// Sleeps until the next turn, which a late answer does not move.
+    /// Sleeps until the next call is due; a late answer does not delay it.
     private func sleepAgain(_ timer: GlassesTimer, _ at: Int) {
         timer.left = timer.due.map { min($0 + timer.period - at, timer.period) } ?? timer.period
-        if timer.left <= 0 { timer.left = timer.period } // turns were missed
+        if timer.left <= 0 { timer.left = timer.period } // calls were missed
         timer.due = at + timer.left
         must { try sleep(timer) }
     }
@@ -526,7 +530,7 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// Ends the program at an error that nobody could catch; after the end of the session there is none.
+    /// Ends the program on an error that nobody could catch, unless the session has ended.
     private func must(_ body: () throws -> Void) {
         do {
             try body()
@@ -557,7 +561,7 @@ public final class Glasses: @unchecked Sendable {
         case "barrier":
             locked { barriers.append(frame.id) }
             check()
-        case "gateway.token": // no event: it holds a secret
+        case "gateway.token": // not an event: it contains a secret
             //: if assistant
             locked { gateway = frame.payload }
             //: end
@@ -635,13 +639,13 @@ public final class Glasses: @unchecked Sendable {
         check()
     }
 
-    /// Answers barriers a moment later, if then everything waits for the glasses.
+    /// Answers barriers a moment later, if everything then waits for the glasses.
     private func check() {
         if locked({ barriers.isEmpty }) { return }
         Task {
             await Task.yield()
             self.locked {
-                if self.working > self.waiting.count + self.gatewayWaits { return } // what works now will check again
+                if self.working > self.waiting.count + self.gatewayWaits { return } // the current work will check again
                 for id in self.barriers { self.way.passed(id, calls: self.callCount) }
                 self.barriers = []
             }
@@ -673,7 +677,7 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    /// Tells whether an event came before: after a restart the service may send one twice.
+    /// Reports whether an event was received before: after a restart the service may send one twice.
     private func again(_ id: String) -> Bool {
         if id.isEmpty { return false }
         return locked {

@@ -33,23 +33,23 @@ public struct AssistantAnswer: @unchecked Sendable {
 extension GlassesError {
     private static let fixHints = [
         "no_gateway": "start the session with an assistantScript, which needs no account, or link an account",
-        "no_credit": "the account's owner tops it up on the credit page; an assistantScript costs nothing",
-        "cap_reached": "the owner raises the cap on the project's gateway page, or wait until it resets",
+        "no_credit": "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
+        "cap_reached": "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
         "credit_reserved": "ask again when the calls that have reserved the credit have ended",
-        "credit_locked": "the account's owner confirms the mail address",
+        "credit_locked": "ask the account's owner to confirm their email address",
         "request_too_large": "send fewer or shorter messages",
-        "invalid_key": "attach to a session that still runs",
+        "invalid_key": "attach to a session that is still open",
         "model_not_found": "choose a textModel with setAssistantConfig",
-        "not_configured": "the backend's operator sets up a provider; until then use an assistantScript",
+        "not_configured": "ask the backend's operator to set up a provider; until then use an assistantScript",
         "cancelled": "ask again when the wearer wants an answer",
         "too_many_rounds": "make the tools' results say clearly that they are complete",
-        "bad_answer": "ask again; if it stays, choose another textModel",
+        "bad_answer": "ask again; if that does not help, choose another textModel",
     ]
 
     static func assistant(_ code: String, _ message: String, status: Int = 0, wait: String = "") -> GlassesError {
         let waitingHelps = status == 0 || status == 408 || status == 429 || status >= 500
         var error = GlassesError(code: code, message: message)
-        error.fixHint = fixHints[code] ?? (waitingHelps ? "ask again" : "change what is asked as the message says")
+        error.fixHint = fixHints[code] ?? (waitingHelps ? "ask again" : "change the request as the message says")
         if wait.count < 7, let seconds = Int(wait), seconds > 0 { error.retryAfterMs = seconds * 1000 }
         return error
     }
@@ -76,7 +76,7 @@ final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable
 
     func stop() { session.invalidateAndCancel() }
 
-    // The token goes nowhere else.
+    // The token is sent nowhere else.
     func urlSession(_ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
                     newRequest request: URLRequest, completionHandler: @escaping (URLRequest?) -> Void) {
         completionHandler(nil)
@@ -98,11 +98,11 @@ final class AssistantCall: NSObject, URLSessionDataDelegate, @unchecked Sendable
     }
 }
 
-/// The model's message, put together from what the gateway sends.
+/// The model's message, assembled from the parts that the gateway sends.
 struct AssistantReply {
     static let maxRounds = 8 // answers of the model to one question
-    private static let maxAnswer = 1 << 20 // bytes of one
-    private static let maxCalls = 64 // of tools in one answer
+    private static let maxAnswer = 1 << 20 // bytes of an answer
+    private static let maxCalls = 64 // tool calls in one answer
     private static let quiet = 120.0 // seconds without a byte from the gateway
 
     struct ToolCall {
@@ -126,9 +126,9 @@ struct AssistantReply {
             throw GlassesError.assistant("no_gateway", "this session has no AI gateway")
         }
         guard JSONSerialization.isValidJSONObject(body) else {
-            throw GlassesError(code: "bad_payload", message: "the conversation holds what JSON cannot")
+            throw GlassesError(code: "bad_payload", message: "the conversation cannot be encoded as JSON")
         }
-        // A clock that stands says nothing of the gateway.
+        // A virtual clock does not measure how long the gateway takes.
         var request = URLRequest(url: url, timeoutInterval: isVirtual ? 86_400 : quiet)
         request.httpMethod = "POST"
         request.httpBody = try JSONSerialization.data(withJSONObject: body)
@@ -149,7 +149,7 @@ struct AssistantReply {
         return message
     }
 
-    /// Takes a part of the answer. Returns the text so far, once for each event that brought more of it.
+    /// Takes a part of the answer. Returns the text so far, once for each event that extends it.
     mutating func take(_ part: AssistantCall.Part) throws -> [String] {
         var texts: [String] = []
         switch part {
@@ -182,7 +182,7 @@ struct AssistantReply {
             error?["message"] as? String ?? "the AI gateway answered with status \(status)", status: status, wait: wait)
     }
 
-    /// Texts of the system's errors may quote what was sent: they are not told.
+    /// Texts of system errors may quote the request, so they are not reported.
     func explained(_ error: Error) -> Error {
         guard let failed = error as? URLError else { return error }
         switch failed.code {
@@ -206,7 +206,7 @@ struct AssistantReply {
             return false
         }
         guard let chunk = (try? JSONSerialization.jsonObject(with: Data(data.utf8))) as? JSONObject else {
-            throw GlassesError.assistant("bad_answer", "the AI gateway sent something that is no answer")
+            throw GlassesError.assistant("bad_answer", "the AI gateway sent an invalid answer")
         }
         if let error = chunk["error"] as? JSONObject {
             throw GlassesError.assistant(
@@ -225,7 +225,7 @@ struct AssistantReply {
         let index = part["index"] as? Int ?? calls.count
         if index == calls.count && index < AssistantReply.maxCalls { calls.append(ToolCall()) }
         guard calls.indices.contains(index) else {
-            throw GlassesError.assistant("bad_answer", "the AI gateway sent something that is no answer")
+            throw GlassesError.assistant("bad_answer", "the AI gateway sent an invalid answer")
         }
         let function = part["function"] as? JSONObject ?? [:]
         if calls[index].id.isEmpty { calls[index].id = part["id"] as? String ?? "" }

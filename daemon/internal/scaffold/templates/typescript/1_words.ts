@@ -1,9 +1,9 @@
-/** What an error is about; new codes may come. */
+/** The codes of errors; there may be new codes. */
 export type ErrorCode =
   | "bad_payload" | "unsupported" | "not_connected" | "hinge_closed" | "thermal_critical" | "paused" | "permission_denied"
-  | "disabled_by_user" | "busy" | "timeout" | "platform_error" // said by the glasses
-  | "bad_frame" | "id_reused" // said by the service
-  | "not_configured" | "simulator_refused" | "transport_unavailable" | "refused" | "closed" | "media_lost" // said here
+  | "disabled_by_user" | "busy" | "timeout" | "platform_error" // from the glasses
+  | "bad_frame" | "id_reused" // from the service
+  | "not_configured" | "simulator_refused" | "transport_unavailable" | "refused" | "closed" | "media_lost" // from this module
   | (string & {});
 
 /** Every refusal. Branch on code; message is for people. */
@@ -16,7 +16,7 @@ export class GlassesError extends Error {
   //: if assistant
   /** Of ask: what to do next. */
   fixHint?: string;
-  /** Of ask: when to ask again; left out if waiting does not help. */
+  /** Of ask: when to ask again; absent if waiting does not help. */
   retryAfterMs?: number;
   //: end
   constructor(code: ErrorCode, message: string, refused: { part?: GlassesError["part"]; by?: GlassesError["by"] } = {}) {
@@ -43,7 +43,7 @@ export interface GlassesState {
   clock: "real" | "virtual";
 }
 
-/** What the glasses said. bytes is there on frames of a stream. */
+/** An event from the glasses. bytes is set for frames of a stream. */
 export interface GlassesEvent {
   type: string;
   id: string;
@@ -55,7 +55,7 @@ export interface GlassesEvent {
 
 export type Handler = (event: GlassesEvent) => void | Promise<void>;
 
-/** What a timer does. */
+/** The task of a timer. */
 export type Task = () => void | Promise<void>;
 
 //: if display
@@ -81,7 +81,7 @@ export interface DisplayNode {
   alt?: string;
   icon?: string;
   value?: number;
-  /** Only at the root: the id of the button or list entry that gets the focus. Left out: it stays where it is. */
+  /** Only at the root: the id of the button or list entry that gets the focus. Absent: it stays where it is. */
   focus?: string;
 }
 
@@ -105,7 +105,7 @@ export interface AssistantTool {
   description: string;
   /** The JSON Schema of the arguments, an object. */
   parameters?: object;
-  /** Gets the arguments and returns what the model is told: a text, or what JSON can hold. */
+  /** Gets the arguments and returns the result for the model: a text, or a value that JSON can represent. */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   run(given: any): unknown;
 }
@@ -119,14 +119,14 @@ export interface AssistantMessage {
 }
 
 export interface AssistantOptions {
-  /** What the model is told before the conversation. */
+  /** Instructions for the model, sent before the conversation. */
   system?: string;
   tools?: AssistantTool[];
-  /** Gets the text of the model's message so far, whenever more of it came. */
+  /** Gets the text of the model's message so far, whenever more of it arrives. */
   onText?: (text: string) => void | Promise<void>;
 }
 
-/** The model's answer. To ask on, pass [...messages, { role: "user", content: "..." }]. */
+/** The model's answer. To continue, pass [...messages, { role: "user", content: "..." }]. */
 export interface AssistantAnswer {
   text: string;
   /** Without the system text. */
@@ -134,10 +134,11 @@ export interface AssistantAnswer {
 }
 
 //: end
-/** How to reach the glasses. What is left out comes from the environment (Node) or from globalThis.SERVICE_GLASSES (web). */
+/** How to reach the glasses. Absent settings come from the environment (Node) or globalThis.SERVICE_GLASSES (web). */
 export interface Settings {
   app: { name: string; version?: string };
-  /** The one setting: SERVICE_GLASSES_TRANSPORT. Left out: simulator in a development build, device in a release build. */
+  /** The one setting: SERVICE_GLASSES_TRANSPORT. Default: simulator in a development build, device in a release build.
+   * */
   transport?: "simulator" | "device";
   /** The session's endpoint: SERVICE_GLASSES_URL. */
   url?: string;
@@ -152,7 +153,7 @@ interface Target {
   secret: string;
 }
 
-// Bundlers put constants in place of the whole of process.env.NODE_ENV and of __SERVICE_RELEASE__.
+// Bundlers replace the whole of process.env.NODE_ENV and of __SERVICE_RELEASE__ with constants.
 declare const process: {
   env: Record<string, string | undefined>;
   getBuiltinModule?: (name: string) => { readFileSync(path: string, encoding: string): string };
@@ -171,7 +172,7 @@ function isRelease(settings: Settings): boolean {
   return asked || says(() => process.env.NODE_ENV === "production") || says(() => __SERVICE_RELEASE__);
 }
 
-/** setting reads SERVICE_<name>, in a page the field of globalThis.SERVICE_GLASSES that is called as in Settings. */
+/** setting reads SERVICE_<name>, or in a page the field of globalThis.SERVICE_GLASSES with its name in Settings. */
 function setting(name: string): string | undefined {
   const page = (globalThis as { SERVICE_GLASSES?: Record<string, unknown> }).SERVICE_GLASSES;
   const field = { RELEASE: "release", GLASSES_TRANSPORT: "transport", GLASSES_URL: "url", GLASSES_SECRET: "secret" }[name];
@@ -184,7 +185,7 @@ function setting(name: string): string | undefined {
   }
 }
 
-/** target decides where to attach. It never chooses a simulator for a release build, nor another transport than was set. */
+/** target decides where to attach: never to a simulator in a release build, and only by the transport that was set. */
 function target(settings: Settings): Target {
   const release = isRelease(settings);
   const transport = settings.transport ?? setting("GLASSES_TRANSPORT") ?? (release ? "device" : "simulator");
@@ -192,12 +193,12 @@ function target(settings: Settings): Target {
     throw new GlassesError("transport_unavailable", "this version of the module has no transport to real glasses; set SERVICE_GLASSES_TRANSPORT=simulator while developing");
   }
   if (transport !== "simulator") {
-    throw new GlassesError("not_configured", `SERVICE_GLASSES_TRANSPORT is ${transport}, it is simulator or device`);
+    throw new GlassesError("not_configured", `SERVICE_GLASSES_TRANSPORT is ${transport}, want simulator or device`);
   }
   if (release) throw new GlassesError("simulator_refused", "a release build does not attach to a simulator");
   const url = settings.url ?? setting("GLASSES_URL");
   if (!url || !/^wss?:\/\//.test(url)) {
-    throw new GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession name one");
+    throw new GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; startLocalSimulation and createSimulatorSession return one");
   }
   if (typeof WebSocket === "undefined") throw new GlassesError("not_configured", "there is no WebSocket here: use Node 22 or newer, or start Node 20 with --experimental-websocket");
   return { url, secret: settings.secret ?? secretOf() };

@@ -13,7 +13,7 @@ const maxUnacknowledged = 1000; // frames
 const firstPause = 300, longestPause = 10_000; // ms between attempts
 const patience = 10_000; // ms in which the first attach must succeed
 
-/** Link keeps one session attached: it comes back with its cursor, and sends again what was not acknowledged. */
+/** Link keeps one session attached: it reconnects with its cursor and resends unacknowledged frames. */
 class Link {
   state = "offline";
   #socket?: WebSocket;
@@ -39,7 +39,7 @@ class Link {
     this.#open();
   }
 
-  /** send gives the frame an id, keeps it until it is acknowledged, and returns the id. */
+  /** send assigns an id to the frame, keeps the frame until it is acknowledged, and returns the id. */
   send(type: string, payload: object): string {
     if (this.#ended) throw this.#ended;
     const id = this.#id();
@@ -51,7 +51,7 @@ class Link {
     return id;
   }
 
-  /** passed answers a barrier of the service. calls of the AI gateway are under way. */
+  /** passed answers a barrier of the service. calls is the number of calls to the AI gateway in progress. */
   passed(id: string, calls: number): void {
     const frame = { v: 1, type: "barrier", id, at: Date.now(), payload: { calls } };
     if (this.#attached) this.#socket!.send(JSON.stringify(frame));

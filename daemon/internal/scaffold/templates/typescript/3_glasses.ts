@@ -11,20 +11,20 @@ interface Answer {
   bytes?: Uint8Array;
 }
 
-/** One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. */
+/** A timer of after or every: its clock.sleep is in progress, or it waits for glasses. */
 interface Timer {
   task: Task;
   period?: number; // ms
   id?: string; // of its clock.sleep
-  asked: number; // ms of that
+  asked: number; // its duration, in ms
   left: number; // ms to sleep after that
-  due?: number; // when that ends, on the session's clock
+  due?: number; // when that sleep ends, on the session's clock
   running: boolean;
 }
 
 const longestSleep = 600_000; // ms of one clock.sleep
-const maxQueue = 1000; // events that nobody took yet; the oldest go first
-const maxSeen = 500; // ids of events that came
+const maxQueue = 1000; // events not taken yet; the oldest are dropped first
+const maxSeen = 500; // ids of received events
 
 /** connect attaches to the session and resolves once it is welcomed. Errors: not_configured, simulator_refused,
  * transport_unavailable, refused, not_connected. */
@@ -36,7 +36,8 @@ export async function connect(settings: Settings): Promise<Glasses> {
 
 /**
  * Glasses is one attached session. Take events either with `for await (const event of glasses.events())`, one after the
- * other, or with on(type, handler). Handlers and timers run also while the program waits for a command. Every command rejects with a GlassesError when the glasses refuse it.
+ * other, or with on(type, handler). Handlers and timers run also while the program waits for a command. Every command
+ * rejects with a GlassesError when the glasses refuse it.
  */
 export class Glasses {
   /** Settles with the first welcome. */
@@ -44,7 +45,8 @@ export class Glasses {
   /** The glasses as the service describes them: panel, inputs, camera, ... */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   device: any = null;
-  /** The state of the glasses when the app attached; an event reports each later change. undefined from an older service. */
+  /** The state of the glasses when the app attached; an event reports each later change. undefined from an older
+   * service. */
   initialState?: GlassesState;
   #link: Link;
   #waiting = new Map<string, Waiting>();
@@ -55,14 +57,14 @@ export class Glasses {
   #timers = new Map<string, Timer>(); // by the id of their clock.sleep
   #stalled = new Set<Timer>(); // until glasses are attached
   #ended?: GlassesError;
-  // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over events() count as
-  // working, each command under way takes one of them off, and so does each wait for the AI gateway.
+  // Barriers are answered when all work waits for the glasses: handlers and a loop over events() count as work, and
+  // each command in progress or wait for the AI gateway cancels out one of them.
   #working = 0;
   #looping = false;
   #barriers: string[] = [];
   #checking = false;
-  #calls = 0; // to the AI gateway, under way
-  #gatewayWaits = 0; // of them, those that wait for it
+  #calls = 0; // to the AI gateway, in progress
+  #gatewayWaits = 0; // those of them that wait for the gateway
   //: if assistant
   #gateway?: Gateway;
   #asking = new Set<AbortController>();
@@ -96,18 +98,19 @@ export class Glasses {
     });
   }
 
-  /** State of the way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed. */
+  /** The connection to the glasses: connected, lossy, lost, disconnected; offline while the service is unreachable;
+   * closed. */
   get link(): string {
     return this.#link.state;
   }
 
-  /** Ends the session for this app; what waits is rejected with the code closed. */
+  /** Ends the session for this app; pending calls are rejected with the code closed. */
   close(): void {
     this.#link.close(new GlassesError("closed", "the app closed the connection"));
   }
 
   //: if display
-  /** Replaces what the panel shows. */
+  /** Replaces the content of the panel. */
   async show(tree: DisplayNode): Promise<void> {
     await this.command("display.show", { tree });
   }
@@ -118,7 +121,7 @@ export class Glasses {
 
   //: end
   //: if speech
-  /** Speaks to the wearer. Resolves, with the id that the speech event will name, when the glasses begin. */
+  /** Speaks to the wearer. Resolves when the glasses begin, with the id that the speech event will name. */
   async say(text: string, language?: string): Promise<string> {
     return (await this.command("speech.say", { text, language })).id;
   }
@@ -135,14 +138,15 @@ export class Glasses {
 
   //: end
   //: if phrases
-  /** Tells which phrases the app understands; replaces the last list. It may come before glasses are attached. */
+  /** Announces the phrases that the app understands; replaces the previous list. It also works before glasses are
+   * attached. */
   async announce(phrases: string[]): Promise<void> {
     await this.command("phrases.announce", { phrases });
   }
 
   //: end
   //: if transcription
-  /** What the wearer says comes as transcript events; handler is a short way to on("transcript"). It goes on until
+  /** What the wearer says arrives as transcript events; handler is short for on("transcript"). It continues until
    * stopTranscription: transcription events say when something prevents it and when it resumes by itself. */
   async startTranscription(handler?: Handler, language?: string): Promise<void> {
     await this.#start("transcription.start", { language }, "transcript", handler);
@@ -154,7 +158,7 @@ export class Glasses {
 
   //: end
   //: if microphone
-  /** Sound comes as audio.chunk events: bytes is 16-bit little-endian PCM, one channel, 100 ms. */
+  /** Sound arrives as audio.chunk events: bytes is 16-bit little-endian PCM, one channel, 100 ms. */
   async startAudio(handler: Handler, sampleRate?: 8000 | 16000): Promise<void> {
     await this.#start("audio.start", { sampleRate }, "audio.chunk", handler);
   }
@@ -170,12 +174,12 @@ export class Glasses {
     return media(await this.command("camera.photo", { width }));
   }
 
-  /** Takes a clip, Motion JPEG; resolves when it is taken. */
+  /** Records a clip, Motion JPEG; resolves when it is complete. */
   async clip(durationMs: number, fps?: number, width?: number): Promise<Media> {
     return media(await this.command("camera.video", { durationMs, fps, width }));
   }
 
-  /** Pictures come as video.frame events: bytes is a JPEG. */
+  /** Pictures arrive as video.frame events: bytes is a JPEG. */
   async startVideo(handler: Handler, fps?: number, width?: number): Promise<void> {
     await this.#start("video.start", { fps, width }, "video.frame", handler);
   }
@@ -186,7 +190,7 @@ export class Glasses {
 
   //: end
   //: if motion
-  /** Movement comes as motion events: thousandths of g and of a degree a second. */
+  /** Movement arrives as motion events: thousandths of g and of a degree a second. */
   async startMotion(handler: Handler, hz?: number): Promise<void> {
     await this.#start("motion.start", { hz }, "motion", handler);
   }
@@ -202,7 +206,7 @@ export class Glasses {
    * AssistantAnswer.messages. When the model calls a tool, its run is called here, and the model answers again, up to
    * 8 times. Virtual time stands still while the gateway works. Errors have fixHint, and retryAfterMs if waiting
    * helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds,
-   * and those of the gateway: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large,
+   * and the gateway's codes: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large,
    * model_not_found, not_configured, provider_busy, ...
    */
   async ask(
@@ -237,7 +241,7 @@ export class Glasses {
     }
   }
 
-  /** Ends every ask under way: it rejects with the code cancelled. */
+  /** Ends every ask in progress: it rejects with the code cancelled. */
   stopAsking(): void {
     this.#stopAsking(assistantError("cancelled", "the app stopped asking"));
   }
@@ -246,7 +250,7 @@ export class Glasses {
     for (const stop of this.#asking) stop.abort(why);
   }
 
-  /** reply gets the model's next message. A token that ended on the way is replaced once. */
+  /** reply gets the model's next message. A token that expires during the call is replaced once. */
   async #reply(body: string, stop: AbortController, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
     // A virtual clock does not measure how long the gateway takes.
     const quietLimit = this.initialState?.clock === "virtual" ? undefined : quiet;
@@ -276,7 +280,7 @@ export class Glasses {
     }
   }
 
-  /** use runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model. */
+  /** use runs the tool of a call. Mistakes of the model and refusals by the glasses are reported to the model. */
   async #use(
     { id, function: { name, arguments: text } }: AssistantToolCall, tools: AssistantTool[],
   ): Promise<AssistantMessage> {
@@ -285,10 +289,10 @@ export class Glasses {
     try {
       given = JSON.parse(text || "{}");
     } catch {
-      // told below
+      // reported below
     }
     let result: unknown;
-    if (!tool) result = { error: "there is no tool of this name" };
+    if (!tool) result = { error: "there is no tool with this name" };
     else if (!given || typeof given !== "object" || Array.isArray(given)) {
       result = { error: "the arguments are not a JSON object" };
     } else {
@@ -309,19 +313,19 @@ export class Glasses {
     await this.command("clock.sleep", { ms });
   }
 
-  /** Calls task once, in ms on the session's clock. Returns how to cancel that. */
+  /** Calls task once, after ms on the session's clock. Returns a function that cancels it. */
   after(ms: number, task: Task): () => void {
     return this.#time(ms, 0, task);
   }
 
-  /** Calls task every ms on the session's clock. A turn that comes while task still works is left out. Returns how to
-   * cancel that. */
+  /** Calls task every ms on the session's clock. A call that is due while task still runs is skipped. Returns a
+   * function that cancels it. */
   every(ms: number, task: Task): () => void {
     return this.#time(ms, 1, task, ms);
   }
 
-  /** Calls handler for each event of a type; its events no longer come out of events(). Returns how to stop that. Of
-   * type "connection" are {state: online | offline}: the service came or went. */
+  /** Calls handler for each event of a type; its events no longer come out of events(). Returns a function that
+   * stops it. Type "connection" has {state: online | offline}: whether the service is reachable. */
   on(type: string, handler: Handler): () => void {
     const list = this.#handlers.get(type) ?? new Set();
     this.#handlers.set(type, list.add(handler));
@@ -331,7 +335,7 @@ export class Glasses {
     };
   }
 
-  /** The next event without a handler; undefined when none came within timeoutMs of the session's clock. Rejects with the
+  /** The next event without a handler; undefined if none came within timeoutMs of the session's clock. Rejects with the
    * code closed at the end. */
   next(): Promise<GlassesEvent>;
   next(timeoutMs: number): Promise<GlassesEvent | undefined>;
@@ -367,7 +371,7 @@ export class Glasses {
     }
   }
 
-  /** Makes virtual time wait for work outside the glasses, e.g. a fetch in the middle of the program. */
+  /** Makes virtual time wait for work that does not use the glasses, e.g. a fetch in the middle of the program. */
   async hold<T>(work: Promise<T>): Promise<T> {
     this.#working++;
     try {
@@ -377,12 +381,12 @@ export class Glasses {
     }
   }
 
-  /** Tells the session's log something of the app's own, e.g. log("com.example.score", {points: 3}). */
+  /** Writes an event of the app to the session's log, e.g. log("com.example.score", {points: 3}). */
   log(type: string, payload: object): void {
     this.#link.send(type, payload);
   }
 
-  /** Any command of the protocol; the methods above are made of it. */
+  /** Sends any command of the protocol; the methods above use it. */
   async command(type: string, payload: object = {}): Promise<Answer> {
     if (this.#ended) throw this.#ended;
     const id = this.#link.send(type, payload);
@@ -422,7 +426,7 @@ export class Glasses {
         this.#barriers.push(frame.id);
         this.#check();
         break;
-      case "gateway.token": // no event: it holds a secret
+      case "gateway.token": // not an event: it contains a secret
         //: if assistant
         this.#gateway = frame.payload;
         //: end
@@ -443,7 +447,7 @@ export class Glasses {
     const timer = this.#timers.get(frame.id);
     if (timer) return this.#tick(timer, frame);
     const waiting = this.#waiting.get(frame.id);
-    if (!waiting) return; // replayed after it had come
+    if (!waiting) return; // a replay of a result that was already received
     this.#waiting.delete(frame.id);
     const error = frame.payload.error;
     if (error) waiting.reject(new GlassesError(error.code, error.message, error));
@@ -475,7 +479,7 @@ export class Glasses {
       timer.left += timer.asked; // it is not known how much of it has passed
       timer.due = undefined;
       if (error.code === "not_connected" && this.link === "disconnected") this.#stalled.add(timer);
-      else this.#sleep(timer); // also if glasses came while the app was away
+      else this.#sleep(timer); // also if glasses were attached while the app was away
     } else if (error) {
       this.#work(() => {
         throw new GlassesError(error.code, error.message);
@@ -488,10 +492,10 @@ export class Glasses {
     }
   }
 
-  /** sleepAgain sleeps until the next turn, which a late answer does not move. */
+  /** sleepAgain sleeps until the next call is due; a late answer does not delay it. */
   #sleepAgain(timer: Timer, period: number, at: number): void {
     timer.left = timer.due === undefined ? period : Math.min(timer.due + period - at, period);
-    if (timer.left <= 0) timer.left = period; // turns were missed
+    if (timer.left <= 0) timer.left = period; // calls were missed
     timer.due = at + timer.left;
     this.#sleep(timer);
   }
@@ -513,7 +517,7 @@ export class Glasses {
     for (const timer of stalled) this.#sleep(timer);
   }
 
-  /** again tells whether an event came before: after a restart the service may send one twice. */
+  /** again reports whether an event was received before: after a restart the service may send one twice. */
   #again(id: string): boolean {
     if (!id) return false;
     if (this.#seen.has(id)) return true;
@@ -536,7 +540,8 @@ export class Glasses {
     }
   }
 
-  /** work lets an error of a task end the program, as that of any promise that nobody awaits; the end of the session is none. */
+  /** work lets an error of a task end the program, like that of any promise that nobody awaits; the end of the session
+   * is not an error. */
   async #work(task: Task): Promise<void> {
     this.#working++;
     try {
@@ -565,13 +570,13 @@ export class Glasses {
     this.#check();
   }
 
-  /** check answers barriers one turn of the event loop later, if then everything waits for the glasses. */
+  /** check answers barriers one turn of the event loop later, if everything then waits for the glasses. */
   #check(): void {
     if (this.#barriers.length === 0 || this.#checking) return;
     this.#checking = true;
     turn(() => {
       this.#checking = false;
-      if (this.#working > this.#waiting.size + this.#gatewayWaits) return; // what works now will check again
+      if (this.#working > this.#waiting.size + this.#gatewayWaits) return; // the current work will check again
       for (const id of this.#barriers.splice(0)) this.#link.passed(id, this.#calls);
     });
   }
@@ -592,7 +597,7 @@ export class Glasses {
 
 //: if camera
 function media({ result, bytes }: Answer): Media {
-  if (!bytes) throw new GlassesError("media_lost", "the connection broke while the picture was on its way; take it again");
+  if (!bytes) throw new GlassesError("media_lost", "the connection broke while the picture was being sent; take it again");
   const { mime, sha256, width = 0, height = 0, durationMs = 0 } = result.media;
   return { bytes, mime, sha256, width, height, durationMs };
 }

@@ -8,29 +8,29 @@ interface Gateway {
 type AssistantToolCall = NonNullable<AssistantMessage["tool_calls"]>[number];
 
 const maxRounds = 8; // answers of the model to one question
-const maxAnswer = 1 << 20; // characters of one
-const maxCalls = 64; // of tools in one answer
+const maxAnswer = 1 << 20; // characters of an answer
+const maxCalls = 64; // tool calls in one answer
 const quiet = 120_000; // ms without a byte from the gateway
 
 const fixHints: Record<string, string> = {
   no_gateway: "start the session with an assistantScript, which needs no account, or link an account",
-  no_credit: "the account's owner tops it up on the credit page; an assistantScript costs nothing",
-  cap_reached: "the owner raises the cap on the project's gateway page, or wait until it resets",
+  no_credit: "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
+  cap_reached: "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
   credit_reserved: "ask again when the calls that have reserved the credit have ended",
-  credit_locked: "the account's owner confirms the mail address",
+  credit_locked: "ask the account's owner to confirm their email address",
   request_too_large: "send fewer or shorter messages",
-  invalid_key: "attach to a session that still runs",
+  invalid_key: "attach to a session that is still open",
   model_not_found: "choose a textModel with setAssistantConfig",
-  not_configured: "the backend's operator sets up a provider; until then use an assistantScript",
+  not_configured: "ask the backend's operator to set up a provider; until then use an assistantScript",
   cancelled: "ask again when the wearer wants an answer",
   too_many_rounds: "make the tools' results say clearly that they are complete",
-  bad_answer: "ask again; if it stays, choose another textModel",
+  bad_answer: "ask again; if that does not help, choose another textModel",
 };
 
 function assistantError(code: string, message: string, status = 0, wait = ""): GlassesError {
   const error = new GlassesError(code, message);
   const waitingHelps = status === 0 || status === 408 || status === 429 || status >= 500;
-  error.fixHint = fixHints[code] ?? (waitingHelps ? "ask again" : "change what is asked as the message says");
+  error.fixHint = fixHints[code] ?? (waitingHelps ? "ask again" : "change the request as the message says");
   if (/^\d{1,6}$/.test(wait)) error.retryAfterMs = Number(wait) * 1000;
   return error;
 }
@@ -129,7 +129,7 @@ class AssistantCall {
     }
   }
 
-  /** chunk takes one event. It tells whether it brought text. */
+  /** chunk takes one event. It reports whether the event contained text. */
   #chunk(data: string): boolean {
     try {
       const { error, choices } = JSON.parse(data);
@@ -146,7 +146,7 @@ class AssistantCall {
       return true;
     } catch (e) {
       if (e instanceof GlassesError) throw e;
-      throw assistantError("bad_answer", "the AI gateway sent something that is no answer");
+      throw assistantError("bad_answer", "the AI gateway sent an invalid answer");
     }
   }
 

@@ -1,4 +1,4 @@
-package docs
+package scaffold
 
 import (
 	"os"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
@@ -15,23 +14,23 @@ import (
 // TestModuleExamplesFitTheModule checks the examples that use a generated module against that module.
 func TestModuleExamplesFitTheModule(t *testing.T) {
 	root := t.TempDir()
-	for _, language := range []string{scaffold.TypeScript, scaffold.Python} {
-		files, err := scaffold.Generate(scaffold.Request{Language: language, Capabilities: guide.CapabilityIDs()})
+	for _, language := range []string{TypeScript, Python} {
+		files, err := Generate(Request{Language: language, Capabilities: guide.CapabilityIDs()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range files {
-			write(t, filepath.Join(root, "service", f.Name), string(f.Data))
+			writeText(t, filepath.Join(root, "service", f.Name), string(f.Data))
 		}
 	}
 	tsc, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", "tsc"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(root, "app.ts"), exampleOf(t, "```ts module\n"))
-	write(t, filepath.Join(root, "assistant.ts"), exampleOf(t, "```ts\n"))
-	write(t, filepath.Join(root, "questions.ts"), exampleOf(t, "```ts assistant\n"))
-	write(t, filepath.Join(root, "app.py"), exampleOf(t, "```py module\n"))
+	writeText(t, filepath.Join(root, "app.ts"), exampleOf(t, "```ts module\n"))
+	writeText(t, filepath.Join(root, "assistant.ts"), exampleOf(t, "```ts\n"))
+	writeText(t, filepath.Join(root, "questions.ts"), exampleOf(t, "```ts assistant\n"))
+	writeText(t, filepath.Join(root, "app.py"), exampleOf(t, "```py module\n"))
 	for _, check := range [][]string{
 		{tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
 			"--allowImportingTsExtensions", "--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts",
@@ -76,7 +75,7 @@ func exampleOf(t *testing.T, mark string) string {
 	return ""
 }
 
-func write(t *testing.T, path, text string) {
+func writeText(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,184 @@
+// Package pairs remembers the real glasses that a person connected to this computer, in the file glasses.json of the
+// state directory: their addresses and what the person said about their panels. None of it leaves the computer.
+package pairs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/statefile"
+)
+
+// Bounds of the file.
+const (
+	// Max bounds the number of pairs; those used longest ago are forgotten.
+	Max     = 32
+	maxFile = 256 << 10
+	maxText = 100 // bytes of a name
+)
+
+const fileName = "glasses.json"
+
+// Known is a pair that was connected.
+type Known struct {
+	backend.Pair
+	DeviceModel string    `json:"deviceModel"`
+	UsedAt      time.Time `json:"usedAt"`
+	// IsChecked is set once a person has seen a test picture that was right.
+	IsChecked bool `json:"panelChecked,omitempty"`
+}
+
+func (k Known) is(deviceModel, name string) bool {
+	return k.DeviceModel == deviceModel && strings.EqualFold(k.Name, name)
+}
+
+// file is the content of glasses.json.
+type file struct {
+	Pairs []Known `json:"pairs"`
+}
+
+// Store holds the remembered pairs. It is safe for concurrent use.
+type Store struct {
+	path string
+	now  func() time.Time
+
+	mu   sync.Mutex
+	list []Known // most recently used first
+}
+
+// Open reads the file. A file that cannot be used is renamed and counts as empty.
+func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
+	s := &Store{path: filepath.Join(stateDir, fileName), now: now}
+	data, err := statefile.Read(s.path, maxFile)
+	var f file
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	switch {
+	case err == nil:
+		s.list = slices.DeleteFunc(f.Pairs, func(k Known) bool { return !isUsable(k) })
+		s.list = s.list[:min(len(s.list), Max)]
+	case !errors.Is(err, fs.ErrNotExist):
+		log.Warn("cannot use the remembered glasses", "err", err)
+		aside := s.path + ".corrupt-" + now().UTC().Format("20060102T150405Z")
+		if err := os.Rename(s.path, aside); err != nil {
+			log.Warn("failed to rename an unusable file", "path", s.path, "err", err)
+		}
+	}
+	return s
+}
+
+// isUsable reports whether a pair has a name and nothing that is too long for what it is.
+func isUsable(k Known) bool {
+	size := 0
+	for key, address := range k.Addresses {
+		size += len(key) + len(address)
+	}
+	return k.Name != "" && len(k.Name) <= maxText && k.DeviceModel != "" && len(k.DeviceModel) <= maxText &&
+		size <= 8*maxText &&
+		k.Rows >= 0 && k.Rows <= 4096 && !strings.ContainsFunc(k.Name, unicode.IsControl)
+}
+
+// List returns the pairs, most recently used first.
+func (s *Store) List() []Known {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+// Last returns the pair of a model that was used last; its name is empty if there is none.
+func (s *Store) Last(deviceModel string) backend.Pair {
+	for _, k := range s.List() {
+		if k.DeviceModel == deviceModel {
+			return k.Pair
+		}
+	}
+	return backend.Pair{}
+}
+
+// Named returns the pair with this name, ignoring case. An unknown pair has only the name.
+func (s *Store) Named(deviceModel, name string) backend.Pair {
+	for _, k := range s.List() {
+		if k.is(deviceModel, name) {
+			return k.Pair
+		}
+	}
+	return backend.Pair{Name: name}
+}
+
+// Use remembers that a pair was connected. Over a page in the browser it has no addresses; those of before stay.
+func (s *Store) Use(deviceModel string, p backend.Pair) error {
+	used := Known{Pair: p, DeviceModel: deviceModel, UsedAt: s.now().UTC()}
+	if !isUsable(used) {
+		return fmt.Errorf("remember the glasses: a pair named %.20q cannot be stored", p.Name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(s.list), func(k Known) bool {
+		isSame := k.is(deviceModel, p.Name)
+		used.IsChecked = used.IsChecked || isSame && k.IsChecked
+		if isSame && len(used.Addresses) == 0 {
+			used.Addresses = k.Addresses
+		}
+		return isSame
+	})
+	list = slices.Insert(list, 0, used)
+	return s.save(list[:min(len(list), Max)])
+}
+
+// SetPanel stores what a person said about the panel of a remembered pair.
+func (s *Store) SetPanel(deviceModel, name string, panel backend.PairPanel) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.Clone(s.list)
+	i := slices.IndexFunc(list, func(k Known) bool { return k.is(deviceModel, name) })
+	if i < 0 {
+		return unknownPair(name)
+	}
+	list[i].Inverted, list[i].Rows, list[i].IsChecked = panel.Inverted, panel.Rows, panel.IsChecked
+	if !isUsable(list[i]) {
+		return &backend.Problem{Code: "invalid_request", Message: fmt.Sprintf("a panel has no %d rows", panel.Rows),
+			FixHint: "pass the number of rows that the panel shows"}
+	}
+	return s.save(list)
+}
+
+// Forget removes the pairs with this name, ignoring case.
+func (s *Store) Forget(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := slices.DeleteFunc(slices.Clone(s.list), func(k Known) bool { return strings.EqualFold(k.Name, name) })
+	if len(list) == len(s.list) {
+		return unknownPair(name)
+	}
+	return s.save(list)
+}
+
+func unknownPair(name string) error {
+	return &backend.Problem{Code: backend.CodeNotFound, Message: fmt.Sprintf("no pair named %.100q is remembered", name),
+		FixHint: "`servicectl glasses list --known` lists the remembered glasses"}
+}
+
+// save writes the list. The caller holds mu.
+func (s *Store) save(list []Known) error {
+	data, err := json.MarshalIndent(file{list}, "", "  ")
+	if err == nil {
+		err = statefile.Write(s.path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("save the remembered glasses: %w", err)
+	}
+	s.list = list
+	return nil
+}

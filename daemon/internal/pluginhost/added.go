@@ -1,0 +1,301 @@
+package pluginhost
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/adapterfile"
+)
+
+// addedName is the file in the state directory that lists the added adapters.
+const addedName = "adapters.json"
+
+// Limits of the list.
+const (
+	maxAdded     = 16
+	maxAddedFile = 64 << 10 // bytes
+	maxOwner     = 256      // bytes
+)
+
+// Codes of the problems of Add and Remove.
+const (
+	CodeNotApproved = "adapter_not_approved"
+	CodeNotUsable   = "adapter_not_usable" // the file must not run, did not start, or describes itself wrongly
+	CodeDuplicate   = "adapter_duplicate"
+	CodeTooMany     = "adapter_too_many"
+	CodeNotFound    = "adapter_not_found"
+	CodeUnwritable  = "state_unwritable"
+)
+
+// addedAdapter is an entry of the list: a file as the person approved it, and how it described itself then.
+type addedAdapter struct {
+	Name         string    `json:"name"`
+	Path         string    `json:"path"`
+	SHA256       string    `json:"sha256"`
+	Owner        string    `json:"owner"`
+	AddedAt      time.Time `json:"addedAt"`
+	Title        string    `json:"title,omitempty"`
+	DeviceModels []string  `json:"deviceModels,omitempty"`
+	VirtualClock bool      `json:"virtualClock,omitempty"`
+}
+
+type addedList struct {
+	Adapters []addedAdapter `json:"adapters"`
+}
+
+// errUnusable marks a list that was read and cannot be used.
+var errUnusable = errors.New("the list of added adapters is corrupt")
+
+// parseAdded reads the list. It accepts no entry that Add would refuse.
+func parseAdded(data []byte) ([]addedAdapter, error) {
+	var list addedList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnusable, err)
+	}
+	seen := map[string]bool{}
+	for _, a := range list.Adapters {
+		sum, err := hex.DecodeString(a.SHA256)
+		if err != nil || len(sum) != 32 || !filepath.IsAbs(a.Path) || !isFreeName(a.Name) || seen[a.Name] ||
+			!isOwner(a.Owner) || len(list.Adapters) > maxAdded || checkDescription(a.transport()) != nil {
+			return nil, fmt.Errorf("%w: entry %q", errUnusable, a.Name)
+		}
+		seen[a.Name] = true
+	}
+	return list.Adapters, nil
+}
+
+// isOwner reports whether the name of a file's owner can be stored and shown.
+func isOwner(name string) bool { return len(name) <= maxOwner && isLine(name) }
+
+func (a addedAdapter) transport() backend.Transport {
+	return backend.Transport{Name: a.Name, Title: a.Title, DeviceModels: a.DeviceModels, VirtualClock: a.VirtualClock}
+}
+
+// loadAdded reads the list when the host starts. Without a usable one there are no added adapters; it is renamed, so
+// that the person can look at it.
+func (h *Host) loadAdded() {
+	path := filepath.Join(h.opts.ConfigDir, addedName)
+	data, err := statefile.Read(path, maxAddedFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var list []addedAdapter
+	if err == nil {
+		list, err = parseAdded(data)
+	}
+	if errors.Is(err, errUnusable) {
+		err = errors.Join(err, os.Rename(path, path+".corrupt-"+h.now().UTC().Format("20060102T150405Z")))
+	}
+	if err != nil {
+		h.opts.Log.Warn("failed to read the list of added adapters", "err", err)
+		return
+	}
+	for _, a := range list {
+		h.added = append(h.added, h.newAdded(a))
+	}
+}
+
+func (h *Host) newAdded(entry addedAdapter) *adapter {
+	a := newAdapter(h, entry.Name, entry.Path)
+	a.added, a.about = &entry, new(entry.transport())
+	return a
+}
+
+// replaceAdded writes the list and then uses it. The caller holds changing.
+func (h *Host) replaceAdded(list []*adapter) error {
+	var out addedList
+	for _, a := range list {
+		out.Adapters = append(out.Adapters, *a.added)
+	}
+	data, err := json.MarshalIndent(out, "", "  ")
+	if err == nil {
+		err = statefile.Write(filepath.Join(h.opts.ConfigDir, addedName), append(data, '\n'))
+	}
+	if err != nil {
+		return &backend.Problem{Code: CodeUnwritable, Message: "the list of adapters could not be stored: " + err.Error(),
+			FixHint: "check the space and the permissions of the state directory; `servicectl doctor` names it"}
+	}
+	h.setAdded(list)
+	return nil
+}
+
+func (h *Host) setAdded(list []*adapter) {
+	h.addedMu.Lock()
+	defer h.addedMu.Unlock()
+	h.added = list
+}
+
+// Add adds a transport adapter of the person's own, after starting it once to read its description, which names it.
+// The file must have the checksum that the person approved. An adapter that was added from the same path is replaced.
+// Errors are *backend.Problem.
+func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, error) {
+	if h.unavailable != nil {
+		return PluginStatus{}, h.unavailable
+	}
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	file, err := h.approved(path, sha256)
+	if err != nil {
+		return PluginStatus{}, err
+	}
+	entry, version, err := h.try(ctx, file)
+	if err != nil {
+		return PluginStatus{}, notUsable(err)
+	}
+	var list []*adapter
+	var old *adapter // the same file as it was before
+	for _, a := range h.listAdded() {
+		switch {
+		case a.path == entry.Path:
+			old = a
+		case a.name == entry.Name:
+			return PluginStatus{}, duplicate(a.name, a.path)
+		default:
+			list = append(list, a)
+		}
+	}
+	if len(list) >= maxAdded {
+		return PluginStatus{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d adapters were added", len(list)),
+			FixHint: "remove one that is not needed with `servicectl plugin remove NAME`, then add this one"}
+	}
+	a := h.newAdded(entry)
+	a.status.Version = version
+	if err := h.replaceAdded(append(list, a)); err != nil {
+		a.end()
+		return PluginStatus{}, err
+	}
+	if old != nil {
+		old.stop()
+	}
+	return a.snapshot(), nil
+}
+
+// approved checks that the person's own process approved exactly this file, and uses the approval up.
+func (h *Host) approved(path, sha256 string) (adapterfile.File, error) {
+	approval := filepath.Join(h.opts.ConfigDir, adapterfile.ApprovalName)
+	data, err := statefile.Read(approval, adapterfile.MaxApproval)
+	if err != nil || !bytes.Equal(data, adapterfile.File{Path: path, SHA256: sha256}.Approval()) {
+		return adapterfile.File{}, &backend.Problem{Code: CodeNotApproved, Message: "nobody approved this adapter",
+			FixHint: "run `servicectl plugin add PATH` in a terminal of your own"}
+	}
+	if _, err := statefile.Remove(approval); err != nil {
+		return adapterfile.File{}, notUsable(err)
+	}
+	file, err := adapterfile.Inspect(path)
+	if err == nil && (file.Path != path || file.SHA256 != sha256) {
+		err = refuseWith("Run `servicectl plugin add` again.", "%s changed after it was approved", path)
+	}
+	if err == nil && !isOwner(file.Owner) {
+		err = refuseWith("Give the file to another user.", "the owner of %s has no name of at most %d bytes", path, maxOwner)
+	}
+	if err != nil {
+		return adapterfile.File{}, notUsable(err)
+	}
+	return file, nil
+}
+
+// try starts a file once and returns the entry that its description makes.
+func (h *Host) try(ctx context.Context, file adapterfile.File) (entry addedAdapter, version string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.life, cancel)()
+	entry = addedAdapter{Path: file.Path, SHA256: file.SHA256, Owner: file.Owner, AddedAt: h.now().UTC()}
+	trial := h.newAdded(entry)
+	defer trial.end()
+	inst, err := h.launch(ctx, trial)
+	if err != nil {
+		return entry, "", err
+	}
+	defer inst.stop()
+	entry.Name, entry.Title = inst.describes.Name, inst.describes.Title
+	entry.DeviceModels, entry.VirtualClock = inst.describes.DeviceModels, inst.describes.VirtualClock
+	return entry, inst.about.GetVersion(), nil
+}
+
+// listAdded returns a copy of the list.
+func (h *Host) listAdded() []*adapter {
+	h.addedMu.RLock()
+	defer h.addedMu.RUnlock()
+	return slices.Clone(h.added)
+}
+
+// Remove removes an added adapter and stops it. Glasses of sessions that use it are detached. Its file stays. Errors
+// are *backend.Problem.
+func (h *Host) Remove(name string) (PluginStatus, error) {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	list := h.listAdded()
+	i := slices.IndexFunc(list, func(a *adapter) bool { return a.name == name })
+	switch {
+	case i >= 0:
+	case h.adapters[name] != nil:
+		return PluginStatus{}, &backend.Problem{Code: CodeNotFound, Message: name + " ships with the service and stays",
+			FixHint: "pass the name of an adapter that you added; `servicectl plugin list` shows them"}
+	default:
+		return PluginStatus{}, &backend.Problem{Code: CodeNotFound,
+			Message: fmt.Sprintf("no added adapter is named %q", name),
+			FixHint: "pass a name that `servicectl plugin list` shows"}
+	}
+	a := list[i]
+	if err := h.replaceAdded(slices.Delete(list, i, i+1)); err != nil {
+		return PluginStatus{}, err
+	}
+	a.stop()
+	return a.snapshot(), nil
+}
+
+// verifyAdded checks the file of an added adapter before each start: nobody except this user and root may be able to
+// replace it, and it must be the one that the person approved.
+func verifyAdded(a addedAdapter) error {
+	again := "Run `servicectl plugin add " + a.Path + "` to approve it as it is now, or `servicectl plugin remove " +
+		a.Name + "`."
+	if a.Name == "" { // it is being added
+		again = "Correct that, then add it again."
+	}
+	info, err := os.Lstat(a.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return refuseWith(again, "%s is missing", a.Path)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return refuseWith(again, "%s is not a regular file", a.Path)
+	case !isExecutable(info):
+		return refuseWith(runHint("chmod u+x "+a.Path), "%s is not executable", a.Path)
+	}
+	if err := checkFileOwners(a.Path); err != nil {
+		return err
+	}
+	file, err := adapterfile.Inspect(a.Path)
+	if err == nil && (file.Path != a.Path || file.SHA256 != a.SHA256) {
+		err = refuseWith(again, "%s is not the file that was added: its checksum differs", a.Path)
+	}
+	return err
+}
+
+// notUsable returns the problem of a file that cannot be added.
+func notUsable(err error) error {
+	p := &backend.Problem{Code: CodeNotUsable, Message: "the adapter cannot be used: " + err.Error(),
+		FixHint: "see \"Write an adapter\" in the documentation; `servicectl daemon logs` shows what it printed"}
+	var r *refusal
+	if errors.As(err, &r) {
+		p.FixHint = r.fixHint
+	}
+	return p
+}
+
+func duplicate(name, path string) error {
+	return &backend.Problem{Code: CodeDuplicate, Message: fmt.Sprintf("an adapter named %s was added from %s", name, path),
+		FixHint: "remove it with `servicectl plugin remove " + name + "`, or give this one another name"}
+}

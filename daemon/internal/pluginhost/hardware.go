@@ -1,0 +1,70 @@
+package pluginhost
+
+import (
+	"net/url"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// maxLinks bounds the links of one pair of glasses.
+const maxLinks = 8
+
+// maxSteps bounds the steps of a person.
+const maxSteps = 8
+
+// maxHardwareText bounds a text about glasses, in bytes. A longer one, or one that is not a line, counts as empty.
+const maxHardwareText = 400
+
+func pairRequest(o backend.TransportOpen) *pluginv1.Pair {
+	p := o.Pair
+	m := &pluginv1.Pair{Name: p.Name, Inverted: p.Inverted, Rows: int32(p.Rows), OrOther: o.AnyPair}
+	for key, address := range p.Addresses {
+		m.Links = append(m.Links, &pluginv1.PairLink{Key: key, Address: address})
+	}
+	return m
+}
+
+// pageURL returns the address of a page of this computer, or "" for anything else: it is opened in the person's
+// browser.
+func pageURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.User != nil || len(address) > maxHardwareText {
+		return ""
+	}
+	return u.String()
+}
+
+func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
+	pair := h.GetPair()
+	text := func(s string) string {
+		if len(s) > maxHardwareText || !isLine(s) {
+			return ""
+		}
+		return s
+	}
+	known := backend.Hardware{
+		Pair: backend.Pair{
+			Name: text(pair.GetName()), Addresses: map[string]string{}, Inverted: pair.GetInverted(), Rows: int(pair.GetRows()),
+		},
+		Carrier: text(h.GetCarrier()), ConnectURL: pageURL(h.GetConnectUrl()),
+	}
+	for _, step := range h.GetSteps()[:min(len(h.GetSteps()), maxSteps)] {
+		known.Steps = append(known.Steps, text(step))
+	}
+	for _, l := range pair.GetLinks()[:min(len(pair.GetLinks()), maxLinks)] {
+		known.Pair.Addresses[text(l.GetKey())] = text(l.GetAddress())
+	}
+	for _, l := range h.GetLinks()[:min(len(h.GetLinks()), maxLinks)] {
+		known.Links = append(known.Links, backend.HardwareLink{
+			Key: text(l.GetKey()), State: text(l.GetState()), MTU: int(l.GetMtu()), RSSI: int(l.GetRssi()),
+			BatteryPercent: int(l.GetBatteryPercent()), Firmware: text(l.GetFirmware()),
+		})
+	}
+	if p := h.GetProblem(); p != nil {
+		known.Problem = &backend.Problem{
+			Code: text(p.GetCode()), Message: text(p.GetMessage()), FixHint: text(p.GetFixHint()), Retryable: p.GetRetryable(),
+		}
+	}
+	return known
+}

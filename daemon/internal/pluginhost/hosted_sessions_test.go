@@ -1,0 +1,85 @@
+package pluginhost
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// statusOf returns the status of a shipped adapter.
+func statusOf(h *Host, name string) PluginStatus { return h.adapters[name].snapshot() }
+
+// The adapter of browser sessions runs only once a session is asked for, and reaches the embedded backend at the
+// address that its adapter describes. A token of another embedded backend is sent to neither.
+func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
+	h, _ := serve(t, install(t, Local, BrowserSim))
+	id, url, err := h.Embedded(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.ListSessions(t.Context(), backend.Target{BaseURL: "embedded:other", Bearer: "svc_x"})
+	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.HTTPStatus != 0 {
+		t.Errorf("a token of another instance: %+v", p)
+	}
+	if got := statusOf(h, BrowserSim); got.State != Stopped {
+		t.Fatalf("before a session is asked for: %+v, want it stopped", got)
+	}
+	for _, at := range []string{id, backend.EmbeddedURL} {
+		_, _, err = h.CreateSession(t.Context(), backend.Target{BaseURL: at, InstallID: "inst_abcd"},
+			backendapi.SessionRequest{Project: "com.example.app"})
+		p := code(t, err)
+		if p.Code != backend.CodeAuthRequired || p.HTTPStatus != http.StatusUnauthorized || p.DeviceCode == nil ||
+			!strings.HasPrefix(p.DeviceCode.VerificationURL, url+"/activate?code=") {
+			t.Errorf("without a link at %s: %+v", at, p)
+		}
+	}
+	if got := statusOf(h, BrowserSim); got.State != Running || !got.Verified {
+		t.Errorf("afterwards: %+v, want it running", got)
+	}
+}
+
+// A token is sent through no file but the one in the manifest.
+func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
+	dir := install(t, HTTP, BrowserSim)
+	data, err := os.ReadFile(filepath.Join(dir, "service-plugin-"+HTTP))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "service-plugin-"+BrowserSim), data, 0o755) // another one that ships
+	h, _ := serve(t, dir)
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the backend was called")
+	}))
+	defer srv.Close()
+	_, err = h.ListSessions(t.Context(), backend.Target{BaseURL: srv.URL, Bearer: "svc_1"})
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.Retryable ||
+		!strings.Contains(p.Message, "checksum") {
+		t.Errorf("%+v, want the file refused for its checksum", p)
+	}
+}
+
+// An adapter that does not serve the sessions, e.g. one of another version, is reported as such.
+func TestHostedSessions_NotServed(t *testing.T) {
+	dir := t.TempDir()
+	data, err := compiled[LocalSim]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := "service-plugin-" + BrowserSim
+	write(t, filepath.Join(dir, file), data, 0o755)
+	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(data), file), 0o644)
+	h, _ := serve(t, dir)
+	_, err = h.GetSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", Bearer: "svc_1"}, "ses_1")
+	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.Retryable ||
+		!strings.Contains(p.Message, BrowserSim+" does not implement this call") {
+		t.Errorf("%+v, want the adapter blamed", p)
+	}
+}

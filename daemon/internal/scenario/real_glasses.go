@@ -1,0 +1,47 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
+)
+
+// connectPoll is how often a run looks whether real glasses are connected, because the log has no row for each change.
+const connectPoll = time.Second
+
+// awaitGlasses waits until the session's real glasses are connected. The error says what keeps them from it. Without
+// real glasses it does nothing.
+func (x *run) awaitGlasses(ctx context.Context) error {
+	late := time.Now().Add(x.r.attachWait)
+	for {
+		s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+		if err != nil || s.Transport != session.RealDevice || session.IsConnected(s.Hardware) {
+			return err
+		}
+		wait := time.Until(late)
+		if wait <= 0 || session.NeedsPerson(s.Hardware) || needsPage(s.Hardware) {
+			return notConnected(s.Hardware)
+		}
+		if err := x.fetch(ctx, min(wait, connectPoll)); err != nil {
+			return err
+		}
+	}
+}
+
+// needsPage reports whether a person has to open the page that connects the glasses.
+func needsPage(h *backend.Hardware) bool { return h != nil && h.ConnectURL != "" }
+
+func notConnected(h *backend.Hardware) error {
+	p := &backend.Problem{Code: backend.CodeNotConnected, Message: "the glasses did not connect in time", Retryable: true,
+		FixHint: "take them out of their case, close to this computer, then run it again"}
+	if h != nil && h.Problem != nil {
+		p.Message, p.FixHint = "the glasses are not connected: "+h.Problem.Message, h.Problem.FixHint
+	}
+	if needsPage(h) { // the session of a run ends before a person could choose the glasses
+		p.FixHint = "connect them with `servicectl glasses connect` or connectRealDevice, start the app on that " +
+			"session, and run the steps there, e.g. with `servicectl session replay`"
+	}
+	return p
+}

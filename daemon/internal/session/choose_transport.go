@@ -1,0 +1,68 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// chooseTransport sets the transport of a new session, and its device model if the request names none. It refuses what
+// the transport does not offer.
+func (m *Manager) chooseTransport(want *meta, req LocalRequest) error {
+	want.GlassesName, want.Via = req.GlassesName, req.Via
+	if req.Transport != localSim {
+		want.Transport = req.Transport
+	}
+	t, err := m.opts.Transports.Transport(want.transportName())
+	switch {
+	case err != nil:
+		return err
+	case t.NeedsAccount:
+		return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s needs an account", t.Name),
+			"call createSimulatorSession, or leave transport out")
+	case want.Clock == backend.ClockVirtual && !t.VirtualClock:
+		return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s has no virtual clock", t.Name),
+			"set clock to real, in the scenario too, or leave transport out for simulated glasses in virtual time")
+	case req.DeviceModel == "" && !t.Offers(want.Snapshot.DeviceModel):
+		want.Snapshot.DeviceModel = t.DeviceModels[0]
+	}
+	return checkModel(t, want.Snapshot.DeviceModel)
+}
+
+// checkOffered refuses a device model that the session's transport does not offer.
+func (s *localSession) checkOffered(model string) error {
+	m := s.state.read()
+	t, err := s.owner.transports.Transport(m.transportName())
+	if err != nil {
+		return m.transportProblem(err)
+	}
+	if _, known := glasses.Model(model); !known {
+		return nil // the glasses refuse it with their own code
+	}
+	return checkModel(t, model)
+}
+
+func checkModel(t backend.Transport, model string) error {
+	if t.Offers(model) {
+		return nil
+	}
+	return problem(backend.CodeUnsupported, fmt.Sprintf("transport %s does not offer %s", t.Name, model),
+		"pass one that it offers: "+strings.Join(t.DeviceModels, ", "))
+}
+
+// transportProblem explains the error of a session whose adapter was removed. The session continues once it is added
+// again.
+func (m meta) transportProblem(err error) error {
+	var p *backend.Problem
+	if !errors.As(err, &p) || p.Code != backend.CodeUnknownTransport {
+		return err
+	}
+	return &backend.Problem{
+		Code: p.Code, Message: fmt.Sprintf("the adapter of this session's transport, %s, was removed", m.transportName()),
+		FixHint: "let the person add it again with `servicectl plugin add PATH`, and the session continues; or call " +
+			"startLocalSimulation with fresh true",
+	}
+}

@@ -1,0 +1,247 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// RealDevice is the transport of real glasses.
+const RealDevice = "realdevice"
+
+// The carriers of real glasses. ViaAuto is BlueZ where it has a Bluetooth adapter, and a page in the person's browser
+// elsewhere.
+const (
+	ViaAuto    = "auto"
+	ViaBlueZ   = "bluez"
+	ViaBrowser = "browser"
+)
+
+// Pairs remembers the real glasses of this computer.
+type Pairs interface {
+	// Last returns the pair of a model that was used last; its name is empty if there is none.
+	Last(deviceModel string) backend.Pair
+	// Named returns the pair with this name; an unknown one has only the name.
+	Named(deviceModel, name string) backend.Pair
+	Use(deviceModel string, p backend.Pair) error
+	SetPanel(deviceModel, name string, panel backend.PairPanel) error
+}
+
+// RealRequest requests a session with real glasses.
+type RealRequest struct {
+	// Project and DeviceModel default as in LocalRequest; the model to the first one that has a driver.
+	Project, DeviceModel string
+	// Name is the pair's name; if empty, the pair used last or the only one in range.
+	Name string
+	// Via is the carrier; if empty, that of the open session or ViaAuto.
+	Via string
+	// Wait is how long to wait for the glasses.
+	Wait time.Duration
+}
+
+// Real is a session with real glasses.
+type Real struct {
+	Opened
+	Hardware backend.Hardware
+	// NewPage is the page that a person has to open, if no call has returned it before.
+	NewPage string
+}
+
+// hardware is what a session knows about its real glasses.
+type hardware struct {
+	mu       sync.Mutex
+	state    *backend.Hardware // nil for simulated glasses
+	changed  chan struct{}     // closed and replaced at each change
+	saved    string            // the name of the pair that was remembered
+	told     string            // the page that a call has returned
+	detached int               // how often the glasses were detached
+}
+
+func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	return h.state, h.changed
+}
+
+// set stores a state. It reports whether the pair is connected for the first time.
+func (h *hardware) set(state backend.Hardware) (isNew bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state = &state
+	h.notify()
+	if !IsConnected(&state) || h.saved == state.Pair.Name {
+		return false
+	}
+	h.saved = state.Pair.Name
+	return true
+}
+
+// newPage returns the page that a person has to open, unless it did so before.
+func (h *hardware) newPage() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state == nil || h.state.ConnectURL == h.told {
+		return ""
+	}
+	h.told = h.state.ConnectURL
+	return h.told
+}
+
+// notify wakes those who wait for a change. The caller holds mu.
+func (h *hardware) notify() {
+	if h.changed != nil {
+		close(h.changed)
+	}
+	h.changed = make(chan struct{})
+}
+
+// detach marks the links as down until the next adapter reports them.
+func (h *hardware) detach() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer h.notify()
+	h.detached++
+	if h.state == nil {
+		return
+	}
+	state := *h.state
+	state.Links, state.Problem = slices.Clone(state.Links), nil
+	for i := range state.Links {
+		state.Links[i].State = "down"
+	}
+	state.ConnectURL = "" // it ended with the adapter
+	h.state = &state
+}
+
+// IsConnected reports whether all links of real glasses are up.
+func IsConnected(h *backend.Hardware) bool {
+	return h != nil && len(h.Links) > 0 && !slices.ContainsFunc(h.Links, func(l backend.HardwareLink) bool {
+		return l.State != "up"
+	})
+}
+
+// setHardware stores what the adapter reports. Once a pair is connected, it is remembered, and the session keeps to
+// it. It returns false if the pair has to be attached again, because more is known about its panel than the adapter was
+// told.
+func (s *localSession) setHardware(state backend.Hardware) bool {
+	if !s.hardware.set(state) {
+		return true
+	}
+	s.state.update(func(m *meta) { m.GlassesName = state.Pair.Name })
+	if s.owner.pairs == nil {
+		return true
+	}
+	model := s.state.read().Snapshot.DeviceModel
+	known := s.owner.pairs.Named(model, state.Pair.Name)
+	isTold := known.Inverted == state.Pair.Inverted && known.Rows == state.Pair.Rows
+	state.Pair.Inverted, state.Pair.Rows = known.Inverted, known.Rows
+	if err := s.owner.pairs.Use(model, state.Pair); err != nil {
+		s.owner.log.Warn("failed to remember the glasses", "session", s.id, "err", err)
+	}
+	return isTold
+}
+
+// glassesName returns the name of the session's pair: the one that was requested, or else the one that is connected.
+func (s *localSession) glassesName(m meta) string {
+	if state, _ := s.hardware.read(); m.GlassesName == "" && state != nil {
+		return state.Pair.Name
+	}
+	return m.GlassesName
+}
+
+// pair returns the pair for the session's next glasses.
+func (s *localSession) pair(m meta) backend.Pair {
+	switch model := m.Snapshot.DeviceModel; {
+	case m.transportName() != RealDevice || s.owner.pairs == nil:
+		return backend.Pair{}
+	case m.GlassesName != "":
+		return s.owner.pairs.Named(model, m.GlassesName)
+	default:
+		return s.owner.pairs.Last(model)
+	}
+}
+
+// batteryWait is how long connected glasses may take to report the level of their batteries.
+const batteryWait = 2 * time.Second
+
+func knowsBatteries(h *backend.Hardware) bool {
+	return !slices.ContainsFunc(h.Links, func(l backend.HardwareLink) bool { return l.BatteryPercent == 0 })
+}
+
+// ConnectReal opens the session for real glasses of (project, directory), or finds the open one, and waits until they
+// are connected. It returns earlier if a person has to do something first that no call has returned yet; the hardware
+// says what. The session stays open and connects by itself. Errors are *backend.Problem.
+func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRequest) (Real, error) {
+	opened, err := m.StartLocal(ctx, who, LocalRequest{
+		Project: req.Project, DeviceModel: req.DeviceModel, Transport: RealDevice, GlassesName: strings.TrimSpace(req.Name),
+		Via: req.Via,
+	})
+	if err != nil {
+		return Real{}, err
+	}
+	s := m.local.find(opened.SessionID)
+	if s == nil {
+		return Real{}, notFound()
+	}
+	if err := s.choosePair(ctx, strings.TrimSpace(req.Name)); err != nil {
+		return Real{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, req.Wait)
+	defer cancel()
+	var late <-chan time.Time // when the levels of the batteries are no longer waited for
+	for {
+		state, changed := s.hardware.read()
+		switch {
+		case !IsConnected(state):
+			late = nil
+		case late == nil:
+			late = time.After(batteryWait)
+		}
+		if page := s.hardware.newPage(); page != "" {
+			return Real{opened, *state, page}, nil
+		}
+		if IsConnected(state) && knowsBatteries(state) || NeedsPerson(state) {
+			return Real{Opened: opened, Hardware: *state}, nil
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return Real{Opened: opened, Hardware: *state}, nil
+		case <-ctx.Done():
+			if state == nil {
+				state = &backend.Hardware{}
+			}
+			return Real{Opened: opened, Hardware: *state}, nil
+		}
+	}
+}
+
+// CloseReal closes the sessions of real glasses that were opened from the caller's directory, which clears the glasses.
+// It returns the ids of those that it closed.
+func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []string, err error) {
+	for _, s := range m.local.list() {
+		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Cwd) {
+			continue
+		}
+		if _, err := m.Close(ctx, backend.Target{}, s.id); err != nil {
+			return ids, err
+		}
+		ids = append(ids, s.id)
+	}
+	return ids, nil
+}
+
+// NeedsPerson reports whether waiting cannot connect the glasses. A page in the browser says itself what is missing.
+func NeedsPerson(h *backend.Hardware) bool {
+	return h != nil && h.Problem != nil && h.Carrier != ViaBrowser && slices.Contains([]string{
+		"no_bluetooth", "radio_off", "no_permission", "several_in_range", "not_paired",
+	}, h.Problem.Code)
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// RealPair is a pair of real glasses that is connected to an open session.
+type RealPair struct{ SessionID, DeviceModel, Name string }
+
+// RealPairs returns the connected pairs.
+func (m *Manager) RealPairs() (list []RealPair) {
+	for _, s := range m.local.list() {
+		if state, _ := s.hardware.read(); IsConnected(state) {
+			list = append(list, RealPair{s.id, s.state.read().Snapshot.DeviceModel, state.Pair.Name})
+		}
+	}
+	return list
+}
+
+// SetPanel stores what a person said about the panel of a session's glasses. If that changes their pictures, the
+// session connects them again: when SetPanel returns, they are disconnected. Errors are *backend.Problem.
+func (m *Manager) SetPanel(ctx context.Context, id string, panel backend.PairPanel) error {
+	s, err := m.local.wake(id)
+	if err != nil {
+		return err
+	}
+	state, _ := s.hardware.read()
+	if state == nil || state.Pair.Name == "" || m.local.pairs == nil {
+		return notConnected("the session has no real glasses")
+	}
+	if err := m.local.pairs.SetPanel(s.state.read().Snapshot.DeviceModel, state.Pair.Name, panel); err != nil {
+		return err
+	}
+	if state.Pair.Inverted == panel.Inverted && state.Pair.Rows == panel.Rows {
+		return nil
+	}
+	return s.reattach(ctx)
+}
+
+// choosePair makes a session that has not had glasses yet look only for the pair with this name.
+func (s *localSession) choosePair(ctx context.Context, name string) error {
+	if name == "" || s.state.read().GlassesName != "" {
+		return nil
+	}
+	s.state.update(func(m *meta) { m.GlassesName = name })
+	return s.reattach(ctx)
+}
+
+// reattach detaches the session's glasses, so that new ones are attached. It returns when the old ones are detached.
+func (s *localSession) reattach(ctx context.Context) error {
+	before := s.hardware.detachments() // also counts glasses that leave by themselves from here on
+	if err := s.transport.wait(ctx, s.owner.life); err != nil {
+		return err
+	}
+	s.transport.finish()
+	for {
+		_, changed := s.hardware.read()
+		if s.hardware.detachments() != before {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (h *hardware) detachments() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.detached
+}
+
+// finish ends the attached glasses. Their session attaches others.
+func (t *transport) finish() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.end != nil {
+		t.end()
+	}
+}

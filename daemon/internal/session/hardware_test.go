@@ -1,0 +1,231 @@
+package session
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+)
+
+// knownPairs is a Pairs that remembers one pair.
+type knownPairs struct {
+	used  []backend.Pair
+	panel backend.PairPanel
+}
+
+func (k *knownPairs) Last(string) backend.Pair { return backend.Pair{Name: "Even G1_27"} }
+func (k *knownPairs) Named(_, name string) backend.Pair {
+	return backend.Pair{Name: name, Inverted: k.panel.Inverted, Rows: k.panel.Rows}
+}
+
+func (k *knownPairs) SetPanel(_, _ string, p backend.PairPanel) error { k.panel = p; return nil }
+func (k *knownPairs) Use(_ string, p backend.Pair) error              { k.used = append(k.used, p); return nil }
+
+func realTransports() *fakeTransports {
+	return &fakeTransports{added: map[string]backend.Transport{
+		RealDevice: {Name: RealDevice, DeviceModels: []string{"even_g1"}}, "own": {Name: "own"},
+	}}
+}
+
+func connected(name string) backend.Hardware {
+	return backend.Hardware{Pair: backend.Pair{Name: name}, Links: []backend.HardwareLink{{Key: "left", State: "up"}}}
+}
+
+// The pair that is connected is the one that a later request may name, and it is remembered.
+func TestConnectReal_FindsTheSessionOfTheConnectedPair(t *testing.T) {
+	transports, pairs := realTransports(), &knownPairs{}
+	m := newLocal(t, t.TempDir(), transports, nil)
+	m.local.pairs = pairs
+	request := RealRequest{Project: "a.b", Wait: time.Millisecond}
+	first, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := transports.last().open
+	if open.Pair.Name != "Even G1_27" {
+		t.Errorf("got the pair %q, want the one used last", open.Pair.Name)
+	}
+	open.OnHardware(connected("Even G1_27"))
+	if len(pairs.used) != 1 || pairs.used[0].Name != "Even G1_27" {
+		t.Errorf("remembered %v, want the connected pair", pairs.used)
+	}
+	request.Name = "even g1_27"
+	again, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+	if err != nil || again.SessionID != first.SessionID || !IsConnected(&again.Hardware) {
+		t.Errorf("by name: got session %s, %+v (error %v), want %s connected", again.SessionID, again.Hardware, err,
+			first.SessionID)
+	}
+	request.Name = "Even G1_31"
+	if other, err := m.ConnectReal(t.Context(), caller.Caller{}, request); err != nil ||
+		other.SessionID == first.SessionID {
+		t.Errorf("another pair: got session %s (error %v), want another session", other.SessionID, err)
+	}
+}
+
+// Only the adapter of real glasses may say what is known about them.
+func TestSetHardware_IgnoresOtherAdapters(t *testing.T) {
+	transports := realTransports()
+	m := newLocal(t, t.TempDir(), transports, nil)
+	for _, transport := range []string{"own", localSim} {
+		start(t, m, LocalRequest{Project: "a.b", Transport: transport})
+		if transports.last().open.OnHardware != nil {
+			t.Errorf("transport %s may report hardware", transport)
+		}
+	}
+}
+
+// A session that looks for any glasses takes those that are named next, and forgets the ones it looked for.
+func TestConnectReal_NamesTheSessionThatIsStillLooking(t *testing.T) {
+	transports := realTransports()
+	m := newLocal(t, t.TempDir(), transports, nil)
+	m.local.pairs = &knownPairs{}
+	request := RealRequest{Project: "a.b", Wait: time.Millisecond}
+	first, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looking := transports.last()
+	if !looking.open.AnyPair {
+		t.Error("the first request keeps to the pair used last, want any pair")
+	}
+	request.Name = "Even G1_31"
+	again, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+	if err != nil || again.SessionID != first.SessionID {
+		t.Fatalf("by name: got session %s (error %v), want %s", again.SessionID, err, first.SessionID)
+	}
+	<-looking.gone
+	open := awaitAttached(t, m, first.SessionID, transports, 2).open
+	if open.Pair.Name != "Even G1_31" || open.AnyPair {
+		t.Errorf("got the pair %q (any: %v), want only Even G1_31", open.Pair.Name, open.AnyPair)
+	}
+	request.Name = "Even G1_44"
+	if other, err := m.ConnectReal(t.Context(), caller.Caller{}, request); err != nil ||
+		other.SessionID == first.SessionID {
+		t.Errorf("a third pair: got session %s (error %v), want another session", other.SessionID, err)
+	}
+}
+
+// awaitAttached waits until a session has its glasses for the nth time.
+func awaitAttached(t *testing.T, m *Manager, id string, transports *fakeTransports, n int) *fakeGlasses {
+	t.Helper()
+	for {
+		s, err := m.local.ready(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.state.read().Attached >= n {
+			return transports.last()
+		}
+		runtime.Gosched()
+	}
+}
+
+// Other settings of a panel reach the glasses: they are attached again. The same settings do not disturb them.
+func TestSetPanel_AttachesTheGlassesAgain(t *testing.T) {
+	transports, pairs := realTransports(), &knownPairs{}
+	m := newLocal(t, t.TempDir(), transports, nil)
+	m.local.pairs = pairs
+	s, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Wait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{}); err == nil {
+		t.Error("set the panel of glasses that were never found")
+	}
+	g := transports.last()
+	g.open.OnHardware(connected("Even G1_27"))
+	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27"}) {
+		t.Errorf("got the connected pairs %+v, want Even G1_27", got)
+	}
+	err = m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{IsChecked: true})
+	if err != nil || !pairs.panel.IsChecked {
+		t.Errorf("the same settings: got %+v (error %v), want them stored", pairs.panel, err)
+	}
+	select {
+	case <-g.gone:
+		t.Fatal("the same settings detached the glasses")
+	default:
+	}
+	if err := m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{Rows: 135}); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.RealPairs()) != 0 {
+		t.Error("the glasses still count as connected")
+	}
+	if open := awaitAttached(t, m, s.SessionID, transports, 2).open; open.Pair.Rows != 135 || open.AnyPair {
+		t.Errorf("got %+v (any: %v), want this pair with 135 rows", open.Pair, open.AnyPair)
+	}
+}
+
+// The adapter took another pair than it was told, about whose panel more is known: that pair is attached with it.
+func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
+	transports, pairs := realTransports(), &knownPairs{panel: backend.PairPanel{Rows: 135}}
+	m := newLocal(t, t.TempDir(), transports, nil)
+	m.local.pairs = pairs
+	s, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Wait: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transports.last().open.OnHardware(connected("Even G1_31"))
+	open := awaitAttached(t, m, s.SessionID, transports, 2).open
+	if open.Pair.Name != "Even G1_31" || open.Pair.Rows != 135 {
+		t.Errorf("got %+v, want Even G1_31 with 135 rows", open.Pair)
+	}
+	if len(pairs.used) != 1 || pairs.used[0].Rows != 135 {
+		t.Errorf("remembered %+v, want 135 rows", pairs.used)
+	}
+}
+
+// A page that a person has to open is returned once, without waiting; then a call waits for the glasses.
+func TestConnectReal_ReturnsANewPageOnce(t *testing.T) {
+	transports := realTransports()
+	m := newLocal(t, t.TempDir(), transports, nil)
+	request := RealRequest{Project: "a.b", Via: ViaBrowser, Wait: time.Millisecond}
+	first, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := transports.last().open
+	if open.Via != ViaBrowser || !open.AnyPair {
+		t.Errorf("got via %q, any pair %v, want the browser and any pair", open.Via, open.AnyPair)
+	}
+	waits := connected("")
+	waits.Carrier, waits.ConnectURL, waits.Links[0].State = ViaBrowser, "http://127.0.0.1:1/#one", "down"
+	waits.Problem = &backend.Problem{Code: "not_chosen"}
+	for _, url := range []string{"http://127.0.0.1:1/#one", "http://127.0.0.1:1/#two"} {
+		waits.ConnectURL = url
+		open.OnHardware(waits)
+		request.Wait = time.Hour
+		got, err := m.ConnectReal(t.Context(), caller.Caller{}, request)
+		if err != nil || got.NewPage != url || got.SessionID != first.SessionID {
+			t.Errorf("got %+v (error %v), want the page %s", got, err, url)
+		}
+		request.Wait = time.Millisecond
+		if got, err = m.ConnectReal(t.Context(), caller.Caller{}, request); err != nil || got.NewPage != "" {
+			t.Errorf("again: got the page %q (error %v), want none", got.NewPage, err)
+		}
+	}
+	request.Via = ViaBlueZ
+	if other, err := m.ConnectReal(t.Context(), caller.Caller{}, request); err != nil ||
+		other.SessionID == first.SessionID {
+		t.Errorf("another carrier: got session %s (error %v), want another session", other.SessionID, err)
+	}
+}
+
+// A carrier that does not exist is refused with those that do, and no session is opened for it.
+func TestConnectReal_RefusesAnUnknownCarrier(t *testing.T) {
+	transports := realTransports()
+	m := newLocal(t, t.TempDir(), transports, nil)
+	_, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Via: "wire", Wait: time.Millisecond})
+	var p *backend.Problem
+	if !errors.As(err, &p) || p.Code != CodeInvalidRequest || !strings.Contains(p.FixHint, "bluez or browser") {
+		t.Errorf("got %v, want a refusal that names the carriers", err)
+	}
+	if open := m.local.list(); len(open) > 0 {
+		t.Errorf("got %d sessions, want none", len(open))
+	}
+}
