@@ -25,8 +25,8 @@ func main() {
 	os.Exit(serve(toolset))
 }
 
-// toolsetOf parses the arguments that an agent passes to the shim: none, or --tools NAME. ok is false for arguments of
-// a person.
+// toolsetOf parses the arguments that an agent passes to the shim: none, or --tools NAME. ok is false for other
+// arguments, which a person typed.
 func toolsetOf(args []string) (name string, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -39,7 +39,7 @@ func toolsetOf(args []string) (name string, ok bool) {
 	return "", false
 }
 
-// run replaces this process with another of our programs. It returns only if that fails.
+// run replaces this process with another program of the service. It returns only if that fails.
 func run(name string, argv []string) int {
 	path, err := dialer.Beside(name)
 	if err == nil {

@@ -38,7 +38,7 @@ type Agent struct {
 	format format
 }
 
-// Place holds what determines the agents' paths.
+// Place holds the facts from which the agents' paths are derived.
 type Place struct {
 	OS   string // a value of runtime.GOOS
 	Home string
@@ -214,7 +214,7 @@ func (a Agent) Remove(dry bool) (Change, error) {
 	})
 }
 
-// change reads the file, edits it, checks that everything else is unchanged, and writes it.
+// change reads the file, edits it, checks that the rest is unchanged, and writes it.
 func (a Agent) change(dry bool, edit func([]byte) ([]byte, error)) (Change, error) {
 	var c Change
 	err := rewrite(a.File, dry, func(data []byte) ([]byte, error) {

@@ -61,7 +61,7 @@ func TestFormat_RemoveUndoesAdd(t *testing.T) {
 				t.Fatalf("%s: add to %q: %v", name, before, err)
 			}
 			if now, ok, err := c.f.registered(with); !now.equal(shim) || !ok || err != nil {
-				t.Errorf("%s: %q: registered returned %q %v %v", name, with, now, ok, err)
+				t.Errorf("%s: registered(%q) = %q, %v, %v, want %q", name, with, now, ok, err, shim)
 			}
 			without, err := c.f.remove(with)
 			if err != nil {
@@ -82,11 +82,11 @@ func TestTOMLFile_EditsKeepTheRest(t *testing.T) {
 		1)
 	want := strings.NewReplacer("'/old'", `"`+shimPath+`"`, "[\n  \"a\",\n]", "[]").Replace(before)
 	if err != nil || string(after) != want {
-		t.Fatalf("add: %v, unexpected text\n%s", err, after)
+		t.Fatalf("add: got %v and\n%s", err, after)
 	}
 	after, err = tomlFile{}.remove([]byte(before))
 	if err != nil || string(after) != "model = \"m\"\n\n# next\n[tui]\nx = 1\n" {
-		t.Fatalf("remove: %v, unexpected text\n%q", err, after)
+		t.Fatalf("remove: got %v and %q", err, after)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestFormat_ChangesToolsetInPlace(t *testing.T) {
 				t.Fatalf("%s: %v", a.ID, err)
 			}
 			if now, ok, err := a.format.registered(some); !now.equal(local) || !ok || err != nil {
-				t.Errorf("%s: %s: registered returned %v, %v, %v", a.ID, some, now, ok, err)
+				t.Errorf("%s: registered(%s) = %v, %v, %v, want %v", a.ID, some, now, ok, err, local)
 			}
 			if again, err := a.format.add(some, local); err != nil || string(again) != string(some) {
 				t.Errorf("%s: a repeated registration changed the file: %v\n%s", a.ID, err, again)
@@ -279,8 +279,8 @@ func TestJSONFile_AddsMissingArguments(t *testing.T) {
 	}
 }
 
-// TestTOMLFile_ForwardsVariables checks that variables listed by a person stay and that those needed by service-mcp
-// are added once.
+// TestTOMLFile_ForwardsVariables checks that variables listed by the user are kept and that the ones that service-mcp
+// needs are added once.
 func TestTOMLFile_ForwardsVariables(t *testing.T) {
 	for _, name := range rendezvous.Variables {
 		if !slices.Contains(forwarded, name) {

@@ -31,7 +31,7 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("the edits changed other content: %q\nafter add %q\nafter remove %q", data, added, removed)
 		}
 		if command, ok, err := file.registered(added); !command.equal(shim) || !ok || err != nil {
-			t.Fatalf("%q: registered returned %q %v %v", added, command, ok, err)
+			t.Fatalf("registered(%q) = %q, %v, %v, want %q", added, command, ok, err, shim)
 		}
 	})
 }

@@ -17,7 +17,7 @@ var errNotJSON = errors.New("the file is not JSON that can be changed safely")
 // byteOrderMark is the UTF-8 byte order mark, which some editors write at the start of a file.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// jsonFile is a configuration file whose root has one key with an object of servers. The file may contain comments and
+// jsonFile is a JSON configuration file that lists its servers in an object under key. It may contain comments and
 // trailing commas.
 type jsonFile struct {
 	key string // mcpServers or servers
@@ -183,8 +183,8 @@ func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// refuseForeign returns an error if the entry with our name is another kind of server, such as a URL with credentials,
-// because we did not write it.
+// refuseForeign returns an error if the entry with our name does not start a command, such as a URL with credentials:
+// somebody else wrote it.
 func refuseForeign(value hujson.Value) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject || len(object.Members) == 0 {
@@ -193,7 +193,7 @@ func refuseForeign(value hujson.Value) error {
 	if command, err := indexOf(object, "command"); err != nil || command >= 0 {
 		return err
 	}
-	return fmt.Errorf("%w: its server %q is of another kind; rename or remove it", errNotJSON, entryName)
+	return fmt.Errorf("%w: its server %q is not started by a command; rename or remove it", errNotJSON, entryName)
 }
 
 // update sets the program of an existing entry to p. It keeps the other members, such as the environment.

@@ -55,7 +55,7 @@ func listOf(data []byte) []string {
 	return words
 }
 
-// forwarded are the environment variables that service-mcp, and the browser that it opens, need: state directory,
+// forwarded lists the environment variables that service-mcp and the browser that it opens need: state directory,
 // backend, the user's settings, and the desktop. Codex forwards only a few variables and those named in the entry.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",

@@ -11,8 +11,8 @@ import (
 
 func (a *app) logout() *cobra.Command {
 	return query(a, "logout", "Forget the linked account on this machine",
-		"Deletes only auth.json; the install id stays. Then it asks the backend to revoke the token,\n"+
-			"for at most 3 s. It also succeeds if there was no link.",
+		"Deletes only auth.json; the install id stays. Then it asks the backend to revoke the token\n"+
+			"and waits at most 3 s. It also succeeds if there was no link.",
 		(*client.Client).Logout,
 		func(r *client.LoggedOut) any {
 			var revokeURL *string

@@ -20,7 +20,7 @@ func (a *app) agent() *cobra.Command {
 	return group("agent", "Register service-mcp with your coding agents",
 		"Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be "+
 			"changed\n"+
-			"safely is left alone, with the text to paste.",
+			"safely is not changed; the text to paste is printed instead.",
 		command("list", "List the coding agents with their state", "", func(context.Context) error { return a.listAgents() }),
 		a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
 		a.changeAgents("remove", "Remove service-mcp from your coding agents", remove))
@@ -36,14 +36,14 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
 		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
-			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
+			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
 		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("name at least one agent, or use --all")
 			}
 			if !rendezvous.Toolset(toolset) {
-				return fmt.Errorf("--tools %s: the only toolset with a name is %s; without the flag every tool is listed", toolset,
+				return fmt.Errorf("--tools %s: the only named toolset is %s; without the flag every tool is listed", toolset,
 					rendezvous.ToolsetLocal)
 			}
 			return a.runChange(names, word, toolset, dry, change)
@@ -51,7 +51,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every agent found on this machine")
 	if word == "add" {
-		cmd.Flags().StringVar(&toolset, "tools", "", "list these tools only: local, without those of the account")
+		cmd.Flags().StringVar(&toolset, "tools", "", "list only this toolset: local, which omits the account's tools")
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the change and write nothing")
 	return cmd
@@ -72,7 +72,7 @@ type agentRow struct {
 	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
 }
 
-// known returns the agents of this machine and the path of the program to register.
+// known returns the supported agents and the path of the program to register.
 func known() ([]agents.Agent, string, error) {
 	place, err := agents.Here()
 	if err != nil {

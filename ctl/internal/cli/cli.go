@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
@@ -69,22 +70,37 @@ func (a *app) root() *cobra.Command {
 		Long: "Links this machine to an account, and shows what the service's daemon does.\n" +
 			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy())
+	root.SetFlagErrorFunc(badFlag)
+	account := []*cobra.Command{a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy()}
 	if a.name == "service-mcp" {
-		root.Long = "Without a command it carries MCP between a coding agent, which starts it, and the daemon.\n" +
+		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n" +
 			"To register it with your agents: `servicectl agent add --all`."
 		root.CompletionOptions.DisableDefaultCmd = true
+		root.AddCommand(account...)
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(),
-		a.fonts(),
-		a.version(), a.demo(), a.telemetry(), a.usage(), a.clientIO())
+	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
+	section(root, "apps", "Apps and glasses:", a.session(), a.glasses(), a.fonts(), a.tool())
+	section(root, "account", "Account:", append(account, a.openPage(), a.usage(), a.telemetry())...)
+	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.version())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(helpOf(root))
+	root.AddCommand(a.clientIO())
 	return root
+}
+
+// section adds commands under a heading of the help.
+func section(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = id
+	}
+	root.AddCommand(commands...)
 }
 
 // code reports an error and returns the exit code.
@@ -112,8 +128,10 @@ func (a *app) code(err error) int {
 func exitOf(code string) int {
 	switch code {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
-		"auth_timeout", "permission_denied", codeNoAgent, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
-		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found":
+		"auth_timeout", "permission_denied", codeNoAgent, codeNoPage, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
+		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found", codeNotConfirmed,
+		"adapter_not_usable", "adapter_duplicate", "adapter_too_many", codeAdapterNotFound,
+		driver.ProblemNoBluetooth, driver.ProblemRadioOff, driver.ProblemNoPermission:
 		return exitNo
 	}
 	return exitUnknown
@@ -133,6 +151,9 @@ func problemOf(err error) term.Problem {
 			Code: "daemon_not_running", Message: err.Error(), Retryable: true,
 			FixHint: "any other command starts it; or run `servicectl daemon run`",
 		}
+	}
+	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
+		return term.Problem{Code: "usage", Message: wrong.message, FixHint: wrong.next}
 	}
 	return term.Problem{Code: "usage", Message: err.Error(), FixHint: "run the command with --help to see its usage"}
 }

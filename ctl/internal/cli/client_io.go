@@ -14,12 +14,12 @@ import (
 )
 
 // clientIO returns the command that service-mcp starts when the daemon first needs to open a page or to read or write
-// a file. It is not for people.
+// a file. Users do not run it.
 func (a *app) clientIO() *cobra.Command {
 	return &cobra.Command{
 		Use: "client-io", Short: "Open pages and use files for the daemon, with this process's rights", Hidden: true,
 		Args: cobra.NoArgs,
-		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and carries out what it asks until " +
+		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and executes its requests until " +
 			"stdin ends.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveClientIO(cmd.Context(), a.in) },
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func command(use, short, long string, run func(context.Context) error) *cobra.Co
 // group returns a command that only has subcommands.
 func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(subcommands...)
@@ -35,11 +36,37 @@ func helpOf(group *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			about, _, err := group.Find(args)
 			if err != nil || len(args) > 0 && about == group {
-				return fmt.Errorf("%s has no command %q; run `%s --help`", group.CommandPath(), args[0], group.CommandPath())
+				return onlyCommands(group, args)
 			}
 			return about.Help()
 		},
 	}
+}
+
+// usageError is a mistake in the command line, with the next step.
+type usageError struct{ message, next string }
+
+func (e *usageError) Error() string { return e.message }
+
+// onlyCommands rejects an argument that is no subcommand, and suggests the subcommands with a similar name.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	next := fmt.Sprintf("run `%s --help` to see the commands", cmd.CommandPath())
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		for i, name := range similar {
+			similar[i] = "`" + cmd.CommandPath() + " " + name + "`"
+		}
+		next = "did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return &usageError{fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), next}
+}
+
+// badFlag reports an unknown or malformed flag together with the command whose help lists the flags.
+func badFlag(cmd *cobra.Command, err error) error {
+	return &usageError{err.Error(), fmt.Sprintf("run `%s --help` to see the flags", cmd.CommandPath())}
 }
 
 // open connects to the daemon and starts it if necessary.

@@ -145,7 +145,7 @@ func (a *app) restartDaemon(ctx context.Context) error {
 // codeUnavailable is the error code if the daemon cannot be reached.
 const codeUnavailable = "daemon_unavailable"
 
-// patience is the time within which a daemon that lost its sockets must notice that and exit.
+// patience is how long a daemon that lost its sockets may take to notice that and exit.
 const patience = 5 * time.Second
 
 // unreachable returns an error if a daemon holds the directory but cannot be dialled, because its sockets were deleted
@@ -161,13 +161,13 @@ func unreachable(ctx context.Context, patience time.Duration) error {
 	}
 	return &client.Error{
 		Code: codeUnavailable, Retryable: true,
-		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed",
+		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is exiting, or must be killed",
 			pid, d.Paths.Dir),
 		FixHint: "try again in a moment; if this error persists, run `servicectl daemon restart`",
 	}
 }
 
-// awaitGone waits until the daemon with this pid has exited. Another daemon may have replaced it by then.
+// awaitGone waits until the daemon with this pid has exited. Another daemon may already have replaced it.
 func awaitGone(ctx context.Context, d dialer.Daemon, pid int64) error {
 	gone, err := ends(ctx, d, pid, 20*time.Second)
 	if err == nil && !gone {

@@ -20,9 +20,9 @@ const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
 	var dir string
-	cmd := command("demo", "Walk through the main job as an agent would",
-		"Runs a daemon in a directory of its own, links an account, opens a simulator and runs an example app on it.\n"+
-			"Stays up until Ctrl-C and leaves nothing behind but that directory.",
+	cmd := command("demo", "Walk through the main workflow as an agent would",
+		"Runs a daemon in a new directory, links an account, opens a simulator and runs an example app on it.\n"+
+			"Runs until Ctrl-C and leaves only that directory behind.",
 		func(ctx context.Context) error { return a.runDemo(ctx, dir) })
 	cmd.Flags().StringVar(&dir, "dir", "./.run", "the state directory")
 	return cmd

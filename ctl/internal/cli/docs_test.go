@@ -47,7 +47,7 @@ func documented(mark string) string {
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
 	a := &app{Terminal: term.New(io.Discard, io.Discard), name: "servicectl"}
-	args := strings.Fields(strings.ReplaceAll(line, `query="scroll a list"`, "query=x"))
+	args := strings.Fields(strings.NewReplacer(`query="scroll a list"`, "query=x", `"Even G1_27"`, "NAME").Replace(line))
 	cmd, rest, err := a.root().Find(args)
 	if err != nil || cmd.RunE == nil {
 		t.Errorf("%s: servicectl %s: %v", page, line, err)

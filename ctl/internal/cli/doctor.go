@@ -24,7 +24,7 @@ type check struct {
 
 func (a *app) doctor() *cobra.Command {
 	return command("doctor", "Check everything and say how to fix what fails",
-		"Exit code: 0 nothing fails, 1 something does.", a.runDoctor)
+		"Exit code: 0 no check failed, 1 a check failed.", a.runDoctor)
 }
 
 func (a *app) runDoctor(ctx context.Context) error {

@@ -19,7 +19,7 @@ func (a *app) fonts() *cobra.Command {
 		Use: "add FILE", Short: "Add a TTF, OTF or WOFF file", Args: cobra.ExactArgs(1),
 		Long: "Checks the font and copies it into the state directory. Local sessions draw with it immediately,\n" +
 			"including those that are open. At most 16 fonts of 20 MB each.\n" +
-			"Exit code: 0 added, 1 the font is refused, 2 it could not be added.",
+			"Exit code: 0 added, 1 the font was refused, 2 it could not be added.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := checkedFont(cmd.Context(), args[0])
 			if err != nil {
@@ -35,8 +35,9 @@ func (a *app) fonts() *cobra.Command {
 		},
 	}
 	remove := &cobra.Command{
-		Use: "remove NAME", Short: "Remove a font that was added", Args: cobra.ExactArgs(1),
-		Long: "NAME is the font's name, or the first 8 or more digits of its SHA-256.",
+		Use: "remove NAME", Short: "Remove an added font", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.complete(fontNames),
+		Long:              "NAME is the font's name, or the first 8 or more digits of its SHA-256.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			f, err := c.RemoveFont(ctx, args[0])
 			if err != nil {
@@ -45,10 +46,10 @@ func (a *app) fonts() *cobra.Command {
 			return a.print(map[string]any{"font": fontJSON(f)}, func() { a.FontRemoved(f.GetName()) })
 		}),
 	}
-	return group("fonts", "Add fonts for characters that ours lack",
-		"Added fonts are used on this machine only, by local sessions, for characters that no font of the service has.",
+	return group("fonts", "Add fonts for characters that the service's fonts lack",
+		"Local sessions on this machine use an added font for characters that none of the service's fonts has.",
 		add,
-		query(a, "list", "List the fonts that were added, in the order in which they are tried", "",
+		query(a, "list", "List the added fonts in the order in which they are tried", "",
 			(*client.Client).Fonts, func(list []*client.Font) any {
 				out := []any{}
 				for _, f := range list {
@@ -73,8 +74,8 @@ func (a *app) showFonts(list []*client.Font) {
 	a.Fonts(rows)
 }
 
-// Bounds of the check of a font in this process. The daemon parses only what passed here, because unlike the daemon
-// this process can end itself when a hostile file makes the parsers run away.
+// Limits for checking a font in this process. The daemon parses only fonts that passed this check: unlike the daemon,
+// this process can exit if a hostile file makes a parser exhaust time or memory.
 const (
 	fontCheckTime   = 20 * time.Second
 	fontCheckMemory = 512 << 20
@@ -83,8 +84,8 @@ const (
 // codeFontUnreadable is the code for a font file that cannot be read.
 const codeFontUnreadable = "font_unreadable"
 
-// checkedFont reads a font file and checks it. It abandons a check that takes too long or too much memory, which goes
-// on until the process ends.
+// checkedFont reads a font file and checks it. It abandons a check that takes too much time or memory; the check
+// continues until the process exits.
 func checkedFont(ctx context.Context, path string) ([]byte, error) {
 	data, err := fonts.ReadFile(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the app, because servicectl ends it.
+// ownGroup prevents the terminal's Ctrl-C from reaching the app, because servicectl ends the app itself.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -15,11 +15,11 @@ import (
 func (a *app) login() *cobra.Command {
 	var replace bool
 	cmd := command("login", "Link this machine to an account",
-		"Shows a code and opens a page on which you sign in and approve it. Waits until you did, for at most ten minutes.\n"+
-			"Without a terminal it prints one JSON object a line: code, opened, waiting ..., then linked or error.\n"+
-			"A live link of another account or backend stays unless --replace is given or you answer y.",
+		"Shows a code and opens a page on which you sign in and approve it. Waits up to ten minutes for that.\n"+
+			"Without a terminal it prints one JSON object per line: code, opened, waiting ..., then linked or error.\n"+
+			"A live link to another account or backend is kept unless you pass --replace or answer y.",
 		func(ctx context.Context) error { return a.runLogin(ctx, replace) })
-	cmd.Flags().BoolVar(&replace, "replace", false, "replace a live link of another account or backend")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace a live link to another account or backend")
 	return cmd
 }
 

@@ -11,8 +11,9 @@ import (
 )
 
 func (a *app) plugin() *cobra.Command {
-	return group("plugin", "The daemon's adapters", "",
-		query(a, "list", "List the adapters with their state", "", (*client.Client).Plugins,
+	return group("plugin", "The daemon's adapters",
+		"Adapters are programs that connect the daemon to a backend or to glasses. You can add your own for glasses.",
+		a.pluginAdd(), a.pluginRemove(), query(a, "list", "List the adapters with their state", "", (*client.Client).Plugins,
 			func(list []*client.Plugin) any { return map[string]any{"plugins": pluginsJSON(list)} }, a.showPlugins))
 }
 
@@ -23,6 +24,7 @@ func pluginsJSON(list []*client.Plugin) []map[string]any {
 			"name": p.GetName(), "path": p.GetPath(), "state": p.GetState(), "pid": p.GetPid(), "version": p.GetVersion(),
 			"restarts": p.GetRestarts(), "lastError": p.GetLastError(), "verified": p.GetVerified(),
 			"sinceMs": p.GetSinceMs(), "crashedMs": p.GetCrashedMs(), "resumeMs": p.GetResumeMs(),
+			"addedMs": p.GetAddedMs(), "sha256": p.GetSha256(), "owner": p.GetOwner(), "title": p.GetTitle(),
 		})
 	}
 	return out
@@ -46,6 +48,11 @@ func (a *app) showPlugins(list []*client.Plugin) {
 		})
 	}
 	a.Grid([]string{"ADAPTER", "STATE", "UP", "PID", "VERSION", "RESTARTS", "LAST CRASH"}, rows)
+	for _, p := range list {
+		if p.GetAddedMs() > 0 {
+			a.AddedAdapter(adapterOf(p), term.Since(p.GetAddedMs(), now))
+		}
+	}
 }
 
 // pluginUptime returns how long the adapter has been running, or when it restarts.
@@ -69,6 +76,10 @@ func pluginLastCrash(p *client.Plugin, now time.Time) string {
 
 // pluginNeed returns the action needed for an adapter that should run but does not, or "" if none is needed.
 func pluginNeed(p *client.Plugin) string {
+	if p.GetAddedMs() > 0 && p.GetState() == "refused" {
+		return "run `servicectl plugin add` with its path to approve it as it is now, or remove it with " +
+			"`servicectl plugin remove " + p.GetName() + "`"
+	}
 	return pluginNeeds[p.GetState()]
 }
 

@@ -46,8 +46,9 @@ func buildPrograms(dir string) error {
 	programs := map[string]string{
 		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
 		"service-plugin-backendlocal": "./plugins/backendlocal", "service-plugin-backendhttp": "./plugins/backendhttp",
-		"service-plugin-localsim": "./plugins/localsim",
-		"hello-glasses":           "./packaging/e2e/testdata/apps/hello-glasses",
+		"service-plugin-localsim": "./plugins/localsim", "service-plugin-realdevice": "./plugins/realdevice",
+		"service-plugin-browsersim": "./plugins/browsersim",
+		"hello-glasses":             "./packaging/e2e/testdata/apps/hello-glasses",
 	}
 	var manifest strings.Builder
 	for name, pkg := range programs {
@@ -133,7 +134,7 @@ func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 		"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
 		"attached": appAttached,
 		"follows":  telemetryFollows,
-		"fontbomb": writeFontBomb,
+		"fontbomb": writeFontBomb, "ownadapter": writeOwnAdapter,
 	}
 }
 

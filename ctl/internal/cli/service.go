@@ -19,16 +19,16 @@ import (
 )
 
 func (a *app) service() *cobra.Command {
-	cmd := group("service", "Keep the daemon with the system's service manager (optional)",
-		"Registers the daemon with systemd (your own, with sockets that start it), launchd or the Windows Task Scheduler.\n"+
-			"Without it any client starts the daemon on demand, so nothing needs this.")
+	cmd := group("service", "Run the daemon under the system's service manager (optional)",
+		"Registers the daemon with your user's systemd (socket-activated), launchd or the Windows Task Scheduler.\n"+
+			"This is optional: without it, clients start the daemon on demand.")
 	for _, action := range []struct{ word, short, long string }{
-		{"install", "Register the daemon for your logins, and start it now", ""},
+		{"install", "Register the daemon to start at login, and start it now", ""},
 		{"uninstall", "Stop the daemon and remove the registration", ""},
-		{"start", "Start the registered daemon; a daemon that a client started hands over", ""},
+		{"start", "Start the registered daemon; it replaces a daemon that a client started", ""},
 		{"stop", "Stop the registered daemon until the next login", ""},
 		{"status", "Show the state known to the service manager", "Shows the state known to the service manager.\n" +
-			"Exit code: 0 installed and up, 1 not installed, stopped or failed, 2 cannot tell."},
+			"Exit code: 0 installed and up, 1 not installed, stopped or failed, 2 unknown."},
 	} {
 		cmd.AddCommand(command(action.word, action.short, action.long, func(ctx context.Context) error {
 			return a.runService(ctx, action.word)
@@ -127,7 +127,7 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 const handoverTime = 40 * time.Second
 
 // awaitManaged connects to the daemon that the service manager has just started; with systemd the connection starts
-// it. It asks a daemon that a client started to stop.
+// it. If it reaches a daemon that a client started instead, it asks that daemon to stop.
 func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
@@ -145,8 +145,8 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 		if wait.Err() != nil {
 			return nil, &client.Error{
 				Code: "service_not_up", Retryable: true, Message: fmt.Sprintf(
-					"%s keeps %s, but its daemon does not answer within %s", s.System, s.Name, handoverTime),
-				FixHint: "look at `servicectl service status` and " + d.LogFile(),
+					"%s manages %s, but its daemon does not respond within %s", s.System, s.Name, handoverTime),
+				FixHint: "run `servicectl service status` and read " + d.LogFile(),
 			}
 		}
 		var refused *client.Error
@@ -196,7 +196,7 @@ func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	}
 	by, err := a.askServed(ctx)
 	if err != nil || by == nil || !by.Managed {
-		return nil // the service manager stops it then
+		return nil // no daemon is known to run under a service manager, so there is nothing to replace
 	}
 	if err := a.replace(ctx); err != nil {
 		return nil

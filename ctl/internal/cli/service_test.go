@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// browser replaces xdg-open. It records its environment and permissions, and keeps running.
+// browser replaces xdg-open. It records its environment and permissions, and does not exit.
 const browser = `#!/bin/sh
 echo $$ >"$HOME/browser"
 { echo "page $1"; echo "display $DISPLAY"; cat /proc/self/cgroup; grep NoNewPrivs /proc/self/status; } >"$HOME/opened.part"

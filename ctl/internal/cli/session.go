@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +14,9 @@ import (
 )
 
 func (a *app) session() *cobra.Command {
-	return group("session", "Look at glasses sessions, record, replay and run scenarios",
-		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser.\n"+
-			"Without an id, a command uses the session that was used last from this directory.",
+	return group("session", "Inspect, record and replay glasses sessions, and run scenarios",
+		"Covers local sessions (startLocalSimulation) and, with a linked account, browser sessions.\n"+
+			"Without an id, a command uses the session last used from this directory.",
 		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(),
 		a.sessionRecord(), a.sessionReplay(), a.sessionRun(), a.sessionEnv(), a.sessionSchema())
 }
@@ -76,6 +77,7 @@ func first(args []string) string {
 // sessionFacts is a session in the result of getSessionStatus.
 type sessionFacts struct {
 	SessionID, State, Transport, Clock, Project, DeviceModel, SessionURL, AppEndpoint string
+	CreatedAt                                                                         time.Time
 	Apps, Pages                                                                       int
 	NowMs, LastSeq                                                                    int64
 }
@@ -88,10 +90,14 @@ func (a *app) sessionList() *cobra.Command {
 				a.Say("No session is open.")
 				return
 			}
-			rows := [][]string{{"SESSION", "KIND", "GLASSES", "CLOCK", "APPS", "ROWS", "PROJECT"}}
+			rows := [][]string{{"SESSION", "KIND", "GLASSES", "CLOCK", "APPS", "ROWS", "AGE", "PROJECT", "PAGE"}}
 			for _, s := range answer.Sessions {
+				age := "-"
+				if !s.CreatedAt.IsZero() {
+					age = term.Span(time.Since(s.CreatedAt))
+				}
 				rows = append(rows, []string{s.SessionID, s.Transport, s.DeviceModel, s.Clock, fmt.Sprint(s.Apps),
-					fmt.Sprint(s.LastSeq), term.Dash(s.Project)})
+					fmt.Sprint(s.LastSeq), age, term.Dash(s.Project), term.Dash(s.SessionURL)})
 			}
 			a.Table(rows)
 		})
@@ -100,7 +106,8 @@ func (a *app) sessionList() *cobra.Command {
 
 func (a *app) sessionShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show [ID]", Short: "Show a session with what its wearer sees", Args: cobra.MaximumNArgs(1),
+		Use: "show [ID]", Short: "Show a session and what its wearer sees", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(sessionIDs),
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.showSession(ctx, c, first(args))
 		}),
@@ -206,8 +213,9 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
-		Use: "close [ID]", Short: "End a session for everybody; the log of a local one is deleted",
-		Args: cobra.MaximumNArgs(1),
+		Use: "close [ID]", Short: "End a session for everybody; a local session's log is deleted",
+		ValidArgsFunction: a.complete(sessionIDs),
+		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.summarized(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
 		},
@@ -231,7 +239,7 @@ func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, int
 	})
 }
 
-// absolute returns an absolute path, because the daemon has another working directory.
+// absolute makes a path absolute, because the daemon has another working directory.
 func absolute(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {

@@ -23,6 +23,7 @@ type sessionVariables struct {
 func (a *app) sessionEnv() *cobra.Command {
 	return &cobra.Command{
 		Use: "env [ID]", Short: "Print the variables that an app needs to attach to the session", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(sessionIDs),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
 		Example: "  eval \"$(servicectl session env)\" && node app.js",

@@ -26,7 +26,9 @@ func (a *app) sessionLog() *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use: "log [ID]", Short: "Print a session's event log", Args: cobra.MaximumNArgs(1),
-		Long:    "One row a line: number, clock, chip, kind, type, payload. With --json each line is the row as JSON.",
+		ValidArgsFunction: a.complete(sessionIDs),
+		Long: "One row per line: number, clock, chip, kind, type, payload. With --json each line is the row as " +
+			"JSON.",
 		Example: "  servicectl session log --follow\n  servicectl session log --chip errors --since 120",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {

@@ -15,8 +15,9 @@ import (
 func (a *app) sessionPicture() *cobra.Command {
 	return &cobra.Command{
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
-		Long:    "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
-		Example: "  servicectl session picture panel.png",
+		ValidArgsFunction: a.complete(sessionIDs),
+		Long:              "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
+		Example:           "  servicectl session picture panel.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{})
 		}),
@@ -25,9 +26,11 @@ func (a *app) sessionPicture() *cobra.Command {
 
 func (a *app) sessionSheet() *cobra.Command {
 	return &cobra.Command{
-		Use: "sheet [ID] FILE", Short: "Write what is shown, on every device model, to a PNG file",
-		Long: "The file must not exist yet. Content that does not fit a model is printed.", Args: cobra.RangeArgs(1, 2),
-		Example: "  servicectl session sheet sheet.png",
+		Use: "sheet [ID] FILE", Short: "Write a PNG file of the panel on every device model",
+		ValidArgsFunction: a.complete(sessionIDs),
+		Long:              "The file must not exist yet. Lists content that does not fit a model.",
+		Args:              cobra.RangeArgs(1, 2),
+		Example:           "  servicectl session sheet sheet.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
 		}),

@@ -20,8 +20,9 @@ func (a *app) sessionRecord() *cobra.Command {
 	var name, session string
 	var since int64
 	cmd := &cobra.Command{
-		Use: "record [ID] DIR", Short: "Write what happened in a session into a folder, as a test",
-		Args: cobra.RangeArgs(1, 2),
+		Use: "record [ID] DIR", Short: "Record a session in a folder, as a test",
+		ValidArgsFunction: a.complete(sessionIDs),
+		Args:              cobra.RangeArgs(1, 2),
 		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session " +
 			"run DIR`.",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -201,7 +202,7 @@ func (r *report) summary() term.Report {
 		out.Notes = append(out.Notes, "the recording was updated to the app's new behaviour")
 	}
 	if len(r.AcceptedSteps) > 0 {
-		out.Notes = append(out.Notes, "taken into the recording: "+stepList(r.AcceptedSteps))
+		out.Notes = append(out.Notes, "accepted into the recording: "+stepList(r.AcceptedSteps))
 		if len(r.DifferingSteps) > 0 {
 			out.Notes = append(out.Notes, "still different: "+stepList(r.DifferingSteps))
 		}

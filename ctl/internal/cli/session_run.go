@@ -23,10 +23,10 @@ const maxParallel = 8
 // runOptions are the flags of session run.
 type runOptions struct {
 	reportOptions
-	html, project, clock   string
-	models                 []string
-	failFast, quiet, watch bool
-	parallel               int
+	html, project, clock, transport string
+	models                          []string
+	failFast, quiet, watch          bool
+	parallel                        int
 }
 
 func (a *app) sessionRun() *cobra.Command {
@@ -64,6 +64,7 @@ func (a *app) sessionRun() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.html, "html", "", "also write an HTML report with pictures to this file")
 	f.StringVar(&o.project, "project", "", "app id of the session (default: that of the directory)")
+	f.StringVar(&o.transport, "transport", "", "transport of the session: localsim, or one that was added")
 	f.StringSliceVar(&o.models, "models", nil, "run on each of these device models, or on all with a display: all")
 	f.BoolVar(&o.failFast, "fail-fast", false, "start no further runs after the first failure")
 	f.BoolVar(&o.quiet, "quiet", false, "print only failures and the verdict")
@@ -137,7 +138,8 @@ type batch struct {
 	args    []string // as typed, for reports
 	command []string // command line of the app
 	jobs    []job
-	// single is set for one scenario on one model. That run prints every step, and its report is the tool's.
+	// single is set for one scenario on one model. Every step is printed, and the report is the one that the tool
+	// returned.
 	single bool
 
 	client  *client.Client
@@ -157,7 +159,7 @@ type result struct {
 	report *report // of a run that passed or failed
 	err    error   // why the run was not possible
 	output string  // output of the app
-	left   string  // how the app exited if it did so before the end of the run
+	left   string  // how the app exited, if that was before the end of the run
 	took   time.Duration
 }
 
@@ -271,7 +273,7 @@ func (b *batch) runJob(ctx context.Context, i int) result {
 	}
 	start := time.Now()
 	run := scenarioRun{app: b.app, client: b.client, options: b.options.reportOptions, project: b.options.project,
-		command: b.command, file: j.file, scenario: j.scenario}
+		transport: b.options.transport, command: b.command, file: j.file, scenario: j.scenario}
 	run.options.model, run.options.film = j.model, b.options.html != ""
 	run.options.pictures = b.picturesOf(i)
 	var res result

@@ -15,7 +15,8 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 		return err
 	}
 	defer c.Close()
-	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project, command: command,
+	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project,
+		transport: o.transport, command: command,
 		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(a.Err)}}
 	if o.clock == "" {
 		run.scenario.Clock = "real"

@@ -32,7 +32,9 @@ type scenarioRun struct {
 	client  *client.Client
 	options reportOptions
 	project string
-	command []string // the app's command; empty to use the scenario's
+	// transport is the name of the session's transport; empty for the default.
+	transport string
+	command   []string // the app's command; empty to use the scenario's
 
 	file     string // absolute path of the scenario
 	scenario scenario.Scenario
@@ -90,7 +92,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	}
 	model := cmp.Or(r.options.model, r.scenario.DeviceModel)
 	for name, value := range map[string]string{"deviceModel": model, "project": r.project,
-		"fixturesDir": r.beside(r.scenario.FixturesDir), "assistantScript": r.script()} {
+		"transport": r.transport, "fixturesDir": r.beside(r.scenario.FixturesDir), "assistantScript": r.script()} {
 		if value != "" {
 			args[name] = value
 		}
@@ -119,7 +121,7 @@ func (r *scenarioRun) script() string {
 	return r.file
 }
 
-// beside resolves a path relative to the scenario's folder. An empty path stays empty.
+// beside resolves a path relative to the scenario's folder. It returns "" for an empty path.
 func (r *scenarioRun) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path

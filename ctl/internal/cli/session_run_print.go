@@ -69,7 +69,7 @@ func (r *report) failures() (list []term.Failure) {
 	if r.AppLeft != "" { // first, because other failures may follow from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
-	for _, missing := range r.MissingFonts { // the same
+	for _, missing := range r.MissingFonts { // second, for the same reason
 		if r.Verdict != "pass" {
 			list = append(list, term.Failure{What: missing})
 		}

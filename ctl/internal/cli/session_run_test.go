@@ -36,7 +36,7 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 	t.Chdir(dir)
 	jobs, single, err := findJobs([]string{".", "a.json"}, []string{"even_g1", "rayban_display"})
 	if err != nil || single {
-		t.Fatalf("got error %v, single %v", err, single)
+		t.Fatalf("got error %v, single %v, want several jobs", err, single)
 	}
 	var got []string
 	for _, j := range jobs {
@@ -53,7 +53,7 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 	}
 	for arg, want := range map[string]bool{"a.json": true, "rec": true, "b": false} {
 		if _, single, err := findJobs([]string{arg}, nil); err != nil || single != want {
-			t.Errorf("findJobs(%s): got single %v, %v", arg, single, err)
+			t.Errorf("findJobs(%s): got single %v, %v, want %v", arg, single, err, want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestFindJobs_FollowsOnlyTheLinkThatIsNamed(t *testing.T) {
 	t.Chdir(dir)
 	jobs, single, err := findJobs([]string{"tests"}, nil)
 	if err != nil || single || len(jobs) != 1 || jobs[0].title() != "tests/deep/a.json" || jobs[0].invalid != nil {
-		t.Errorf("got %+v, single %v, %v", jobs, single, err)
+		t.Errorf("got jobs %+v, single %v, %v, want only tests/deep/a.json", jobs, single, err)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestPictureBudget_SaysWhatIsLeftOut(t *testing.T) {
 		budget.load(file, &left)
 	}
 	if left != 2 || budget.count != 0 || budget.bytes != 5 {
-		t.Errorf("got %d omitted pictures and budget %+v", left, budget)
+		t.Errorf("got %d omitted pictures and budget %+v, want 2 omitted and 5 bytes left", left, budget)
 	}
 	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}, {name: "b"}}, results: []result{
 		{state: passed, report: &report{MoreFrames: 4}}, {state: failed, report: &report{}}}}
@@ -192,17 +192,17 @@ func TestReports_CountEveryDifference(t *testing.T) {
 	const want = "7 more differences: missing"
 	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}}, results: []result{{state: failed, report: r}}}
 	if notes := b.page(false).Runs[0].Notes; !slices.Contains(notes, want) {
-		t.Errorf("notes of the HTML report: got %q", notes)
+		t.Errorf("notes of the HTML report: got %q, want %q", notes, want)
 	}
 	if list := r.failures(); len(list) != 3 || !strings.Contains(list[2].What, want) {
-		t.Errorf("failures in the terminal: got %+v", list)
+		t.Errorf("failures in the terminal: got %+v, want three, the last with %q", list, want)
 	}
 	names := map[string]bool{}
 	for _, c := range r.suite().Cases {
 		names[c.Name] = true
 	}
 	if len(names) != 4 || !names["004 as recorded: "+want] {
-		t.Errorf("names of the JUnit cases: got %v", names)
+		t.Errorf("names of the JUnit cases: got %v, want four, one with %q", names, want)
 	}
 }
 

@@ -37,7 +37,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
-	// A lean connection reports a daemon with an incompatible protocol instead of refusing it.
+	// A lean connection also reports on a daemon whose protocol is incompatible, instead of failing.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
@@ -291,7 +291,7 @@ func needs(s *client.Status) []term.Need {
 		list = append(list, *n)
 	}
 	if problem := s.GetConfigProblem(); problem != "" {
-		add("correct config.yaml, or remove it for the defaults", "%s; the last valid settings stay in use", problem)
+		add("correct config.yaml, or remove it to use the defaults", "%s; the last valid settings stay in use", problem)
 	}
 	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
 		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))

@@ -46,7 +46,7 @@ func TestNeeds_Versions(t *testing.T) {
 			continue
 		}
 		if need == nil || !strings.Contains(need.What, c.what) || !strings.Contains(need.Next, c.next) {
-			t.Errorf("%s: got need %+v", name, need)
+			t.Errorf("%s: got need %+v, want %q and next step %q", name, need, c.what, c.next)
 		}
 		if check := versionCheck(s); !c.replaced && (check.State == "ok" || check.Fix == "") {
 			t.Errorf("%s: doctor reports %+v, want a problem with a fix", name, check)

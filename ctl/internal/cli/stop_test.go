@@ -35,7 +35,7 @@ func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	check := func(when string, want bool) {
 		t.Helper()
 		if got, err := ends(t.Context(), d, 7, 50*time.Millisecond); got != want || err != nil {
-			t.Errorf("%s: got ended %v, %v", when, got, err)
+			t.Errorf("%s: got ended %v, %v, want %v", when, got, err, want)
 		}
 	}
 	record(7)

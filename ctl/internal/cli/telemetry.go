@@ -19,7 +19,7 @@ import (
 
 func (a *app) telemetry() *cobra.Command {
 	var follow bool
-	tail := command("tail", "Print the events that were recorded on this machine",
+	tail := command("tail", "Print the events recorded on this machine",
 		"One event per line, whether uploaded or not. With --json each line is the event in the format of the upload.",
 		func(ctx context.Context) error {
 			return a.connected(ctx, func(c *client.Client) error {
@@ -31,17 +31,17 @@ func (a *app) telemetry() *cobra.Command {
 			})
 		})
 	tail.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
-	return group("telemetry", "See and erase what is recorded about the use of the service",
+	return group("telemetry", "Inspect and erase recorded usage events",
 		"Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n"+
 			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
-		query(a, "status", "Show what is uploaded where, and which switch decides", "",
+		query(a, "status", "Show what is uploaded, where, and which setting decides", "",
 			(*client.Client).Telemetry, telemetryJSON, a.showTelemetry),
 		tail,
-		command("purge", "Erase what was recorded here and at every backend that received events",
-			"Erases the local log, what waits for its upload, and what backends hold of this install id: the one that is set "+
+		command("purge", "Erase events here and at every backend that received them",
+			"Erases the local log, events waiting for upload, and this install id's events at backends: the one that is set "+
 				"up,\n"+
-				"and each that events were sent to before.\n"+
-				"Exit code: 0 all is erased, 2 a backend could not be asked; it is named, and asked again the next time.",
+				"and each one that received events before.\n"+
+				"Exit code: 0 everything is erased, 2 a backend could not be asked; it is named, and the next purge asks it again.",
 			a.purgeTelemetry))
 }
 
@@ -92,7 +92,7 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
 			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
 		}, func() {
-			now, _ := c.Telemetry(ctx) // on failure, the output contains one hint more
+			now, _ := c.Telemetry(ctx) // on failure, the output contains an unneeded hint
 			a.Purged(term.Purged{
 				Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(),
 				Detail: p.GetDetail(), Declined: now.GetConsent().GetState() == "declined",

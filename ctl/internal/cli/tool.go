@@ -16,6 +16,7 @@ func (a *app) tool() *cobra.Command {
 	var pairs []string
 	call := &cobra.Command{
 		Use: "call NAME [JSON]", Short: "Call a tool as an agent would", Args: cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.complete(toolNames),
 		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value; a value that is\n" +
 			"JSON is passed as JSON.\n" +
 			"Exit code: 0 done, 1 the tool refused or an account has to be linked, 2 it could not be called.",

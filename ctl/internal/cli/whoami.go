@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// staleAfter is the age in milliseconds of the last check after which whoami makes the daemon check with the backend
+// staleAfter is the age of the last check, in milliseconds, from which whoami makes the daemon check with the backend
 // again.
 const staleAfter = 60_000
 
@@ -57,7 +57,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	return verdict(id.GetVerdict())
 }
 
-// stale reports whether the link was never checked, or the last check is too old.
+// stale reports whether the link was never checked or was last checked too long ago.
 func stale(id *client.Identity) bool {
 	l := id.GetLink()
 	return l.GetState() == "linked" && (l.GetVerifiedAgeMs() < 0 || l.GetVerifiedAgeMs() > staleAfter ||

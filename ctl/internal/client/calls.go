@@ -6,6 +6,8 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"google.golang.org/grpc"
+
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -45,6 +47,18 @@ func (c *Client) Plugins(ctx context.Context) ([]*Plugin, error) {
 	return r.GetPlugins(), refusal(err)
 }
 
+// AddPlugin adds an adapter that the person approved.
+func (c *Client) AddPlugin(ctx context.Context, path, sha256 string) (*Plugin, error) {
+	r, err := c.api.AddPlugin(ctx, &controlv1.AddPluginRequest{Caller: c.caller, Path: []byte(path), Sha256: sha256})
+	return r.GetPlugin(), refusal(err)
+}
+
+// RemovePlugin removes an adapter that was added.
+func (c *Client) RemovePlugin(ctx context.Context, name string) (*Plugin, error) {
+	r, err := c.api.RemovePlugin(ctx, &controlv1.RemovePluginRequest{Caller: c.caller, Name: name})
+	return r.GetPlugin(), refusal(err)
+}
+
 // Doctor runs the daemon's checks.
 func (c *Client) Doctor(ctx context.Context) ([]*Check, error) {
 	r, err := c.api.Doctor(ctx, &controlv1.DoctorRequest{Caller: c.caller})
@@ -72,11 +86,7 @@ func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginE
 	if err != nil {
 		return nil, refusal(err)
 	}
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			return nil, ended(ctx, err)
-		}
+	return await(ctx, stream, func(r *controlv1.LoginResponse) (linked *Linked, err error) {
 		switch e := r.GetEvent().(type) {
 		case *controlv1.LoginResponse_Code:
 			tell(on.Code, e.Code)
@@ -85,9 +95,23 @@ func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginE
 		case *controlv1.LoginResponse_Waiting:
 			tell(on.Waiting, e.Waiting)
 		case *controlv1.LoginResponse_Linked:
-			return e.Linked, nil
+			linked = e.Linked
 		case *controlv1.LoginResponse_Error:
-			return nil, fromWire(e.Error)
+			err = fromWire(e.Error)
+		}
+		return linked, err
+	})
+}
+
+// await reads a stream until on returns a result or an error.
+func await[T, R any](ctx context.Context, stream grpc.ServerStreamingClient[T], on func(*T) (*R, error)) (*R, error) {
+	for {
+		r, err := stream.Recv()
+		if err != nil {
+			return nil, ended(ctx, err)
+		}
+		if result, err := on(r); result != nil || err != nil {
+			return result, err
 		}
 	}
 }
@@ -109,21 +133,15 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 	if err != nil {
 		return nil, refusal(err)
 	}
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			return nil, ended(ctx, err)
+	return await(ctx, stream, func(r *controlv1.CallToolResponse) (*Result, error) {
+		if p := r.GetProgress(); p != nil {
+			tell(progress, p)
 		}
-		switch e := r.GetEvent().(type) {
-		case *controlv1.CallToolResponse_Progress:
-			tell(progress, e.Progress)
-		case *controlv1.CallToolResponse_Result:
-			if e.Result.GetNotice() != "" {
-				_, _ = stream.Recv() // the stream ends once the daemon has recorded that the notice was shown
-			}
-			return e.Result, nil
+		if r.GetResult().GetNotice() != "" {
+			_, _ = stream.Recv() // the stream ends once the daemon has recorded that the notice was shown
 		}
-	}
+		return r.GetResult(), nil
+	})
 }
 
 // OpenLocalSession calls startLocalSimulation for a session that must not outlive this process. The daemon closes the

@@ -45,23 +45,23 @@ type (
 	Tool = controlv1.Tool
 	// Check is one result of the doctor.
 	Check = controlv1.Check
-	// Code is a message of the contract.
+	// Code is the device code of a login: what the user compares and opens.
 	Code = controlv1.DeviceCode
-	// Waiting is a message of the contract.
+	// Waiting reports that a login is still waiting for approval.
 	Waiting = controlv1.Waiting
-	// Opened is a message of the contract.
+	// Opened says whether a browser was opened for a login.
 	Opened = controlv1.Opened
-	// Linked is a message of the contract.
+	// Linked is the result of a login.
 	Linked = controlv1.Linked
-	// Progress is a message of the contract.
+	// Progress is a progress report of a tool call.
 	Progress = controlv1.Progress
-	// Result is a message of the contract.
+	// Result is the result of a tool call.
 	Result = controlv1.ToolResult
-	// Picture is a message of the contract.
+	// Picture is a picture in the result of a tool call.
 	Picture = controlv1.ToolImage
-	// LoggedOut is a message of the contract.
+	// LoggedOut is the result of Logout.
 	LoggedOut = controlv1.LogoutResponse
-	// Decision is a message of the contract.
+	// Decision is the result of SetConsent.
 	Decision = controlv1.SetConsentResponse
 )
 
@@ -74,7 +74,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// CodeNoAnswer is the Code for a daemon that accepted the connection and sent nothing in time.
+// CodeNoAnswer is the Code for a daemon that accepted the connection but sent nothing in time.
 const CodeNoAnswer = dialer.CodeNotResponding
 
 // CodeGone is the Code for a daemon that exited before it responded.

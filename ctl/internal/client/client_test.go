@@ -140,7 +140,8 @@ func TestOpen_NotRunning(t *testing.T) {
 	}
 }
 
-// endingDaemons simulates daemons that exit right after greeting a client: every other connection meets one.
+// endingDaemons simulates daemons that exit right after greeting a client: every other connection reaches such a
+// daemon.
 type endingDaemons struct {
 	net.Listener
 	connections int

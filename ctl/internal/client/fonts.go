@@ -8,19 +8,19 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Font is a font that the person added.
+// Font is a font that the user added.
 type Font = controlv1.Font
 
-// fontPiece is how much of a font is sent at once, in bytes.
+// fontPiece is the maximum size of one message of a font's data, in bytes.
 const fontPiece = 1 << 20
 
-// Fonts lists the fonts that the person added.
+// Fonts lists the fonts that the user added.
 func (c *Client) Fonts(ctx context.Context) ([]*Font, error) {
 	r, err := c.api.ListFonts(ctx, &controlv1.ListFontsRequest{Caller: c.caller})
 	return r.GetFonts(), refusal(err)
 }
 
-// AddFont adds the font of a file's content.
+// AddFont adds the font in data, the content of a font file.
 func (c *Client) AddFont(ctx context.Context, data []byte) (*Font, error) {
 	stream, err := c.api.AddFont(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) AddFont(ctx context.Context, data []byte) (*Font, error) {
 	return r.GetFont(), refusal(err)
 }
 
-// RemoveFont removes the font of a name, or whose SHA-256 begins with it.
+// RemoveFont removes the font called name, or the one whose SHA-256 begins with name.
 func (c *Client) RemoveFont(ctx context.Context, name string) (*Font, error) {
 	r, err := c.api.RemoveFont(ctx, &controlv1.RemoveFontRequest{Caller: c.caller, Name: name})
 	return r.GetFont(), refusal(err)

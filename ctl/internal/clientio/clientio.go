@@ -61,6 +61,11 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	return nil, errors.New("line is too long")
 }
 
+// Open opens a page in this process's environment, which may have a desktop that the daemon lacks.
+func Open(ctx context.Context, url string) (clientio.Response, error) {
+	return local.New().Do(ctx, clientio.Request{Op: clientio.Open, URL: url})
+}
+
 // Serve answers the daemon's requests until the connection or ctx ends, and closes the connection.
 func Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -165,7 +165,7 @@ func (d Daemon) Dial(socket string) (Conn, error) {
 }
 
 // errBacklog means that the daemon's queue of pending connections is full.
-var errBacklog = errors.New("the daemon accepts no connections")
+var errBacklog = errors.New("the daemon does not accept connections")
 
 // maxStarts is the maximum number of attempts to start a daemon.
 const maxStarts = 3
@@ -276,7 +276,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		err := lockFile(file)
 		select {
 		case got <- err:
-		case <-ctx.Done(): // release it: nobody is waiting, and this process may run for long
+		case <-ctx.Done(): // release it: nobody is waiting, and this process may run for a long time
 			file.Close()
 		}
 	}()

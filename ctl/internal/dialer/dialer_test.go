@@ -71,7 +71,7 @@ func (d Daemon) starts(t *testing.T) int {
 
 func TestConnect_ManyClientsStartOneDaemon(t *testing.T) {
 	d := newDaemon(t, "ready\n")
-	// The listener appears with the first start, like a daemon's before it reports that it is ready.
+	// The listener appears with the first start, as a daemon's does before it reports that it is ready.
 	go func() {
 		for d.starts(t) == 0 {
 			time.Sleep(time.Millisecond)
@@ -133,7 +133,7 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 		_, err := d.Connect(t.Context(), d.Paths.MCP)
 		var start *StartError
 		if !errors.As(err, &start) || start.Reason != "enough" {
-			t.Fatalf("starter %s: got %v, want reason enough", starter, err)
+			t.Fatalf("starter %s: got %v, want a StartError with the reason \"enough\"", starter, err)
 		}
 		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))
 		if err != nil {
@@ -155,7 +155,7 @@ func TestConnect_StartFails(t *testing.T) {
 		_, err := d.Connect(context.Background(), d.Paths.MCP)
 		var start *StartError
 		if !errors.As(err, &start) || !strings.Contains(start.Reason, want) || start.Log != d.LogFile() {
-			t.Errorf("readiness line %q: got %v", answer, err)
+			t.Errorf("readiness line %q: got %v, want a StartError with %q", answer, err, want)
 		}
 		if n := d.starts(t); n != maxStarts {
 			t.Errorf("readiness line %q: got %d starts, want %d", answer, n, maxStarts)
@@ -205,7 +205,7 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 func TestSandboxError_NamesPathAndSetting(t *testing.T) {
 	e := &SandboxError{Path: "/s/mcp.sock", Err: os.ErrPermission}
 	if !strings.Contains(e.Error(), e.Path) || !strings.Contains(e.Setting(), e.Path) {
-		t.Fatalf("the texts must name the path: %s / %s", e, e.Setting())
+		t.Fatalf("error %q or setting %q does not name the path", e, e.Setting())
 	}
 }
 

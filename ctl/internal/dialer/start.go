@@ -129,6 +129,7 @@ func readLine(r io.Reader) string {
 // all others.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
+	"DBUS_SYSTEM_BUS_ADDRESS", // of Bluetooth, where it is not the usual one
 	// Windows
 	"SystemRoot", "SystemDrive", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "ProgramData", "TEMP", "TMP",
 	"PATHEXT", "ComSpec",

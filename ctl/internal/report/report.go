@@ -87,7 +87,7 @@ type Diff struct {
 	WantPanel, GotPanel, Marked Picture
 }
 
-// Frame is what the panel showed from a point in time on.
+// Frame is the content of the panel from a point in time on.
 type Frame struct {
 	Caption string
 	At      time.Duration

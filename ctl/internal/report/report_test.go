@@ -100,7 +100,7 @@ func TestEncode_SaysWhatFailed(t *testing.T) {
 	passed, err := report.Encode(report.Page{Verdict: "1 of 1 passed", Runs: []report.Run{{Name: "a", State: report.Passed}}})
 	if _, text := elements(t, passed); err != nil || !strings.Contains(text, "PASS") ||
 		!strings.Contains(text, "1 of 1 passed") || strings.Contains(text, "interrupted") {
-		t.Errorf("a passed report: got %v\n%s", err, text)
+		t.Errorf("a passed report: got error %v and unexpected text\n%s", err, text)
 	}
 }
 

@@ -148,7 +148,7 @@ func runChaos(t *testing.T, seed uint64) {
 		t.Error("the client is still waiting for responses")
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("the proxy returned %v", err)
+		t.Errorf("the proxy returned %v, want no error", err)
 	}
 	c.daemons.Wait() // each daemon sees its connection closed
 	for id := range calls + 1 {

@@ -37,7 +37,7 @@ func (p *Proxy) reconnect(ctx context.Context) error {
 			err = p.refusalAfter(c, err)
 			_, wasAdmitted := c.end()
 			p.mu.Lock()
-			replayed := p.initDone // then the messages sent so far may be sent again
+			replayed := p.initDone // then the messages already sent may be sent again
 			p.mu.Unlock()
 			var refused *Failure
 			ending = (!wasAdmitted || replayed) && !errors.As(err, &refused)

@@ -33,8 +33,7 @@ type connection struct {
 // errEnded means that the connection has ended and the message was not sent.
 var errEnded = errors.New("the connection has ended")
 
-// maxDaemonRequests is the maximum number of the daemon's requests that are remembered. Responses to others are
-// dropped.
+// maxDaemonRequests is the maximum number of pending requests of a daemon. Responses to any further ones are dropped.
 const maxDaemonRequests = 1024
 
 func newConnection(conn io.ReadWriteCloser) *connection {

@@ -27,7 +27,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	}
 }
 
-// At the end of the input the daemon ends calls that wait for a person. The shim exits with them and reports why.
+// When the input ends, the daemon ends calls that wait for a person. The shim answers them with the reason and exits.
 func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

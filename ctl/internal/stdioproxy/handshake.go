@@ -42,7 +42,7 @@ func (h Handshake) line() []byte {
 	return []byte(line + `},"clientIO":true}` + "\n")
 }
 
-// repeatableTools returns the tools whose calls the daemon allows to repeat.
+// repeatableTools returns the tools whose calls the proxy may repeat, according to the daemon.
 func repeatableTools(line []byte) map[string]bool {
 	tools := map[string]bool{}
 	s := scanner{data: member(line, "repeatable")}

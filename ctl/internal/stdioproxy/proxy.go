@@ -162,8 +162,8 @@ func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 	return p.forward(ctx, m, line)
 }
 
-// answerUnreadable reports a message of which only the head can be read to the side that waits for it: the client, or
-// the daemon if the message is a response to one of its requests.
+// answerUnreadable reports a message whose head alone can be read. It informs the side that waits: the client, or the
+// daemon if the message is a response to one of its requests.
 func (p *Proxy) answerUnreadable(ctx context.Context, h *mcpline.Head, why string) error {
 	if !h.IsResponse() {
 		return p.print(rejection(h.ID(), why))

@@ -84,7 +84,7 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 		held += len(call.line)
 	}
 	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
-		t.Errorf("%d bytes are kept, but %d are counted", held, l.kept)
+		t.Errorf("lines of %d bytes are kept, but kept is %d", held, l.kept)
 	}
 	// Each id is reused before its call has a response.
 	for range maxRepeatedSize / maxRepeated {
@@ -99,6 +99,6 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 		}
 	}
 	if l.kept != 0 {
-		t.Errorf("after all responses %d bytes are still counted", l.kept)
+		t.Errorf("after all responses kept is %d, want 0", l.kept)
 	}
 }

@@ -111,7 +111,7 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		// Long lines may take long on a loaded machine.
+		// Long lines may take a while on a loaded machine.
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		line := d.get()

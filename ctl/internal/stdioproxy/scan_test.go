@@ -48,7 +48,7 @@ func TestScan_Kinds(t *testing.T) {
 func TestScan_Batch(t *testing.T) {
 	m := scan([]byte(`[{"id":1,"method":"a"}, 5 ,{"method":"b"}]`))
 	if m.kind != batch || len(m.parts) != 2 || m.parts[0].id != "1" || m.parts[1].kind != notification {
-		t.Fatalf("scan of a batch: got %+v", m)
+		t.Fatalf("scan of a batch: got %+v, want a request and a notification", m)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestNewPending_StatelessRequest(t *testing.T) {
 	m := scan([]byte(`{"id":1,"method":"tools/call",` +
 		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
 	if !newPending(m).modern {
-		t.Fatal("the request was not recognised as one of the stateless protocol")
+		t.Fatal("the request was not recognised as a request of the stateless protocol")
 	}
 }
 
@@ -64,7 +64,7 @@ func TestQuote(t *testing.T) {
 	for _, s := range []string{"", "a\"b\\c\n\t\x01\x1f", "\u2028ü😀", "bad\xffutf8"} {
 		var back string
 		if err := json.Unmarshal([]byte(quote(s)), &back); err != nil || back != strings.ToValidUTF8(s, "\uFFFD") {
-			t.Errorf("quote(%q) = %s -> %q, %v", s, quote(s), back, err)
+			t.Errorf("quote(%q) = %s, which decodes to %q, %v", s, quote(s), back, err)
 		}
 	}
 }

@@ -6,7 +6,7 @@ func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt strin
 		t.Say("There was no link; nothing was deleted.")
 		return
 	}
-	t.Say("Logged out: %s is deleted, the install id stays.", file)
+	t.Say("Logged out. %s is deleted; the install id stays.", file)
 	if revoked {
 		t.Say("The backend revoked the token.")
 	}

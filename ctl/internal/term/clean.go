@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// safeText is text that may be printed to the terminal unchanged, because it was sanitized or is our own. Say and
-// Remark sanitize all other arguments, so that text from a backend, an app or an agent cannot control the terminal.
+// safeText is text that may be printed to the terminal unchanged, because it was sanitized or comes from this program.
+// Say and Remark sanitize all other arguments, so that text from a backend, an app or an agent cannot control the
+// terminal.
 type safeText string
 
 // printable returns text on one line and without unprintable characters: control characters, escape sequences, and

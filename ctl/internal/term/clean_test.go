@@ -97,7 +97,7 @@ func TestTerminal_JSONEscapes(t *testing.T) {
 		var out map[string]any
 		if err := json.Unmarshal(b.Bytes(), &out); err != nil || out["a"] != in["a"] ||
 			out["raw"].(map[string]any)["b"] != "\u009b\x7f" {
-			t.Errorf("%s: decoded to %q, %v", name, out, err)
+			t.Errorf("%s: decoded to %q, %v, want %q", name, out, err, in)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // DemoIntro introduces the demo and names its directory.
 func (t *Terminal) DemoIntro(dir, shim string) {
-	t.Say("%s", t.Bold("The main workflow, as an agent does it."))
-	t.Say("  Everything lies in %s.", dir)
+	t.Say("%s", t.Bold("Demo: an agent links this machine, opens a simulator and runs an app."))
+	t.Say("  All files of the demo are in %s.", dir)
 	t.Say("  Calling createSimulatorSession through %s ...", shim)
 }
 
@@ -19,7 +19,7 @@ func (t *Terminal) DemoIntro(dir, shim string) {
 func (t *Terminal) DemoCode(userCode, url string, seconds uint32, word string) {
 	t.Code(userCode, url, seconds, "", word)
 	t.QR(url)
-	t.Say("  No account yet? The page lets you make one; with this demo it stays on this machine.")
+	t.Say("  No account yet? Create one on the page; it stays on this machine.")
 	t.Say("")
 }
 

@@ -8,14 +8,14 @@ type Font struct {
 	Weight       int
 	Italic       bool
 	Bytes        int64
-	// Problem is why it is not used; empty if it is.
+	// Problem says why the font is not used; it is empty for a font in use.
 	Problem string
 }
 
-// shownHash is how many digits of a hash are printed.
+// shownHash is the number of digits of a hash that are printed.
 const shownHash = 16
 
-// Fonts lists the fonts that were added.
+// Fonts prints the added fonts.
 func (t *Terminal) Fonts(list []Font) {
 	if len(list) == 0 {
 		t.Say("No fonts were added.")
@@ -42,13 +42,13 @@ func (t *Terminal) Fonts(list []Font) {
 	}
 }
 
-// FontAdded reports a new font. The next step names it by its hash, because a name may contain what a shell would run.
+// FontAdded reports a new font. The next step identifies it by its hash, because a name may contain shell syntax.
 func (t *Terminal) FontAdded(name, hash string) {
-	t.Say("Added %s. Local sessions draw with it now, where the service's own fonts lack a character.", name)
+	t.Say("Added %s. Local sessions now use it for characters that the service's fonts lack.", name)
 	t.Remark("  next: show a text, or remove the font with `servicectl fonts remove %s`", hash[:min(len(hash), shownHash)])
 }
 
-// FontRemoved reports that a font is gone.
+// FontRemoved reports that a font was removed.
 func (t *Terminal) FontRemoved(name string) {
-	t.Say("Removed %s. Local sessions no longer draw with it.", name)
+	t.Say("Removed %s. Local sessions no longer use it.", name)
 }

@@ -100,7 +100,7 @@ func TestLowered(t *testing.T) {
 		"Run it.": "run it", "run it": "run it", "SERVICE_X is wrong.": "SERVICE_X is wrong", "`x` helps": "`x` helps",
 	} {
 		if got := lowered(s); got != want {
-			t.Errorf("lowered(%q) = %q", s, got)
+			t.Errorf("lowered(%q) = %q, want %q", s, got, want)
 		}
 	}
 }

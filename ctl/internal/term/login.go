@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,6 @@ func Notice(seconds uint32) string {
 
 // Code shows a user code and the URL on which to approve it. word is the page's sign-in word, or empty.
 func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word string) {
-	spaced := strings.Join(strings.Split(userCode, ""), " ")
 	t.Say("")
 	t.Say("  To link this machine, open")
 	t.Say("")
@@ -33,8 +33,7 @@ func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word str
 	t.Say("")
 	t.Say("  and check the code:")
 	t.Say("")
-	t.Say("      %s", t.Bold(spaced))
-	t.Say("      (%s)", userCode)
+	t.Say("      %s", t.Bold(userCode))
 	t.Say("")
 	if word != "" {
 		t.Say("  The page asks for this sign-in word: %s", word)
@@ -67,12 +66,12 @@ func (t *Terminal) Browser(opened bool, reason string) {
 type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
 
 // WriteHint is the next step if auth.json could not be written.
-const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it " +
-	"revokes the token and you link again."
+const WriteHint = "Free disk space. The daemon writes the file as soon as it can; if it exits before that, it " +
+	"revokes the token and you must link again."
 
 // Linked reports that the machine is linked.
 func (t *Terminal) Linked(l Link) {
-	t.Say("Linked to account %s (%s).", l.Account, l.Tier)
+	t.Say("Linked to account %s (%s) on this machine.", l.Account, l.Tier)
 	if l.WriteError == "" {
 		t.Say("The token is stored in %s, which only you can read.", l.File)
 	} else {
@@ -99,22 +98,61 @@ func BackendName(url string) string {
 // Confirm asks a question on the terminal. Any answer except y or yes means no. If the input is not a terminal, the
 // answer is no.
 func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
-	file, ok := in.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file, ok := asTerminal(in)
+	if !ok {
 		return false, nil
 	}
-	fmt.Fprintf(t.Err, "%s [y/N] ", printable(question))
-	answer := make(chan string, 1)
+	line, err := t.prompt(ctx, file, question+" [y/N] ")
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return isYes(line), err
+}
+
+// Ask asks a question until the answer is y or n. The error is io.EOF if the input ends.
+func (t *Terminal) Ask(ctx context.Context, in io.Reader, question string) (bool, error) {
+	file, ok := asTerminal(in)
+	for ok {
+		line, err := t.prompt(ctx, file, question+" [y/n] ")
+		if err != nil || isYes(line) {
+			return err == nil, err
+		}
+		if word := strings.ToLower(strings.TrimSpace(line)); word == "n" || word == "no" {
+			return false, nil
+		}
+	}
+	return false, io.EOF
+}
+
+// prompt reads one line from a terminal.
+func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (string, error) {
+	fmt.Fprint(t.Err, printable(text))
+	type answer struct {
+		line string
+		err  error
+	}
+	answered := make(chan answer, 1)
 	go func() { // ends with the process if there is no answer
-		line, _ := bufio.NewReader(file).ReadString('\n')
-		answer <- line
+		line, err := bufio.NewReader(file).ReadString('\n')
+		answered <- answer{line, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
-	case line := <-answer:
-		return isYes(line), nil
+		return "", ctx.Err()
+	case a := <-answered:
+		return a.line, a.err
 	}
+}
+
+// CanConfirm reports whether Confirm would ask.
+func CanConfirm(in io.Reader) bool {
+	_, ok := asTerminal(in)
+	return ok
+}
+
+func asTerminal(in io.Reader) (*os.File, bool) {
+	file, ok := in.(*os.File)
+	return file, ok && term.IsTerminal(int(file.Fd()))
 }
 
 func isYes(line string) bool {
@@ -123,7 +161,7 @@ func isYes(line string) bool {
 }
 
 // loginFailures rewords errors of failed logins, by error code. The daemon's texts are for agents: they speak of the
-// person and name tools. An empty message means to keep the daemon's.
+// person and name tools. An empty message keeps the daemon's message.
 var loginFailures = map[string]struct{ message, next string }{
 	"device_code_denied": {"you declined on the approval page",
 		"to link this machine after all, run `servicectl login` again"},

@@ -18,7 +18,7 @@ func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
 		}
 		got := LoginProblem(daemon)
 		if agentWords.MatchString(got.Message+got.FixHint) || !strings.Contains(got.FixHint, "`servicectl login") {
-			t.Errorf("%s: the texts are for agents: %q, next: %q", code, got.Message, got.FixHint)
+			t.Errorf("%s: the texts address an agent: %q, next: %q", code, got.Message, got.FixHint)
 		}
 		daemon.Message = "the person declined"
 	}

@@ -31,7 +31,7 @@ type ServedBy struct {
 // ServiceReport prints the result of an action, or the status, with the next step.
 func (t *Terminal) ServiceReport(action string, s Service, by *ServedBy) {
 	if action == "uninstall" {
-		t.Say("The service is no longer installed. Any client starts the daemon on demand.")
+		t.Say("The service is no longer installed. Clients start the daemon on demand.")
 		for _, path := range s.Files {
 			t.Say("  removed %s", path)
 		}
@@ -52,7 +52,7 @@ func (t *Terminal) ServiceReport(action string, s Service, by *ServedBy) {
 }
 
 func serviceRows(s Service) [][]string {
-	rows := [][]string{{"service", serviceState(s)}, {"kept by", fmt.Sprintf("%s, as %s", s.System, s.Name)}}
+	rows := [][]string{{"service", serviceState(s)}, {"managed by", fmt.Sprintf("%s, as %s", s.System, s.Name)}}
 	if s.State == "not_installed" {
 		return rows
 	}
@@ -91,9 +91,9 @@ func ServiceHealth(s Service) (detail, next string) {
 	if s.State == "not_installed" {
 		return "not installed: clients start the daemon on demand", ""
 	}
-	detail = fmt.Sprintf("%s, kept by %s, as %s", serviceState(s), s.System, s.Name)
+	detail = fmt.Sprintf("%s, managed by %s, as %s", serviceState(s), s.System, s.Name)
 	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not report the state
-		return fmt.Sprintf("installed, kept by %s, as %s", s.System, s.Name), ""
+		return fmt.Sprintf("installed, managed by %s, as %s", s.System, s.Name), ""
 	}
 	return detail, serviceFix("status", s, nil)
 }
@@ -102,17 +102,17 @@ func ServiceHealth(s Service) (detail, next string) {
 func serviceFix(action string, s Service, by *ServedBy) string {
 	switch {
 	case s.State == "not_installed":
-		return "nothing is needed, because clients start the daemon on demand; `servicectl service install` registers it"
+		return "none is needed: clients start the daemon on demand; `servicectl service install` registers it"
 	case s.ProgramMissing:
-		return s.Program + " is not there any more: run `servicectl service install`"
+		return s.Program + " does not exist: run `servicectl service install`"
 	case s.State == "unknown" && s.Detail != "":
-		return "log in again (desktop or ssh), then repeat the command; clients start the daemon on demand meanwhile"
+		return "log in again (desktop or ssh), then repeat the command; until then clients start the daemon on demand"
 	case s.State == "failed":
-		return "look at `servicectl daemon logs`, then run `servicectl service start`"
+		return "read `servicectl daemon logs`, then run `servicectl service start`"
 	case s.Outdated:
 		return "the files differ from those of this version: run `servicectl service install`"
 	case action == "stop":
-		return "any client starts a daemon on demand; `servicectl service start` or the next login brings the service back"
+		return "clients start a daemon on demand; `servicectl service start` or the next login starts the service again"
 	case s.State == "stopped", s.State == "unknown" && by != nil && !by.Managed:
 		return "run `servicectl service start`"
 	case !s.AtLogin:

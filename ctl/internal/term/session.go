@@ -12,7 +12,7 @@ type Row struct {
 	Chip, Kind, Type, Sender, Payload string
 }
 
-// widest is the number of characters of a payload that are shown.
+// widest is the maximum number of characters shown of a payload.
 const widest = 160
 
 // EventRow prints a row on one line.
@@ -115,7 +115,8 @@ func (t *Terminal) ScenarioReport(r Report) {
 
 var stepWords = map[string]Cell{"pass": {"ok", Good}, "fail": {"FAIL", Bad}, "skipped": {"skip", Faint}}
 
-// maxOnScreen is the number of steps after a failure from which the failure is repeated at the end.
+// maxOnScreen is the number of steps that fit on a screen: a failure with at least that many steps after it is
+// repeated at the end.
 const maxOnScreen = 20
 
 func (t *Terminal) scenarioVerdict(r Report, failed int) {

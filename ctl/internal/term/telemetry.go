@@ -24,7 +24,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	if s.Consent.Upload {
 		upload = "on"
 	}
-	notice, last := "not shown yet: it appears with the first result of a tool", "never"
+	notice, last := "not shown yet: it appears with the first tool result", "never"
 	if !s.Notice.IsZero() {
 		notice = "shown " + Ago(now.Sub(s.Notice).Milliseconds())
 	}
@@ -66,7 +66,7 @@ var switches = map[string]string{
 	"consent_unreadable": "your decision cannot be read; " +
 		"record it again with `service-mcp accept-privacy` or `decline-privacy`",
 	"embedded": "the embedded backend keeps everything on this machine",
-	"notice":   "the first-run notice was not shown yet; events wait until it is",
+	"notice":   "the first-run notice has not been shown yet; events wait until then",
 	"default":  "nothing was declined",
 }
 
@@ -125,12 +125,12 @@ func (t *Terminal) Purged(p Purged) {
 	case "erased":
 		t.Say("Erased at the backend: %s of this install.", events(p.Deleted))
 	case "nothing":
-		t.Say("No backend on another machine has any.")
+		t.Say("No backend on another machine has events.")
 	default:
 		if p.Deleted > 0 {
 			t.Say("Erased at other backends: %s of this install.", events(p.Deleted))
 		}
-		t.Remark("The backend could not erase what it has of this install: %s", p.Detail)
+		t.Remark("The backend could not erase the events of this install: %s", p.Detail)
 		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
 	}
 	if p.Backend != "failed" && !p.Declined {

@@ -25,7 +25,7 @@ func TestTelemetryEvent_StripsControlCharacters(t *testing.T) {
 		term, out := plain(0)
 		term.TelemetryEvent([]byte(bad))
 		if got := out.String(); strings.ContainsAny(got, "\x1b\u009b") || got == "" {
-			t.Errorf("%q was printed as %q", bad, got)
+			t.Errorf("%q was printed as %q, want no control characters", bad, got)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package watch reports when a person changes files below folders, and tells these changes apart from files written by
-// programs that run in between. It is independent of those programs.
+// Package watch reports when a person changes files below folders. It distinguishes these changes from files that
+// programs write while the person works. It is independent of those programs.
 package watch
 
 import (
@@ -151,7 +151,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 	w.change(e.Name)
 }
 
-// forget removes a deleted folder and those below it, which frees capacity for others.
+// forget stops watching a deleted folder and its subfolders, which frees capacity for other folders.
 func (w *Watcher) forget(folder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -30,7 +30,7 @@ func TestSettle_TakesABurstAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 5*60*time.Millisecond+quiet {
-			t.Errorf("settle took %v", took)
+			t.Errorf("settle took %v, want 5 writes and one quiet period", took)
 		}
 	})
 }
@@ -127,17 +127,17 @@ func TestWatcher_NoticesWhatAPersonChanges(t *testing.T) {
 	p.write("report.xml", time.Now())
 	p.write("lib/a.js", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("lib", "a.js")}) {
-		t.Errorf("changed files: got %v", changed)
+		t.Errorf("changed files: got %v, want lib/a.js", changed)
 	}
 	p.write("new/b.js", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("new", "b.js")}) {
-		t.Errorf("changed files in a new folder: got %v", changed)
+		t.Errorf("changed files in a new folder: got %v, want new/b.js", changed)
 	}
 	if err := os.Remove(filepath.Join(p.dir, "app.js")); err != nil {
 		t.Fatal(err)
 	}
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.js"}) {
-		t.Errorf("changed files after a removal: got %v", changed)
+		t.Errorf("changed files after a removal: got %v, want app.js", changed)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestWatcher_EntersALink(t *testing.T) {
 	}
 	defer w.Close()
 	if !w.known[filepath.Join(link, "app.js")] || !w.folders[link] {
-		t.Errorf("got known files %v, folders %v", w.known, w.folders)
+		t.Errorf("got known files %v, folders %v, want those below the link", w.known, w.folders)
 	}
 }
 
@@ -187,23 +187,23 @@ func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
 	p.write("trace.tmp", during) // a new file
 	p.write("app.log", during)   // could be a change by a person during the run
 	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.log"}) || written != nil {
-		t.Errorf("after one run: got changed %v, written %v", changed, written)
+		t.Errorf("after one run: got changed %v, written %v, want changed app.log", changed, written)
 	}
 	p.write("app.log", during)
 	p.write("trace.tmp", during)
 	p.write("app.js", time.Now())
 	changed, written := p.next(run)
 	if !slices.Equal(changed, []string{"app.js"}) || !slices.Equal(written, []string{"app.log"}) {
-		t.Errorf("after two runs: got changed %v, written %v", changed, written)
+		t.Errorf("after two runs: got changed %v, written %v, want changed app.js, written app.log", changed, written)
 	}
 	p.write("app.log", during)
 	p.write("app.js", time.Now())
 	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.js"}) || written != nil {
-		t.Errorf("after three runs: got changed %v, written %v", changed, written)
+		t.Errorf("after three runs: got changed %v, written %v, want changed app.js", changed, written)
 	}
 	p.write("app.log", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.log"}) {
-		t.Errorf("changed by a person later: got %v", changed)
+		t.Errorf("changed by a person later: got %v, want app.log", changed)
 	}
 }
 

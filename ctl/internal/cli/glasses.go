@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+// Bounds of the flags --seconds and --timeout.
+const (
+	glassesScan    = 10
+	glassesWait    = 20
+	maxGlassesTime = 60
+)
+
+func (a *app) glasses() *cobra.Command {
+	disconnect := &cobra.Command{
+		Use: "disconnect", Short: "Close this directory's session of real glasses", Args: cobra.NoArgs,
+		Long: "Clears the glasses and frees them. The session's log is deleted.",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, _ []string) error {
+			ids, err := c.DisconnectGlasses(ctx)
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]any{"sessionIds": append([]string{}, ids...)}, func() { a.GlassesDisconnected(ids) })
+		}),
+	}
+	return group("glasses", "Connect real glasses over Bluetooth",
+		"Finds real glasses with this computer's Bluetooth and connects them to a local session. No account is needed.",
+		a.glassesList(), a.glassesConnect(), a.glassesCheck(), a.glassesBench(), disconnect,
+		a.glassesForget(), a.glassesConformance())
+}
+
+func (a *app) glassesList() *cobra.Command {
+	var seconds int
+	var known bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the remembered glasses and those in range", Args: cobra.NoArgs,
+		Long: "Looks for glasses in range unless --known is given.\n" +
+			"Exit code: 0 listed, 1 Bluetooth cannot be used until you change something, 2 it failed otherwise.",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, _ []string) error {
+			if err := checkSeconds("--seconds", seconds); err != nil {
+				return err
+			}
+			if known {
+				seconds = 0
+			}
+			done := a.countdown("looking for glasses", seconds)
+			list, err := c.Glasses(ctx, seconds)
+			done()
+			var problem *client.Error
+			if err != nil && !errors.As(err, &problem) {
+				return err
+			}
+			if a.json {
+				out := map[string]any{"glasses": glassesJSON(list), "looked": !known && err == nil}
+				if err != nil {
+					out["error"] = problemOf(err)
+				}
+				return errors.Join(a.JSON(out), outcomeOf(err))
+			}
+			if err == nil || len(list) > 0 {
+				a.showGlasses(list, !known && err == nil)
+			}
+			return err
+		}),
+	}
+	cmd.Flags().IntVar(&seconds, "seconds", glassesScan, "how long to look, from 1 to 60")
+	cmd.Flags().BoolVar(&known, "known", false, "list only the remembered glasses")
+	return cmd
+}
+
+// outcomeOf returns the exit code of an error that is already printed.
+func outcomeOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return exit(exitOf(problemOf(err).Code))
+}
+
+func checkSeconds(flag string, seconds int) error {
+	if seconds < 1 || seconds > maxGlassesTime {
+		return fmt.Errorf("%s %d is not from 1 to %d", flag, seconds, maxGlassesTime)
+	}
+	return nil
+}
+
+// countdown shows what the command is doing and for how long, on a terminal that can overwrite lines. The returned
+// function ends it and waits for it.
+func (a *app) countdown(doing string, seconds int) (done func()) {
+	if a.json || !a.Moves || seconds == 0 {
+		return func() {}
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	begin := time.Now()
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			a.RunProgress(fmt.Sprintf("%s, %d of %d s", doing, min(seconds, int(time.Since(begin).Seconds())), seconds))
+			select {
+			case <-tick.C:
+			case <-stop:
+				a.RunProgress("")
+				return
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
+}
+
+func glassesJSON(list []*client.Glasses) []map[string]any {
+	out := make([]map[string]any, 0, len(list))
+	for _, g := range list {
+		parts := []map[string]any{}
+		for _, p := range g.GetParts() {
+			parts = append(parts, map[string]any{"key": p.GetKey(), "found": p.GetFound(), "rssi": p.GetRssi()})
+		}
+		out = append(out, map[string]any{
+			"name": g.GetName(), "deviceModel": g.GetDeviceModel(), "usedMs": g.GetUsedMs(), "parts": parts,
+			"sessionId": g.GetSessionId(), "panelChecked": g.GetPanel().GetChecked(),
+		})
+	}
+	return out
+}
+
+func (a *app) showGlasses(list []*client.Glasses, looked bool) {
+	rows := make([]term.Glasses, 0, len(list))
+	for _, g := range list {
+		row := term.Glasses{
+			Name: g.GetName(), Model: g.GetDeviceModel(), UsedMs: g.GetUsedMs(), Session: g.GetSessionId(),
+		}
+		for _, p := range g.GetParts() {
+			arm := term.Arm{Key: p.GetKey(), State: "missing", Signal: int(p.GetRssi())}
+			if p.GetFound() {
+				arm.State = "found"
+			}
+			row.Arms = append(row.Arms, arm)
+		}
+		rows = append(rows, row)
+	}
+	a.Glasses(rows, looked, time.Now())
+}
+
+// connectedGlasses is the result of connectRealDevice.
+type connectedGlasses struct {
+	Status, SessionID, DeviceModel, AppEndpoint, AppTokenFile string
+
+	Glasses struct {
+		Name, Carrier, URL string
+		Steps              []string
+		Links              []struct {
+			Key, State, Firmware string
+			RSSI, BatteryPercent int
+		}
+		Problem *struct{ Code, Message, FixHint string }
+	}
+}
+
+func (a *app) glassesConnect() *cobra.Command {
+	var model, via string
+	var timeout int
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "connect [NAME]", Short: "Connect glasses to a session of this directory", Args: cobra.MaximumNArgs(1),
+		Long: "NAME is a name that `glasses list` shows. Without one, it takes the glasses used last, or the only ones in\n" +
+			"range. Glasses that are not connected in time are connected later, by the session itself.\n" +
+			"On a terminal, new glasses show a test picture, and two questions follow (see `glasses check`).\n" +
+			"Exit code: 0 connected, 1 not connected yet, 2 it could not be tried.",
+		Example: "  servicectl glasses connect \"Even G1_27\"",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := checkSeconds("--timeout", timeout); err != nil {
+				return err
+			}
+			wanted := map[string]string{"deviceModel": model, "name": first(args), "via": via}
+			answer, err := a.connectGlasses(ctx, c, wanted, timeout)
+			if err != nil || a.json || yes || !a.TTY || !term.CanConfirm(a.in) {
+				return err
+			}
+			return a.checkNewPanel(ctx, c, answer)
+		}),
+	}
+	cmd.Flags().StringVar(&via, "via", "auto", "`auto`, bluez or browser")
+	cmd.Flags().StringVar(&model, "model", "", "a device model such as even_g1")
+	cmd.Flags().IntVar(&timeout, "timeout", glassesWait, "how many seconds to wait, from 1 to 60")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "ask nothing about the panel of new glasses")
+	return cmd
+}
+
+// connectGlasses connects glasses and prints the outcome. The rest is as for awaitGlasses.
+func (a *app) connectGlasses(ctx context.Context, c *client.Client, wanted map[string]string, timeout int) (
+	answer connectedGlasses, err error) {
+	answer, raw, err := a.awaitGlasses(ctx, c, wanted, timeout)
+	if err == nil {
+		err = a.reportConnection(answer, raw)
+	}
+	return answer, err
+}
+
+// awaitGlasses connects glasses. While a page waits for the person it shows the page's address and calls again, until
+// the time is over. wanted are arguments of connectRealDevice; empty ones are left out. raw is its whole answer.
+func (a *app) awaitGlasses(ctx context.Context, c *client.Client, wanted map[string]string, timeout int) (
+	answer connectedGlasses, raw json.RawMessage, err error) {
+	request := map[string]any{}
+	for key, value := range wanted {
+		if value != "" {
+			request[key] = value
+		}
+	}
+	end := time.Now().Add(time.Duration(timeout) * time.Second)
+	for page, waits := "", true; waits; page = answer.Glasses.URL {
+		request["timeoutSeconds"] = max(1, int(time.Until(end).Seconds()))
+		answer = connectedGlasses{}
+		done := a.countdown("connecting the glasses", timeout)
+		raw, err = ask(ctx, c, "connectRealDevice", request, &answer)
+		done()
+		if err != nil {
+			return answer, raw, err
+		}
+		waits = answer.Glasses.URL != "" && answer.Glasses.URL != page && time.Now().Before(end)
+		if waits && !a.json {
+			a.GlassesPage(answer.Glasses.URL, answer.Glasses.Steps)
+		}
+	}
+	return answer, raw, nil
+}
+
+// reportConnection prints whether the glasses are connected. The error is exitNo if they are not yet.
+func (a *app) reportConnection(answer connectedGlasses, raw json.RawMessage) error {
+	err := a.print(raw, func() { a.GlassesConnection(answer.connection()) })
+	if err == nil && answer.Status != "connected" {
+		err = exit(exitNo)
+	}
+	return err
+}
+
+func (g connectedGlasses) connection() term.Connection {
+	c := term.Connection{
+		Name: g.Glasses.Name, Model: g.DeviceModel, Session: g.SessionID, IsConnected: g.Status == "connected",
+	}
+	for _, l := range g.Glasses.Links {
+		c.Arms = append(c.Arms, term.Arm{Key: l.Key, State: l.State, Signal: l.RSSI, Battery: l.BatteryPercent})
+	}
+	if p := g.Glasses.Problem; p != nil {
+		c.Problem, c.Next = p.Message, p.FixHint
+	}
+	return c
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/glassesapp"
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/driver/kinds"
+)
+
+const (
+	// pictureTime is how long glasses may take to show a picture before the check gives up. They answer within 10 s.
+	pictureTime = 15 * time.Second
+	clearTime   = 5 * time.Second
+)
+
+func (a *app) glassesForget() *cobra.Command {
+	return &cobra.Command{
+		Use: "forget NAME", Short: "Forget glasses that were connected to this computer", Args: cobra.ExactArgs(1),
+		Long: "Deletes their addresses and the answers about their panel. Glasses that are found later are new again.\n" +
+			"Exit code: 0 forgotten, 2 no such glasses are remembered.",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			if err := c.ForgetGlasses(ctx, args[0]); err != nil {
+				return err
+			}
+			return a.print(map[string]string{"forgotten": args[0]}, func() { a.GlassesForgotten(args[0]) })
+		}),
+	}
+}
+
+func (a *app) glassesCheck() *cobra.Command {
+	return &cobra.Command{
+		Use: "check [NAME]", Short: "Check with a test picture how glasses show pictures", Args: cobra.MaximumNArgs(1),
+		Long: "Shows a test picture and asks two questions about it. From the answers the service learns whether this\n" +
+			"pair swaps light and dark and how many rows it has, shows the picture again and remembers what is right.\n" +
+			"`glasses connect` asks the same when glasses are new.\n" +
+			"Exit code: 0 right, 1 not right, not connected or no terminal, 2 it could not be checked.",
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			if a.json || !term.CanConfirm(a.in) {
+				return &client.Error{Code: codeNotConfirmed, Message: "the check asks questions, and there is no terminal",
+					FixHint: "run it on a terminal, without --json"}
+			}
+			answer, err := a.connectGlasses(ctx, c, map[string]string{"name": first(args)}, glassesWait)
+			if err != nil {
+				return err
+			}
+			known, err := panelOf(ctx, c, answer)
+			if err != nil {
+				return err
+			}
+			return a.checkPanel(ctx, c, answer, known)
+		}),
+	}
+}
+
+// checkNewPanel checks the panel of glasses that were not checked yet. How it ends does not change that the glasses are
+// connected.
+func (a *app) checkNewPanel(ctx context.Context, c *client.Client, at connectedGlasses) error {
+	known, err := panelOf(ctx, c, at)
+	if err != nil {
+		return err
+	}
+	if kind, _ := kinds.Of(at.DeviceModel); known.GetChecked() || kind.OtherRows == 0 {
+		return nil
+	}
+	err = a.checkPanel(ctx, c, at, known)
+	if errors.Is(err, exit(exitNo)) {
+		return nil
+	}
+	return err
+}
+
+// panelOf returns what is known about the panel of connected glasses.
+func panelOf(ctx context.Context, c *client.Client, at connectedGlasses) (*client.Panel, error) {
+	list, err := c.Glasses(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range list {
+		if strings.EqualFold(g.GetName(), at.Glasses.Name) && g.GetDeviceModel() == at.DeviceModel {
+			return g.GetPanel(), nil
+		}
+	}
+	return &client.Panel{}, nil
+}
+
+// panelCheck is one check of a panel.
+type panelCheck struct {
+	*app
+	client *client.Client
+	glass  *glassesapp.App
+	at     connectedGlasses
+	kind   kinds.Kind
+}
+
+// checkPanel shows the test picture, asks, and stores what makes it right. The error is exitNo if nothing does.
+func (a *app) checkPanel(ctx context.Context, c *client.Client, at connectedGlasses, old *client.Panel) error {
+	glass, err := glassesapp.Attach(ctx, at.AppEndpoint, at.AppTokenFile, "servicectl glasses check")
+	if err != nil {
+		return err
+	}
+	defer glass.Close()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+		defer cancel()
+		_, _ = glass.Command(ctx, glasses.TypeDisplayClear, struct{}{})
+	}()
+	p := &panelCheck{app: a, client: c, glass: glass, at: at}
+	p.kind, _ = kinds.Of(at.DeviceModel)
+	err = p.run(ctx, old)
+	if errors.Is(err, io.EOF) {
+		a.PanelUnchecked()
+		return exit(exitNo)
+	}
+	return err
+}
+
+func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
+	p.PanelPicture()
+	isUpright, hasBorder, err := p.look(ctx, old)
+	if err != nil {
+		return err
+	}
+	panel := &client.Panel{Inverted: old.GetInverted(), Rows: old.GetRows()}
+	if isUpright && hasBorder {
+		return p.right(ctx, panel)
+	}
+	if p.kind.OtherRows == 0 {
+		p.PanelWrong(p.at.Glasses.Name)
+		return exit(exitNo)
+	}
+	if !isUpright {
+		panel.Inverted = !panel.GetInverted()
+	}
+	if !hasBorder {
+		panel.Rows = int32(p.kind.OtherRows) - panel.GetRows()
+	}
+	p.PanelAgain()
+	if err := p.set(ctx, panel); err != nil {
+		return err
+	}
+	isRight, err := p.lookAgain(ctx, panel)
+	if err == nil && isRight {
+		return p.right(ctx, panel)
+	}
+	restoring, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTime)
+	defer cancel()
+	if undone := p.client.SetPanel(restoring, p.at.SessionID, old); err == nil {
+		err = undone
+	}
+	if err == nil {
+		p.PanelWrong(p.at.Glasses.Name)
+		err = exit(exitNo)
+	}
+	return err
+}
+
+func (p *panelCheck) right(ctx context.Context, panel *client.Panel) error {
+	panel.Checked = true
+	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
+		return err
+	}
+	p.PanelRight(p.at.Glasses.Name)
+	return nil
+}
+
+// set stores other settings and waits until the glasses are connected with them.
+func (p *panelCheck) set(ctx context.Context, panel *client.Panel) error {
+	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
+		return err
+	}
+	_, err := p.connectGlasses(ctx, p.client,
+		map[string]string{"name": p.at.Glasses.Name, "deviceModel": p.at.DeviceModel}, glassesWait)
+	return err
+}
+
+// show shows the test picture. shown is false if the glasses refused it.
+func (p *panelCheck) show(ctx context.Context, panel *client.Panel) (shown bool, err error) {
+	img := glassesapp.DrawTest(p.glass.Welcome.DeviceModel, int(panel.GetRows()))
+	picture, err := glassesapp.Picture(img, "test picture: an arrow up, a filled square at the left, a border")
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pictureTime)
+	defer cancel()
+	_, err = p.glass.Command(ctx, glasses.TypeDisplayShow, picture)
+	var refused *glasses.Error
+	if errors.As(err, &refused) {
+		p.PanelRefused(refused.Message)
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// look shows the test picture and asks. A picture that the glasses refused may be too high for them.
+func (p *panelCheck) look(ctx context.Context, panel *client.Panel) (isUpright, hasBorder bool, err error) {
+	shown, err := p.show(ctx, panel)
+	if err != nil || !shown {
+		return true, false, err
+	}
+	if isUpright, err = p.Ask(ctx, p.in, term.PanelUprightQuestion); err == nil {
+		hasBorder, err = p.Ask(ctx, p.in, term.PanelBorderQuestion)
+	}
+	return isUpright, hasBorder, err
+}
+
+func (p *panelCheck) lookAgain(ctx context.Context, panel *client.Panel) (isRight bool, err error) {
+	shown, err := p.show(ctx, panel)
+	if err != nil || !shown {
+		return false, err
+	}
+	return p.Ask(ctx, p.in, term.PanelAgainQuestion)
+}

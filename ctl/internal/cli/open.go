@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/clientio"
+)
+
+// codeNoPage is the code for a page that does not exist (yet).
+const codeNoPage = "page_not_found"
+
+// pages are what open can show, with the path below the backend's address; the page of a session has its own address.
+var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
+
+func (a *app) openPage() *cobra.Command {
+	return &cobra.Command{
+		Use: "open [dashboard|docs|session [ID]]", Short: "Open a page in your browser",
+		Long: "Opens the dashboard, the documentation, or the page of a browser session (by default the newest).\n" +
+			"Where no browser can be opened it prints the address.",
+		Example:   "  servicectl open docs",
+		ValidArgs: []string{"dashboard", "docs", "session"},
+		Args: func(_ *cobra.Command, args []string) error {
+			page := "dashboard"
+			if len(args) > 0 {
+				page = args[0]
+			}
+			_, known := pages[page]
+			switch {
+			case !known:
+				return &usageError{fmt.Sprintf("there is no page %q", page), "open dashboard, docs or session"}
+			case len(args) > 2 || len(args) == 2 && page != "session":
+				return fmt.Errorf("unexpected argument %q", args[len(args)-1])
+			}
+			return nil
+		},
+		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+			var url string
+			var err error
+			if first(args) == "session" {
+				url, err = pageOfSession(ctx, c, first(args[1:]))
+			} else {
+				url, err = pageOfBackend(ctx, c, append(args, "dashboard")[0])
+			}
+			if err != nil {
+				return err
+			}
+			return a.show(ctx, url)
+		}),
+	}
+}
+
+// show opens a page and prints its address.
+func (a *app) show(ctx context.Context, url string) error {
+	r, err := clientio.Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	return a.print(struct {
+		URL    string `json:"url"`
+		Opened bool   `json:"opened"`
+		Reason string `json:"reason,omitempty"`
+	}{url, r.Opened, r.Reason}, func() {
+		a.Say("%s", url)
+		a.Browser(r.Opened, r.Reason)
+	})
+}
+
+// pageOfBackend returns the address of a page of the caller's backend. The embedded backend has one while it runs.
+func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, error) {
+	if _, err := c.Whoami(ctx, true); err != nil { // starts the embedded backend if this machine is linked to it
+		return "", err
+	}
+	s, err := c.Status(ctx)
+	if err != nil {
+		return "", err
+	}
+	dashboard, ok := strings.CutSuffix(s.GetBackend().GetDashboardUrl(), pages["dashboard"])
+	if !ok {
+		return "", &client.Error{Code: codeNoPage, Message: "the embedded backend, which has this page, does not run",
+			FixHint: "run `servicectl login`, which starts it; the documentation is also in `servicectl tool call searchDocs`"}
+	}
+	return dashboard + pages[page], nil
+}
+
+// pageOfSession returns the address of the page of a session, by default of the newest that has one.
+func pageOfSession(ctx context.Context, c *client.Client, id string) (string, error) {
+	var answer struct {
+		Session  sessionFacts
+		Sessions []sessionFacts
+	}
+	if _, err := ask(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &answer); err != nil {
+		return "", err
+	}
+	for _, s := range append(answer.Sessions, answer.Session) {
+		if s.SessionURL != "" {
+			return s.SessionURL, nil
+		}
+	}
+	return "", &client.Error{Code: codeNoPage, Message: "no browser session is open",
+		FixHint: "ask your agent for one (createSimulatorSession); a local session has no page: `servicectl session show`"}
+}

@@ -1,0 +1,223 @@
+// Package glasseshost acts as a session to which one client attaches as the glasses, such as an app on a phone, and
+// checks how the client attaches, reconnects and leaves. What the client answers is checked by package conformance.
+package glasseshost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/proto/glasses/conformance"
+)
+
+// Path is where the glasses attach.
+const Path = "/s/conformance/live"
+
+// lastSeq is the cursor that the welcome gives to the glasses.
+const lastSeq = 57
+
+const (
+	reconnectTime = 20 * time.Second // the protocol says up to about 10 s between attempts
+	quietTime     = 5 * time.Second  // in which a client that was sent away must not return
+	maxMessages   = 256
+)
+
+// Sections of PROTOCOL.md.
+const (
+	actingSection    = "Acting as the glasses"
+	reconnectSection = "Reconnecting"
+)
+
+// Host waits for one client at a time.
+type Host struct {
+	// URL is the address for the glasses.
+	URL string
+
+	model   glasses.DeviceModel
+	server  *http.Server
+	serving sync.WaitGroup
+	clients chan *client
+	// Times that tests shorten.
+	reconnectTime, quietTime time.Duration
+}
+
+// client is one attached client. It is a conformance.Conn.
+type client struct {
+	ws       *websocket.Conn
+	query    url.Values
+	origin   string
+	messages chan conformance.Message
+}
+
+// Listen opens the address: host:port, or a URL of which only that is used.
+func Listen(ctx context.Context, address string, model glasses.DeviceModel) (*Host, error) {
+	if at, err := url.Parse(address); err == nil && at.Host != "" {
+		address = at.Host
+	}
+	network := "tcp"
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
+		network = "tcp4" // 0.0.0.0 would also be [::], and URL would say so
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the glasses: %w", err)
+	}
+	h := &Host{URL: "ws://" + l.Addr().String() + Path, model: model, clients: make(chan *client),
+		reconnectTime: reconnectTime, quietTime: quietTime}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /s/{session}/live", h.attach)
+	h.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	h.serving.Go(func() { _ = h.server.Serve(l) })
+	return h, nil
+}
+
+// Close ends all connections. The context of Listen must have ended.
+func (h *Host) Close() {
+	_ = h.server.Close()
+	h.serving.Wait()
+}
+
+// attach serves one client until it leaves.
+func (h *Host) attach(rw http.ResponseWriter, r *http.Request) {
+	h.serving.Add(1)
+	defer h.serving.Done()
+	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // a phone has another origin
+	if err != nil {
+		return
+	}
+	defer ws.CloseNow() //nolint:errcheck // it may be closed already
+	ws.SetReadLimit(glasses.MaxBinary)
+	c := &client{ws: ws, query: r.URL.Query(), origin: r.Header.Get("Origin"),
+		messages: make(chan conformance.Message, maxMessages)}
+	defer close(c.messages)
+	select {
+	case h.clients <- c:
+	case <-r.Context().Done():
+		return
+	}
+	for {
+		kind, data, err := ws.Read(r.Context())
+		if err != nil {
+			return
+		}
+		select {
+		case c.messages <- conformance.Message{Data: data, Binary: kind == websocket.MessageBinary}:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// Messages implements conformance.Conn.
+func (c *client) Messages() <-chan conformance.Message { return c.messages }
+
+// Send implements conformance.Conn.
+func (c *client) Send(ctx context.Context, frame []byte) error {
+	return c.ws.Write(ctx, websocket.MessageText, frame)
+}
+
+// Check checks the answers of attached glasses. It is conformance.Check but for tests.
+type Check func(context.Context, conformance.Conn, glasses.DeviceModel,
+	func(conformance.Line)) ([]conformance.Line, error)
+
+// Run waits until glasses attach, and checks them. tell gets each verdict at once. The error says why not every rule
+// could be checked.
+func (h *Host) Run(ctx context.Context, check Check,
+	tell func(conformance.Line)) (lines []conformance.Line, err error) {
+	verdict := func(name, section, problem string) {
+		line := conformance.Line{Name: name, Section: section, Problem: problem}
+		lines = append(lines, line)
+		tell(line)
+	}
+	c, err := h.next(ctx, nil)
+	if err != nil {
+		return lines, err
+	}
+	verdict("the glasses attach with an origin and a cursor", actingSection, attachProblem(c, false))
+	checked, err := check(ctx, c, h.model, tell)
+	lines = append(lines, checked...)
+	if err != nil {
+		return lines, err
+	}
+	_ = c.ws.Close(glasses.CloseRestart, "the service is restarting")
+	c, err = h.next(ctx, time.After(h.reconnectTime))
+	switch {
+	case errors.Is(err, errNobody):
+		verdict("after 1012 they attach again with their cursor", reconnectSection,
+			fmt.Sprintf("nobody attached within %v", h.reconnectTime))
+		return lines, nil
+	case err != nil:
+		return lines, err
+	}
+	verdict("after 1012 they attach again with their cursor", reconnectSection, attachProblem(c, true))
+	_ = c.ws.Close(glasses.CloseSessionOver, "the session was closed")
+	problem := ""
+	if _, err = h.next(ctx, time.After(h.quietTime)); err == nil {
+		problem = "the glasses attached again"
+	} else if !errors.Is(err, errNobody) {
+		return lines, err
+	}
+	verdict("after 4410 they stay away", reconnectSection, problem)
+	return lines, nil
+}
+
+var errNobody = errors.New("nobody attached")
+
+// next waits for the next client and greets it.
+func (h *Host) next(ctx context.Context, limit <-chan time.Time) (*client, error) {
+	select {
+	case c := <-h.clients:
+		return c, h.greet(ctx, c)
+	case <-limit:
+		return nil, errNobody
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// attachProblem says what is wrong with how a client attached. A client that returns has the cursor of the welcome.
+func attachProblem(c *client, isBack bool) string {
+	since := c.query.Get("since")
+	n, err := strconv.ParseInt(since, 10, 64)
+	switch {
+	case c.origin == "":
+		return "the request has no Origin header"
+	case isBack && n != lastSeq:
+		return fmt.Sprintf("since is %.40q, want %d, which was lastSeq of the welcome", since, lastSeq)
+	case since != "" && err != nil:
+		return fmt.Sprintf("since is %.40q, want a number", since)
+	}
+	return ""
+}
+
+// greet sends what the service sends to glasses that attach.
+func (h *Host) greet(ctx context.Context, c *client) error {
+	frames := []struct {
+		typ     string
+		payload any
+	}{
+		{glasses.TypeWelcome, map[string]any{"sessionId": "conformance", "deviceModel": h.model, "lastSeq": lastSeq,
+			"display": nil, "glasses": nil}},
+		{glasses.TypePeers, map[string]any{"apps": []glasses.AppInfo{{Name: "conformance"}}, "pages": 1}},
+		{glasses.TypeRole, map[string]bool{"active": true}},
+		{glasses.TypeBeat, struct{}{}},
+	}
+	for i, f := range frames {
+		if err := c.Send(ctx, broker.Encode(time.Now(), f.typ, fmt.Sprint("service-", i), f.payload)); err != nil {
+			return fmt.Errorf("greet the glasses: %w", err)
+		}
+	}
+	return nil
+}
