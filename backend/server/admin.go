@@ -33,7 +33,7 @@ func adminCommand() *cobra.Command {
 	return admin
 }
 
-// operator contains the features with which an operator manages accounts, on the server's database. Changes are
+// operator contains the services that the admin commands use, on the server's database. Changes are
 // recorded in the account's audit log and in the linking trail. Running servers apply them from the next call on.
 type operator struct {
 	accounts *account.Service
@@ -143,7 +143,7 @@ func (o operator) print(v any, text func(w io.Writer)) error {
 	return t.Flush()
 }
 
-// table writes rows under a header, or none instead of the table if there are no rows.
+// table writes rows under a header. If there are no rows, it writes the text none instead.
 func table[R any](w io.Writer, none, header string, rows []R, cells func(R) []string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, none)

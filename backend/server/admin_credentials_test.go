@@ -69,7 +69,7 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 		}
 		code, out, errs := run("admin", "rotate-credentials-key", "--database", database, "--credentials-key-file", keyFile)
 		if code != step.code {
-			t.Errorf("got exit code %d, %q, %q", code, out, errs)
+			t.Errorf("got exit code %d, %q, %q; want the step's code", code, out, errs)
 		}
 		for _, says := range step.says {
 			if !strings.Contains(out+errs, says) {
@@ -83,7 +83,7 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "nonsense")
 	if code, out, errs := run("admin", "rotate-credentials-key", "--database", database); code != 1 || !strings.Contains(errs, "SERVICE_BACKEND_CREDENTIALS_KEY: line 1") ||
 		strings.Contains(out+errs, "nonsense") {
-		t.Errorf("got exit code %d, %q, %q", code, out, errs)
+		t.Errorf("got exit code %d, %q, %q; want 1 and an error without the value", code, out, errs)
 	}
 	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "")
 	const other = "com.example.damaged"

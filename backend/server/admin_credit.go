@@ -74,7 +74,7 @@ func (c creditChange) amount() (credit.Amount, error) {
 	case c.add != "" && c.take != "":
 		return 0, errors.New("use either --add or --take, not both")
 	case c.add == "" && c.take == "" && (c.reference != "" || c.note != ""):
-		return 0, errors.New("--reference and --note belong to --add or --take")
+		return 0, errors.New("--reference and --note require --add or --take")
 	case c.add == "" && c.take == "":
 		return 0, nil
 	case c.reference == "":
@@ -235,7 +235,7 @@ func (l ledgerJSON) write(w io.Writer) {
 	case !l.OK:
 		state, next = fmt.Sprintf("%d sums do not match their rows", len(l.Differences)), "see the differences below"
 	case l.RunOutLeases > 0:
-		next = "wait 20 seconds until a running server has given back the holds with expired leases, then run this again"
+		next = "wait 20 seconds until a running server has released the holds with expired leases, then run this again"
 	case l.Operator > 0:
 		next = "look at the shortfalls: a call that costs more than its hold (short:) has a wrong price or bound"
 	}

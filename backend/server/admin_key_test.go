@@ -42,16 +42,16 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		for command := range commands {
 			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs,
 				"first used with") || !strings.Contains(errs, "hmac_key_file") {
-				t.Errorf("%s with another key: got exit code %d, %q, %q", command, exit, out, errs)
+				t.Errorf("%s with another key: got exit code %d, %q, %q; want 1 and the way out", command, exit, out, errs)
 			}
 		}
 		if err := start(key); err == nil || !strings.Contains(err.Error(), "first used with") {
-			t.Errorf("a server with another key: got %v", err)
+			t.Errorf("a server with another key: got error %v, want it to say so", err)
 		}
 	}
 	refused(other)
 	if a, err := d.store.AccountByID(t.Context(), "ada-id"); err != nil || !a.Active {
-		t.Errorf("the account: got %+v, %v", a, err)
+		t.Errorf("got account %+v, error %v; want it still active", a, err)
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
 	for _, command := range []string{"trail", "suspend ada-id", "restore ada-id", "reset-link ada@example.org", "revoke --account ada-id"} {
@@ -62,7 +62,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", other)
 	for _, says := range []string{"from now on", "already"} {
 		if exit, out, errs := d.admin("replace-key"); exit != 0 || !strings.Contains(out, says) {
-			t.Errorf("replace-key: got exit code %d, %q, %q", exit, out, errs)
+			t.Errorf("replace-key: got exit code %d, %q, %q; want 0", exit, out, errs)
 		}
 	}
 	if err := start(other); err != nil {
@@ -71,8 +71,8 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	refused(testKey)
 }
 
-// If the key file of an embedded backend was lost, the backend reports that instead of continuing although every
-// stored hash is useless.
+// If an embedded backend has lost its key file, it reports that and does not start, because every stored hash would
+// be useless.
 func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() error {
@@ -98,7 +98,7 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // the command needs only the options named in the error
 	d := desk{T: t, file: filepath.Join(dir, "service.db")}
 	if exit, out, errs := d.admin("replace-key", "--hmac-key-file", filepath.Join(dir, keyFile)); exit != 0 || !strings.Contains(out, "from now on") {
-		t.Errorf("got exit code %d, %q, %q", exit, out, errs)
+		t.Errorf("got exit code %d, %q, %q; want 0 and the key replaced", exit, out, errs)
 	}
 	if err := begin(); err != nil {
 		t.Error(err)

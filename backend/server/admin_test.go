@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// desk is an operator next to a running server. The server has the database open, and the operator's changes take
-// effect from the next call on.
+// desk runs the operator's commands while a server has the database open. Their changes take effect from the server's
+// next call on.
 type desk struct {
 	*testing.T
 	file  string
@@ -136,7 +136,7 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 		actions = append(actions, e.Action+" by "+e.ActorName)
 	}
 	if got := strings.Join(actions, ", "); got != "link.revoked by operator, link.revoked by operator, account.restored by operator, account.suspended by operator" {
-		t.Errorf("got the audit log %s", got)
+		t.Errorf("got the audit log %s, want each change once", got)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestAdminPrintsJSON(t *testing.T) {
 	} {
 		code, out, errs := d.admin(append(c.args, "--json")...)
 		if err := json.Unmarshal([]byte(out), c.into); code != 0 || err != nil {
-			t.Fatalf("%v: got exit code %d, %q, %q (%v)", c.args, code, out, errs, err)
+			t.Fatalf("%v: got exit code %d, %q, %q (error %v); want 0 and JSON", c.args, code, out, errs, err)
 		}
 		if again, _ := json.Marshal(c.into); !strings.Contains(string(again), c.want) {
 			t.Errorf("%v: got %s, want %s in it", c.args, again, c.want)
@@ -199,7 +199,7 @@ func TestAdminTrail(t *testing.T) {
 		exit, out, errs := d.admin(append([]string{"trail", "--json"}, c.args...)...)
 		var lines []trailJSON
 		if err := json.Unmarshal([]byte(out), &lines); exit != 0 || err != nil {
-			t.Fatalf("%v: got exit code %d, %q, %q (%v)", c.args, exit, out, errs, err)
+			t.Fatalf("%v: got exit code %d, %q, %q (error %v); want 0 and JSON", c.args, exit, out, errs, err)
 		}
 		var actions []string
 		for _, l := range lines {
@@ -215,20 +215,20 @@ func TestAdminTrail(t *testing.T) {
 		}
 	}
 	if exit, out, _ := d.admin("trail"); exit != 0 || !strings.Contains(out, "ACTION") || !strings.Contains(out, "suspend") {
-		t.Errorf("as text: got exit code %d, %q", exit, out)
+		t.Errorf("as text: got exit code %d, %q; want 0 and a table", exit, out)
 	}
 	for says, args := range map[string][]string{"user code": {"--code", "nonsense"}, "network address": {"--address", "nonsense"},
 		"no account has that e-mail address": {"--account", "typo@example.org"},
 		"--limit must be 1 to 1000":          {"--limit=-5"}, "1 to 1000": {"--limit=0"},
 		"to 1000": {"--limit=1001"}} {
 		if exit, _, errs := d.admin(append([]string{"trail"}, args...)...); exit != 1 || !strings.Contains(errs, says) {
-			t.Errorf("%v: got exit code %d, %q", args, exit, errs)
+			t.Errorf("%v: got exit code %d, %q; want 1 and the case's error", args, exit, errs)
 		}
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "")
 	for _, args := range [][]string{{"trail"}, {"suspend", "ada-id"}, {"revoke", "--account", "ada-id"}} {
 		if exit, out, errs := d.admin(args...); exit != 1 || !strings.Contains(errs, "SERVICE_BACKEND_HMAC_KEY") {
-			t.Errorf("%v without a key: got exit code %d, %q, %q", args, exit, out, errs)
+			t.Errorf("%v without a key: got exit code %d, %q, %q; want 1 and an error", args, exit, out, errs)
 		}
 	}
 }

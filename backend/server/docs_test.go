@@ -52,6 +52,6 @@ func checkCommand(t *testing.T, page, line string) {
 		err = cmd.ValidateArgs(cmd.Flags().Args())
 	}
 	if err != nil || !cmd.Runnable() {
-		t.Errorf("%s: service-backend %s: %v", page, line, err)
+		t.Errorf("%s: service-backend %s: got error %v, want none", page, line, err)
 	}
 }

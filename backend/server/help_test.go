@@ -12,7 +12,7 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 	for _, command := range []string{"", "service", "service install", "admin", "admin trail", "settings"} {
 		var out, errOut bytes.Buffer
 		if code := Main(append(strings.Fields(command), "--help"), &out, &errOut); code != 0 {
-			t.Fatalf("help of %s: exit code %d: %s", command, code, errOut.String())
+			t.Fatalf("help of %s: got exit code %d, want 0: %s", command, code, errOut.String())
 		}
 		all := command == "settings"
 		if strings.Contains(out.String(), "--trusted-proxies") != all || !strings.Contains(out.String(), "--config") {

@@ -22,7 +22,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 func TestVersion(t *testing.T) {
 	code, out, errs := run("version")
 	if code != 0 || errs != "" || out != "service-backend "+buildinfo.Version+" commit "+buildinfo.Commit+" built "+buildinfo.BuiltAt+"\n" {
-		t.Errorf("got exit code %d, %q, %q", code, out, errs)
+		t.Errorf("got exit code %d, %q, %q; want 0 and the build's version", code, out, errs)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 			t.Setenv("SERVICE_BACKEND_HMAC_KEY", tc.key)
 			code, out, errs := run(tc.args...)
 			if code != 1 || out != "" || !strings.HasPrefix(errs, "service-backend: ") || !strings.Contains(errs, tc.says) {
-				t.Errorf("got exit code %d, stdout %q, stderr %q", code, out, errs)
+				t.Errorf("got exit code %d, stdout %q, stderr %q; want 1 and one error", code, out, errs)
 			}
 			if tc.key != "" && strings.Contains(errs, tc.key) {
 				t.Error("the error contains the key")

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/packaging/pgtest"
 )
 
-// PostgreSQL stops in the middle of calls and returns. New calls are refused with a time after which to retry,
+// PostgreSQL goes down in the middle of calls and comes back. New calls are refused with a time after which to retry,
 // responses that have begun continue, and in the end each call has been charged once or refunded.
 func TestGateway_DatabaseIsAway(t *testing.T) {
 	cluster, err := pgtest.Start()
@@ -39,7 +39,7 @@ func TestGateway_DatabaseIsAway(t *testing.T) {
 	defer endDuring()
 
 	cluster.Halt(t)
-	for range 2 { // the second has no connection to lose
+	for range 2 { // the server has no connection left before the second call
 		res, err := p.request(s.ctx, "good")
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,8 @@ func TestGateway_DatabaseIsAway(t *testing.T) {
 		_ = res.Body.Close()
 		if err != nil || res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") != "1" ||
 			!strings.Contains(string(text), `"code":"unavailable"`) || strings.Contains(string(text), "connect") {
-			t.Errorf("got status %d, Retry-After %q, %v: %s", res.StatusCode, res.Header.Get("Retry-After"), err, text)
+			t.Errorf("got status %d, Retry-After %q, error %v: %s; want a 503 without details",
+				res.StatusCode, res.Header.Get("Retry-After"), err, text)
 		}
 	}
 	s.until("health says so", func() bool {
@@ -60,7 +61,7 @@ func TestGateway_DatabaseIsAway(t *testing.T) {
 		return res.StatusCode == http.StatusServiceUnavailable
 	})
 	s.provider.Continue()
-	scanTo(s, during, "[DONE]") // while no write succeeds
+	scanTo(s, during, "[DONE]") // no write succeeds during this call
 
 	cluster.Resume(t)
 	after, endAfter := p.begin(llmtest.WaitsInside, "Grüße")
@@ -68,13 +69,14 @@ func TestGateway_DatabaseIsAway(t *testing.T) {
 	s.provider.Continue()
 	scanTo(s, after, "[DONE]")
 	s.until("the charge", func() bool { return s.number("SELECT COUNT(*) FROM gateway_calls") >= 2 })
-	// The call that ended meanwhile is charged if the database returns in time. Otherwise its lease ends a minute later.
+	// The call that ended during the outage is charged if the database returns in time. Otherwise its lease ends a
+	// minute later.
 	s.exec("UPDATE credit_holds SET lease_until = 1 WHERE state = 'open'")
 	s.start()
 	s.until("nothing is held", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
 	posted := s.number("SELECT posted FROM credit_balances")
 	if counted := s.number("SELECT SUM(micro_usd) FROM gateway_calls"); posted != freeCredit-counted || counted <= spent {
-		t.Errorf("balance %d, but %d were counted, %d of them before", posted, counted, spent)
+		t.Errorf("balance %d, but %d were counted, %d of them before the outage", posted, counted, spent)
 	}
 	if n := len(s.provider.Book()); n != 3 {
 		t.Errorf("the provider received %d requests, want 3", n)

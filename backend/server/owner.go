@@ -48,8 +48,8 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 }
 
 // mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, because
-// browsers send the cookies of localhost to whoever has the port. A stolen cookie is useless while the backend refuses
-// the other user's connections. But if the port had to change, another program has had the old one.
+// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless while the
+// backend refuses the other user's connections. But if the port had to change, another program has had the old one.
 func mustSignInAgain(before, now int, p protection) bool {
 	return before != now || p.word != ""
 }

@@ -102,28 +102,28 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	word := s.SignInWord()
 	path := filepath.Join(dir, wordFile)
 	if data, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(data)) != word || len(word) != 10 {
-		t.Fatalf("the word is %q, but its file contains %q, %v", word, data, err)
+		t.Fatalf("the word is %q, but its file contains %q, error %v; want ten letters in both", word, data, err)
 	}
 	mode(t, path, 0o600)
 	ada := newVisitor(t)
 	for _, wrong := range []string{"", "x", word + "x", strings.Repeat("b", 10)} {
 		page, _ := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", wrong)
 		if !strings.Contains(page, `id="word-error"`) || strings.Contains(page, word) {
-			t.Fatalf("signing up with the word %q: got %s", wrong, page)
+			t.Fatalf("signing up with the word %q: got %s, want an error", wrong, page)
 		}
 	}
 	if _, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", " "+strings.ToUpper(word)); at != "/" {
 		t.Fatalf("signing up with the word led to %s, want /", at)
 	}
 	if _, at := ada.get(s.URL() + "/account"); at != "/account" {
-		t.Fatalf("after signing up, /account led to %s", at)
+		t.Fatalf("after signing up, /account led to %s, want /account", at)
 	}
 	stop()
 
 	s, stop = serveWith(t, dir, unknown)
 	defer stop()
 	if s.SignInWord() == word {
-		t.Error("the word is the same as before the restart")
+		t.Error("the word did not change at the restart")
 	}
 	// Another process may have had the port, and owners are unknown, so the browser is signed out and told why.
 	page, at := ada.get(s.URL() + "/account")
@@ -154,7 +154,7 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 		t.Errorf("after a restart the browser is at %s, want /account", at)
 	}
 	if _, err := os.Stat(filepath.Join(dir, wordFile)); err == nil {
-		t.Error("a file with a sign-in word exists")
+		t.Error("a file with a sign-in word exists, want none")
 	}
 	old := s.URL()
 	stop()
@@ -168,7 +168,7 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	defer stop()
 	page, at := ada.get(s.URL() + "/account")
 	if s.URL() == old || at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
-		t.Errorf("after a restart at %s the browser is at %s", s.URL(), at)
+		t.Errorf("after a restart at %s the browser is at %s, want /signin at a new address", s.URL(), at)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestNewWord(t *testing.T) {
 	for range 1000 {
 		w := newWord()
 		if len(w) != 10 || strings.Trim(w, wordLetters) != "" || seen[w] {
-			t.Fatalf("drew the invalid or repeated word %q", w)
+			t.Fatalf("got the invalid or repeated word %q", w)
 		}
 		seen[w] = true
 	}

@@ -76,7 +76,7 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 				p.signal(os.Kill)
 				posted := s.number("SELECT posted FROM credit_balances")
 				if held := s.number("SELECT held FROM credit_balances"); (held == 0) != point.charged || held > posted {
-					t.Errorf("%d of %d are held after the kill", held, posted)
+					t.Errorf("%d of %d are held after the kill, want a hold only without a charge", held, posted)
 				}
 				s.exec("UPDATE credit_holds SET lease_until = 1 WHERE state = 'open'") // a minute later
 				s.start()
@@ -84,10 +84,10 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 				posted = s.number("SELECT posted FROM credit_balances")
 				if spent := s.number("SELECT COALESCE(SUM(micro_usd), 0) FROM gateway_calls"); posted != freeCredit-spent ||
 					(spent > 0) != point.charged {
-					t.Errorf("balance %d, but %d were counted", posted, spent)
+					t.Errorf("balance %d, but %d were counted, want every charge counted", posted, spent)
 				}
 				if n := len(s.provider.Book()); n != point.requests {
-					t.Errorf("the provider received an unexpected %d requests", n)
+					t.Errorf("the provider received %d requests, want the case's number", n)
 				}
 				s.ledger()
 			})
@@ -198,11 +198,11 @@ func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	known := []string{"ok", "provider_busy", "cap_reached", "credit_reserved", "model_not_found"}
 	for code := range codes {
 		if !slices.Contains(known, code) {
-			t.Errorf("%d calls ended with the unexpected code %s", codes[code], code)
+			t.Errorf("%d calls ended with the code %s, want none", codes[code], code)
 		}
 	}
 	if codes["ok"] == 0 || codes["cap_reached"] == 0 || codes["provider_busy"] == 0 {
-		t.Errorf("got the codes %v", codes)
+		t.Errorf("got the codes %v, want ok, cap_reached and provider_busy among them", codes)
 	}
 	s.compareBooks()
 }
@@ -229,7 +229,7 @@ func (s *servers) compareBooks() {
 	counted := s.number("SELECT CAST(COALESCE(SUM(micro_usd), 0) AS BIGINT) FROM gateway_usage")
 	if ledger.Used != billed || ledger.Balances != freeCredit-(billed-ledger.Operator) ||
 		counted != billed-ledger.Operator || ledger.Operator == 0 {
-		s.Errorf("the provider billed %d; the ledger has %+v and counted %d", billed, ledger, counted)
+		s.Errorf("the provider billed %d, the ledger has %+v and counted %d; want equal sums", billed, ledger, counted)
 	}
 }
 
@@ -240,7 +240,7 @@ func (s *servers) watchMoney(ctx context.Context, limit int64) {
 		err := s.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(posted), 0), COALESCE(SUM(held), 0), (SELECT COALESCE(MAX(spent +
 			held), 0) FROM credit_spending WHERE project <> '') FROM credit_balances`).Scan(&posted, &held, &used)
 		if ctx.Err() == nil && (err != nil || held < 0 || held > posted || used > limit) {
-			s.Errorf("posted %d, held %d, used %d with a cap of %d, %v", posted, held, used, limit, err)
+			s.Errorf("posted %d, held %d, used %d with a cap of %d, error %v; want no overdraft", posted, held, used, limit, err)
 			return
 		}
 	}

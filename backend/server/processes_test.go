@@ -166,7 +166,7 @@ func (s *servers) until(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			s.Fatalf("waited in vain for %s", what)
+			s.Fatalf("waited too long for %s", what)
 		}
 	}
 }
@@ -241,7 +241,7 @@ func (s *servers) ledger() string {
 	s.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
 	code, out, errs := run("admin", "--database", s.database, "ledger", "--json")
 	if code != 0 {
-		s.Errorf("admin ledger: got exit code %d, %s%s", code, out, errs)
+		s.Errorf("admin ledger: got exit code %d, want 0: %s%s", code, out, errs)
 	}
 	return out
 }

@@ -113,9 +113,8 @@ func (s *Server) SignInWord() string { return s.word }
 // URL returns http://localhost:PORT. The port stays the same across restarts if possible.
 func (s *Server) URL() string { return s.url }
 
-// LoopbackURL returns the address at which this process calls the backend with secrets. This is always our own
-// listener, while for localhost another user's listener on ::1 could respond, if that address became available after
-// the start.
+// LoopbackURL returns the address for this process's own calls with secrets. It always leads to our own listener. At
+// localhost, another user's listener on ::1 could respond if that address became available after the start.
 func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
 
 // Handler serves every route, for callers inside the process.

@@ -63,7 +63,7 @@ func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "backend")
 	first, stop := start(t, dir)
 	if !strings.HasPrefix(first.URL(), "http://localhost:") || len(first.ID()) != 16 {
-		t.Errorf("got ID %q at %s", first.ID(), first.URL())
+		t.Errorf("got ID %q at %s, want 16 characters at localhost", first.ID(), first.URL())
 	}
 	code := issueCode(t, first.URL())
 	if connections, pending, err := first.Activity(t.Context()); connections != 0 || pending != 1 || err != nil {
@@ -76,7 +76,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("the instance changed from %s at %s to %s at %s", first.ID(), first.URL(), second.ID(), second.URL())
 	}
 	if status := poll(t, second.URL(), code); status != http.StatusOK {
-		t.Errorf("a code from before the restart: got status %d", status)
+		t.Errorf("a code from before the restart: got status %d, want 200", status)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestTakenPort(t *testing.T) {
 			}
 			s, stop := start(t, dir)
 			if strings.HasSuffix(s.URL(), ":"+port) {
-				t.Errorf("serves at %s, but on %s another process has that port", s.URL(), host)
+				t.Errorf("got %s, but another process has that port on %s", s.URL(), host)
 			}
 			issueCode(t, s.URL())
 			stop()
@@ -176,7 +176,7 @@ func TestDamagedKeyIsRefused(t *testing.T) {
 		}
 		_, err := New(t.Context(), Options{DataDir: dir})
 		if err == nil || !strings.Contains(err.Error(), "hmac.key") || content != "" && content != "\n" && strings.Contains(err.Error(), content) {
-			t.Errorf("key file %q: got %v", content, err)
+			t.Errorf("key file %q: got error %v, want one that names the file but not its content", content, err)
 		}
 		if kept, err := os.ReadFile(path); err != nil || string(kept) != content {
 			t.Errorf("the key file %q was changed to %q, %v", content, kept, err)

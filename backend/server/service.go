@@ -175,7 +175,7 @@ func reportRows(r osservice.Report) [][2]string {
 	if r.Detail != "" {
 		state += ": " + r.Detail
 	}
-	rows := [][2]string{{"service", state}, {"kept by", r.System + ", as " + r.Name}}
+	rows := [][2]string{{"service", state}, {"managed by", r.System + ", as " + r.Name}}
 	if r.State == osservice.StateAbsent {
 		return rows
 	}
@@ -193,7 +193,7 @@ func nextStep(action string, r osservice.Report) string {
 	case r.State == osservice.StateAbsent:
 		return "run `service-backend service install`"
 	case r.State == osservice.StateFailed, r.State == osservice.StateUnknown, r.State == osservice.StateStarting:
-		return "look at the log: " + r.Logs
+		return "read the log: " + r.Logs
 	case r.Outdated, !r.AtBoot:
 		return "this version would install it differently: run `service-backend service install`"
 	case r.State == osservice.StateStopped:

@@ -136,7 +136,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 		return
 	}
 	o := service(t, 1, "status")
-	contains(t, o.out, "service  not installed")
+	contains(t, o.out, "service     not installed")
 	contains(t, o.errOut, "next: run `service-backend service install`")
 	for _, action := range []string{"start", "stop", "restart", "uninstall"} {
 		contains(t, service(t, 1, action).errOut, "the service is not installed",
@@ -144,28 +144,28 @@ func TestServiceUnderSystemd(t *testing.T) {
 	}
 
 	o = service(t, 0, "install")
-	contains(t, o.out, "The service is installed.", "running, pid ", "systemd, as service-backend", "at boot   yes",
+	contains(t, o.out, "The service is installed.", "running, pid ", "systemd, as service-backend", "at boot     yes",
 		program, settings, dataDir, "user service-backend", "/etc/service/hmac.key")
 	healthy(t)
 	checkPrivacy(t)
 
 	again := serviceJSON(t, 0, "install")
 	if again.Change != "unchanged" || len(again.Created) != 0 || again.State != "running" {
-		t.Errorf("a second install: got %+v", again)
+		t.Errorf("a second install: got %+v, want no change", again)
 	}
 	status := serviceJSON(t, 0, "status")
 	if status.PID != again.PID || !status.AtBoot || status.Outdated || status.User != "service-backend" {
-		t.Errorf("status: got %+v", status)
+		t.Errorf("got status %+v, want the same process, started at boot", status)
 	}
 
-	contains(t, service(t, 0, "stop").out, "service   stopped")
+	contains(t, service(t, 0, "stop").out, "service     stopped")
 	service(t, 1, "status")
 	service(t, 0, "stop") // a second time
 	service(t, 0, "start")
 	healthy(t)
 	before := serviceJSON(t, 0, "status").PID
 	if after := serviceJSON(t, 0, "restart").PID; after == before || after == 0 {
-		t.Errorf("restart: got pid %d, before it was %d", after, before)
+		t.Errorf("restart: got pid %d after %d, want another process", after, before)
 	}
 
 	crashed := serviceJSON(t, 0, "status").PID
@@ -190,7 +190,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 	}
 	service(t, 1, "uninstall")
 	if r := serviceJSON(t, 0, "install"); r.Change != "created" || len(r.Created) != 0 { // uninstall kept the files
-		t.Errorf("installed again: got %+v", r)
+		t.Errorf("installed again: got %+v, want no new files", r)
 	}
 	healthy(t)
 }
@@ -260,7 +260,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 		}
 		contains(t, service(t, 2, "install").errOut, unitFile, "unmask")
 		if target, err := os.Readlink(unitFile); err != nil || target != "/dev/null" {
-			t.Errorf("the mask: got %q, %v", target, err)
+			t.Errorf("the mask: got %q, error %v; want /dev/null", target, err)
 		}
 		if err := os.Remove(unitFile); err != nil {
 			t.Fatal(err)
@@ -281,7 +281,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 		contains(t, run(t, 2, cmd).errOut, "the user service-backend cannot run the server with "+path,
 			"hmac_key_file", "next: ")
 		if _, err := os.Lstat(unitFile); err == nil {
-			t.Error("a unit was written")
+			t.Error("a unit was written, want none")
 		}
 	})
 	t.Run("a server that cannot start", cannotStart)
@@ -298,7 +298,7 @@ func refusesForeign(t *testing.T, path string) {
 	}
 	contains(t, service(t, 2, "install", "--json").out, `"code": "service_not_ours"`)
 	if text, err := os.ReadFile(path); err != nil || string(text) != theirs {
-		t.Errorf("the foreign unit changed: %q, %v", text, err)
+		t.Errorf("the foreign unit is now %q (error %v), want no change", text, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -314,9 +314,9 @@ func cannotStart(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	contains(t, service(t, 2, "install").errOut, "systemd could not start the service",
-		"next: look at the log: journalctl -u service-backend")
+		"next: read the log: journalctl -u service-backend")
 	until(t, "failed", func(r report) bool { return r.State == "failed" })
-	contains(t, service(t, 1, "status").errOut, "next: look at the log")
+	contains(t, service(t, 1, "status").errOut, "next: read the log")
 	busy.Close()
 	<-done
 	service(t, 0, "start")
@@ -333,7 +333,7 @@ func cannotStart(t *testing.T) {
 		t.Errorf("status of a changed unit: got %+v, want it outdated", r)
 	}
 	if r := serviceJSON(t, 0, "install"); r.Change != "updated" || r.State != "running" || r.Outdated {
-		t.Errorf("install over a changed unit: got %+v", r)
+		t.Errorf("install over a changed unit: got %+v, want it updated and running", r)
 	}
 	service(t, 0, "uninstall")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
@@ -31,6 +32,15 @@ func main() {
 			return text(p.dev.Control(millis(a[0]), a[1].String(), []byte(a[2].String()), nil).Error)
 		}),
 		"answer":   js.FuncOf(func(_ js.Value, a []js.Value) any { answer(&p, a); return nil }),
+		"kinds":    js.FuncOf(func(js.Value, []js.Value) any { return text(realKinds()) }),
+		"identify": js.FuncOf(func(_ js.Value, a []js.Value) any { return text(identify(a[0].String(), a[1].String())) }),
+		"startReal": js.FuncOf(func(_ js.Value, a []js.Value) any {
+			return message(p.startReal(millis(a[0]), a[1].String(), a[2].String(), a[3].String(), a[4].String()))
+		}),
+		"event":    js.FuncOf(func(_ js.Value, a []js.Value) any { event(&p, a); return nil }),
+		"links":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.links()) }),
+		"leave":    js.FuncOf(func(_ js.Value, a []js.Value) any { p.leave(millis(a[0])); return nil }),
+		"left":     js.FuncOf(func(js.Value, []js.Value) any { return p.left() }),
 		"next":     js.FuncOf(func(js.Value, []js.Value) any { return next(&p) }),
 		"tick":     js.FuncOf(func(_ js.Value, a []js.Value) any { p.dev.Tick(millis(a[0])); return nil }),
 		"take":     js.FuncOf(func(js.Value, []js.Value) any { return take(&p) }),
@@ -92,7 +102,19 @@ func answer(p *player, a []js.Value) {
 	} else {
 		m.Bytes = bytesOf(a[2])
 	}
-	p.dev.Answer(millis(a[0]), a[1].Int(), m, refusal)
+	if p.simulated != nil {
+		p.simulated.Answer(millis(a[0]), a[1].Int(), m, refusal)
+	}
+}
+
+// event expects (now, {kind, link, data or undefined, problem}), as bluetooth.js reports it.
+func event(p *player, a []js.Value) {
+	e := driver.Event{Kind: a[1].Get("kind").String(), Link: a[1].Get("link").String(),
+		Problem: a[1].Get("problem").String()}
+	if data := a[1].Get("data"); data.Truthy() {
+		e.Data = bytesOf(data)
+	}
+	p.event(millis(a[0]), e)
 }
 
 // font expects a name and its file, or null if the page cannot load it.
@@ -111,32 +133,54 @@ func next(p *player) any {
 	return -1
 }
 
-// take returns a list of {frame} or {frame, body} or {ask}. frame is JSON text, and body is the complete binary
-// message.
+// take returns a list of {frame}, {frame, body}, {ask}, {connect}, {write, data, response}, {drop}, {info} and {note}.
+// frame is JSON text, and body is the complete binary message. connect, write and drop are keys of links.
 func take(p *player) any {
 	list := js.Global().Get("Array").New()
-	for _, o := range p.dev.Take() {
+	for _, o := range p.take() {
 		entry := js.Global().Get("Object").New()
 		switch {
 		case o.Ask != nil:
 			entry.Set("ask", text(o.Ask))
-		case o.Body != nil:
-			data, err := glasses.EncodeBinary(o.Frame, o.Body)
-			if err != nil {
-				continue // over the limit, which the result reports
+		case o.Frame != nil:
+			if !putFrame(entry, *o.Frame, o.Body) {
+				continue
 			}
-			entry.Set("body", arrayOf(data))
-			entry.Set("frame", text(o.Frame))
+		case o.Connect != nil:
+			entry.Set("connect", o.Connect.Key)
+		case o.Write != nil:
+			entry.Set("write", o.Write.Link)
+			entry.Set("data", arrayOf(o.Write.Data))
+			entry.Set("response", o.Write.WithResponse)
+		case o.Drop != "":
+			entry.Set("drop", o.Drop)
+		case o.Info != nil:
+			entry.Set("info", text(o.Info))
 		default:
-			data, err := o.Frame.Encode()
-			if err != nil {
-				panic(err)
-			}
-			entry.Set("frame", string(data))
+			entry.Set("note", o.Note)
 		}
 		list.Call("push", entry)
 	}
 	return list
+}
+
+// putFrame returns false for a body over the limit, which the result reports.
+func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
+	if body == nil {
+		data, err := f.Encode()
+		if err != nil {
+			panic(err)
+		}
+		entry.Set("frame", string(data))
+		return true
+	}
+	data, err := glasses.EncodeBinary(f, body)
+	if err != nil {
+		return false
+	}
+	entry.Set("body", arrayOf(data))
+	entry.Set("frame", text(f))
+	return true
 }
 
 // picture returns {width, height, data} in RGBA, or null for a model without a panel.

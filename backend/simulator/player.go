@@ -9,12 +9,56 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// player is the simulated device of the page.
+// player is the pair of glasses of the page: simulated, or real ones that the page's Bluetooth reaches.
 type player struct {
-	dev *device.Device
+	dev       pair
+	simulated *device.Device  // nil while the glasses are real
+	real      *driver.Glasses // nil while they are simulated
+	switched  []output        // events of the change to real glasses
+}
+
+// pair is what simulated and real glasses have in common.
+type pair interface {
+	Handle(now int64, f glasses.Frame, body []byte)
+	Control(now int64, typ string, payload, body []byte) glasses.Result
+	Next() (at int64, ok bool)
+	Tick(now int64)
+	Model() glasses.DeviceModel
+	Snapshot() glasses.Snapshot
+}
+
+// output is one output of the glasses: that of real ones, or an Ask of simulated ones.
+type output struct {
+	driver.GlassesOut
+	Ask *device.Ask
+}
+
+// take returns the output since the last take, in order.
+func (p *player) take() []output {
+	outs := p.switched
+	p.switched = nil
+	if p.real != nil {
+		for _, o := range p.real.Take() {
+			outs = append(outs, output{GlassesOut: o})
+		}
+		return outs
+	}
+	return append(outs, outputs(p.simulated)...)
+}
+
+func outputs(d *device.Device) (outs []output) {
+	for _, o := range d.Take() {
+		one := output{Ask: o.Ask}
+		if o.Ask == nil {
+			one.Frame, one.Body = &o.Frame, o.Body
+		}
+		outs = append(outs, one)
+	}
+	return outs
 }
 
 // start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and what the
@@ -29,12 +73,20 @@ func (p *player) start(model, stored, display, state, prefix string) error {
 	if err != nil {
 		return err
 	}
+	p.simulate(device.New(m, device.Options{Snapshot: &s, NewID: newIDs(prefix)}))
+	return nil
+}
+
+func (p *player) simulate(d *device.Device) {
+	p.dev, p.simulated, p.real, p.switched = d, d, nil, nil
+}
+
+func newIDs(prefix string) func() string {
 	n := 0
-	p.dev = device.New(m, device.Options{Snapshot: &s, NewID: func() string {
+	return func() string {
 		n++
 		return prefix + "-" + strconv.Itoa(n)
-	}})
-	return nil
+	}
 }
 
 // resume merges the page's snapshot with the service's state, which takes precedence because another page may have

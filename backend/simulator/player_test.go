@@ -51,14 +51,14 @@ func TestResume_TakesTheServicesState(t *testing.T) {
 		t.Errorf("got focus %d, state differs: %s", s.View.Focus, diff)
 	}
 	if !p.agrees("even_g1", twoButtons, string(known)) {
-		t.Error("the device does not agree with the values it was started with")
+		t.Error("agrees is false for the values that the device was started with")
 	}
 	p.dev.Control(0, glasses.SimState, []byte(`{"worn":false}`), nil)
 	if p.agrees("even_g1", twoButtons, string(known)) {
-		t.Error("the device agrees with an outdated state")
+		t.Error("agrees is true for an outdated state")
 	}
 	if err := p.start("even_g1", "", "", `{"battery":"full"}`, "page-1"); err == nil {
-		t.Error("started with an invalid state")
+		t.Error("start accepted an invalid state")
 	}
 }
 
@@ -92,12 +92,12 @@ func TestResume(t *testing.T) {
 		}
 		if !p.agrees("even_g1", c.display, "") || p.agrees("even_g2", c.display, "") ||
 			p.agrees("even_g1", `{"tree":{"type":"row"}}`, "") {
-			t.Errorf("%s: agrees with a different model or display", c.name)
+			t.Errorf("%s: agrees is true for a different model or display", c.name)
 		}
 	}
 	var p player
 	if err := p.start("no_such", "", "", "", "p"); err == nil {
-		t.Error("started with an unknown model")
+		t.Error("start accepted an unknown model")
 	}
 }
 
@@ -115,17 +115,17 @@ func TestReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := p.read(); r.Focus != "Second" {
-		t.Errorf("after moving down: got %+v", r)
+		t.Errorf("after moving down: got %+v, want the focus on Second", r)
 	}
 	if err := p.handle(1, []byte{0, 9, '{'}, true); err == nil {
-		t.Error("accepted a truncated binary frame")
+		t.Error("a truncated binary frame was accepted")
 	}
 	if err := p.start("system_audio", "", twoButtons, "", "p"); err != nil || len(p.read().Lines) > 0 {
 		t.Errorf("glasses without a panel read %+v, %v; want no lines", p.read(), err)
 	}
 }
 
-// The glasses start whatever the browser's storage contains.
+// The glasses start no matter what the browser's storage contains.
 func FuzzResume(f *testing.F) {
 	f.Add("", twoButtons)
 	f.Add(stored(f, "even_g1", twoButtons), twoButtons)
@@ -157,7 +157,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fonts.Use(nil) // as in the page; the import of packs serves only to get the file
+	fonts.Use(nil) // as in the page; packs is imported only for the file
 	t.Cleanup(func() { fonts.Use(packs.Read) })
 	for _, step := range []struct {
 		text, want string
@@ -181,7 +181,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		}
 	}
 	if got := p.wanted([]byte(`{"v":1,"type":"display.clear","id":"b","at":0}`)); len(got) > 0 {
-		t.Errorf("a clear panel wants %v, want nothing", got)
+		t.Errorf("a clear panel needs the fonts %v, want none", got)
 	}
 	if err := fonts.Add("thai-700", []byte("OTTO")); err == nil {
 		t.Error("an invalid font file was accepted")

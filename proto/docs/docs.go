@@ -64,12 +64,12 @@ func Pages() []Page { return load() }
 
 // Find returns the page with an id.
 func Find(id string) (Page, bool) {
-	for _, p := range Pages() {
-		if p.ID == id {
-			return p, true
-		}
+	pages := Pages()
+	i := slices.IndexFunc(pages, func(p Page) bool { return p.ID == id })
+	if i < 0 {
+		return Page{}, false
 	}
-	return Page{}, false
+	return pages[i], true
 }
 
 func read() ([]Page, error) {
@@ -106,6 +106,7 @@ func parse(name, text string) (Page, error) {
 		return Page{}, fmt.Errorf("missing front matter")
 	}
 	p := Page{}
+	head = strings.Clone(head) // so that the page does not keep its file in memory
 	for line := range strings.SplitSeq(head, "\n") {
 		key, value, _ := strings.Cut(line, ":")
 		value = strings.TrimSpace(value)
@@ -144,32 +145,29 @@ func parse(name, text string) (Page, error) {
 	return p, err
 }
 
-// sections splits a page at its headings.
+// sections splits a page at its headings. The texts are parts of the page's, not copies.
 func sections(p Page) []Section {
 	list := []Section{{ID: p.ID, Title: p.Title}}
-	var text strings.Builder
-	end := func() {
-		list[len(list)-1].Markdown = strings.TrimSpace(text.String())
-		text.Reset()
-	}
+	from, at := 0, 0 // where the section's text begins, and the line
 	code := false
 	for line := range strings.Lines(p.Markdown) {
+		start := at
+		at += len(line)
 		if strings.HasPrefix(line, "```") {
 			code = !code
 		}
 		level := strings.IndexFunc(line, func(r rune) bool { return r != '#' })
 		if code || level < 1 || level > 4 || line[level] != ' ' {
-			text.WriteString(line)
 			continue
 		}
-		if level == 1 {
-			continue
+		if level > 1 {
+			list[len(list)-1].Markdown = strings.TrimSpace(p.Markdown[from:start])
+			title := strings.TrimSpace(line[level:])
+			list = append(list, Section{ID: p.ID + "#" + Anchor(title), Title: title})
 		}
-		end()
-		title := strings.TrimSpace(line[level:])
-		list = append(list, Section{ID: p.ID + "#" + Anchor(title), Title: title})
+		from = at
 	}
-	end()
+	list[len(list)-1].Markdown = strings.TrimSpace(p.Markdown[from:])
 	return list
 }
 

@@ -2,6 +2,7 @@ package docs_test
 
 import (
 	"encoding/json"
+	"go/format"
 	"os"
 	"os/exec"
 	"strings"
@@ -56,7 +57,11 @@ func TestExamples(t *testing.T) {
 			checkProgram(t, b, "python3", "-c", "import ast,sys; ast.parse(sys.stdin.read())")
 		case "js":
 			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
-		case "ts": // checked by daemon/internal/docs, together with the generated module
+		case "ts": // checked by daemon/internal/scaffold, together with the generated module
+		case "go": // packaging/ownadapter builds it
+			if text, err := format.Source([]byte(b.text)); err != nil || string(text) != b.text {
+				t.Errorf("%s: not formatted Go: %v", b.page, err)
+			}
 		case "sh":
 			checkProgram(t, b, "sh", "-n")
 		case "yaml":
@@ -65,7 +70,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	kinds := []string{"json app", "json glasses", "json control", "json scenario",
-		"json assistant-script", "py ", "js ", "ts ", "sh "}
+		"json assistant-script", "go adapter", "py ", "js ", "ts ", "sh "}
 	for _, want := range kinds {
 		if seen[want] == 0 {
 			t.Errorf("no example of %q", want)

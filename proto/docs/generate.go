@@ -94,12 +94,12 @@ func orNone(s string) string {
 var ownFonts = map[string]string{
 	"rayban_display": "the maker's, which are not published; widths and line breaks differ from the simulator's, so " +
 		"leave room",
-	"even_g1": "one size of the maker's in text mode, and which scripts it has is not published; sent as a picture, " +
+	"even_g1": "the maker's, in one size, in text mode; its scripts are not published. Sent as a picture, " +
 		"text of every language looks as it does in the simulator",
 	"even_g2": "the maker's, which are not published; apps draw through the maker's phone app, so try each language " +
 		"that you need there",
-	"brilliant_frame": "one of the firmware; sent as a picture, text of every language looks as it does in the simulator",
-	"brilliant_halo": "Dogica, 8 pixels high, in the firmware; sent as a picture, text of every language looks as it " +
+	"brilliant_frame": "one in the firmware. Sent as a picture, text of every language looks as it does in the simulator",
+	"brilliant_halo": "Dogica, 8 pixels high, in the firmware. Sent as a picture, text of every language looks as it " +
 		"does in the simulator",
 	"android_xr_display": "those of Android, with its widths and line breaks, so leave room",
 }
@@ -122,6 +122,11 @@ func models() string {
 		}
 		fmt.Fprintf(&out, "- Microphone: %s. Speaker: %s. Motion sensor: %s.\n",
 			yes(m.Microphone), yes(m.Speaker), yes(m.Motion))
+		if m.Panel != nil && m.Panel.FullMs > 0 {
+			fmt.Fprintf(&out, "- A whole picture takes the real panel about %.1f seconds.\n", float64(m.Panel.FullMs)/1000)
+		}
+		proof := glasses.ProofOf(m.ID)
+		fmt.Fprintf(&out, "- On real glasses: %s: %s.\n", strings.ReplaceAll(proof.State, "_", " "), proof.Reason)
 		fmt.Fprintf(&out, "- How this is known: %s.\n\n", fidelity(m.Fidelity))
 	}
 	return out.String()
@@ -251,7 +256,7 @@ var variableUses = map[string]string{
 		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",
 	"SERVICE_NO_AUTO_OPEN": "`1`: open no browser; the answer has the URL",
 	"SERVICE_TELEMETRY":    "`0`, `no`, `off` or `false`: upload no usage events of this call",
-	"DO_NOT_TRACK":         "any value but those four words and the empty one: the same",
+	"DO_NOT_TRACK":         "any value except those four and empty: the same",
 	"CI":                   "as `DO_NOT_TRACK`",
 }
 

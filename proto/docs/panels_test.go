@@ -12,8 +12,8 @@ import (
 )
 
 // TestCaptions_StandAtTheBottom draws the documented recipe for captions on every panel. Nothing may be clipped, and
-// the last line must be in the lowest third, which it is not without the empty column. Every model must fit as many
-// lines as the page says.
+// the last line must be in the lowest third, but only because of the empty column. Every model must fit as many lines
+// as the page says.
 func TestCaptions_StandAtTheBottom(t *testing.T) {
 	all := blocks()
 	at := slices.IndexFunc(all, func(b block) bool { return b.page == "panels" && strings.Contains(b.text, `"grow":1`) })
@@ -43,10 +43,10 @@ func TestCaptions_StandAtTheBottom(t *testing.T) {
 			}
 		}
 		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &captions))); low < 67 {
-			t.Errorf("%s: the last line ends at %d %% of the panel", m.ID, low)
+			t.Errorf("%s: the last line ends at %d %% of the panel, want at least 67 %%", m.ID, low)
 		}
 		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &above))); low > 67 {
-			t.Errorf("%s: without the empty column the last line ends at %d %% of the panel", m.ID, low)
+			t.Errorf("%s: without the empty column the last line ends at %d %%, want at most 67 %%", m.ID, low)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func lowest(img *image.NRGBA) int {
 func TestModels_SayWhatTheirOwnFontsCanDo(t *testing.T) {
 	page, ok := docs.Find("device-models")
 	if !ok {
-		t.Fatal("the page is gone")
+		t.Fatal("the page does not exist")
 	}
 	for _, m := range glasses.Models() {
 		_, section, _ := strings.Cut(page.Markdown, "## "+m.Name+"\n")

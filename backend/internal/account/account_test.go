@@ -23,12 +23,12 @@ func TestPasswordHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one == two || strings.Contains(one, password) || !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
-		t.Error("want salted argon2id hashes with m=19456, t=2, p=1")
+		t.Error("the hashes are not salted argon2id hashes with m=19456, t=2, p=1")
 	}
 	for given, want := range map[string]bool{password: true, "Correct horse battery": false, password + " ": false,
 		"": false} {
 		if ok, err := checkPassword(t.Context(), one, given); err != nil || ok != want {
-			t.Errorf("%q: %v, %v", given, ok, err)
+			t.Errorf("check %q: got %v (error %v), want the opposite", given, ok, err)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestCheckPassword_RefusesUnreadableHash(t *testing.T) {
 	for _, stored := range []string{"", "x", "$argon2i$v=19$m=1,t=1,p=1$AAAA$AAAA", "$argon2id$v=19$m=1$AAAA",
 		"$argon2id$v=19$m=1,t=1,p=1$!$AAAA", "$argon2id$v=19$m=1,t=1,p=1$AAAA$!"} {
 		if ok, err := checkPassword(t.Context(), stored, "anything"); ok || err == nil {
-			t.Errorf("%q: %v, %v", stored, ok, err)
+			t.Errorf("check against %q: got %v (error %v), want an error", stored, ok, err)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestDecoyHash_HasRealParameters(t *testing.T) {
 	decoy, own := strings.Split(decoyHash, "$"), strings.Split(hashed, "$")
 	for i := range own {
 		if i < 4 && decoy[i] != own[i] || len(decoy[i]) != len(own[i]) {
-			t.Errorf("part %d of the hash: decoy has %q, real hash has %q", i, decoy[i], own[i])
+			t.Errorf("part %d of the hash: decoy has %q, real hash has %q; want the same form", i, decoy[i], own[i])
 		}
 	}
 	if ok, err := checkPassword(t.Context(), decoyHash, ""); ok || err != nil {
@@ -71,7 +71,7 @@ func TestHashPassword_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 	// A sign-in with an unknown address waits in the same queue as one with a known address, because the service also
 	// hashes its password, against the decoy.
@@ -163,7 +163,7 @@ func TestSignUpRules(t *testing.T) {
 		}
 		if err == nil && (a.Email != strings.ToLower(strings.TrimSpace(tc.email)) || !a.Active ||
 			a.PrivacyAccepted.IsZero() || len(a.ID) != 36) {
-			t.Errorf("%q: %+v", tc.email, a)
+			t.Errorf("%q: got %+v, want an active account with the normalised address", tc.email, a)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	kim, err := s.SignUp(t.Context(), "Kim@Example.org", password)
 	if err != nil || kim.Email != "kim@example.org" {
-		t.Fatalf("%+v, %v", kim, err)
+		t.Fatalf("got %+v (error %v), want kim's account", kim, err)
 	}
 	const kelvin = "\u212Aim@example.org" // strings.ToLower converts this to kim@example.org
 	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
@@ -225,22 +225,22 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	}
 	other, err := s.SignUp(t.Context(), kelvin, password)
 	if err != nil || other.Email != kelvin || other.ID == kim.ID {
-		t.Errorf("%+v, %v", other, err)
+		t.Errorf("got %+v (error %v), want a second account", other, err)
 	}
 	for typed, id := range map[string]string{"KIM@example.ORG": kim.ID, kelvin: other.ID} {
 		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != id {
-			t.Errorf("%s: %q, %v", typed, a.Email, err)
+			t.Errorf("sign in as %s: got %q (error %v), want the account of this address", typed, a.Email, err)
 		}
 	}
-	// The form in which the address was stored when every letter was folded.
+	// Earlier versions folded every letter and stored the address in this form.
 	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org",
 		PasswordHash: kim.PasswordHash, Active: true}
 	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
 		if a, err := s.SignIn(t.Context(), typed, password, ""); err != nil || a.ID != "old" {
-			t.Errorf("%s: %q, %v", typed, a.Email, err)
+			t.Errorf("sign in as %s: got %q (error %v), want the old account", typed, a.Email, err)
 		}
 		if a, err := s.Find(t.Context(), typed); err != nil || a.ID != "old" {
-			t.Errorf("%s: %q, %v", typed, a.Email, err)
+			t.Errorf("find %s: got %q (error %v), want the old account", typed, a.Email, err)
 		}
 	}
 	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "2", Email: "\u00c4da@example.org",

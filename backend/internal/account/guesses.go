@@ -9,7 +9,7 @@ import (
 // Limits on wrong passwords. The store counts them per account, whatever address the guesses come from.
 //
 // A stranger can only use up the allowance of browsers that have never signed in to the account. A browser that has
-// signed in before has an allowance of its own, and mailed links, passkeys and providers need no password.
+// signed in before has a separate allowance, and mailed links, passkeys and providers need no password.
 const (
 	maxGuesses      = 10
 	guessEvery      = 6 * time.Minute // restores one guess: 240 a day against passwords of 10 characters or more

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// blockingStore blocks reads of accounts until they are released. Other calls pass.
+// blockingStore blocks reads of accounts until they are released. Other calls are not blocked.
 type blockingStore struct {
 	Store
 	held bool
@@ -100,13 +100,13 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
 		if strings.Contains(text, link) {
-			t.Errorf("the mail must not contain %q: %s", link, text)
+			t.Errorf("the mail contains %q: %s", link, text)
 		}
 	}
 	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",
 		"“agent 1.2.3' ", "192.0.2.7"} {
 		if !strings.Contains(text, says) {
-			t.Errorf("the mail must contain %q: %s", says, text)
+			t.Errorf("the mail lacks %q: %s", says, text)
 		}
 	}
 	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said,
@@ -121,7 +121,7 @@ func TestEnded_Called(t *testing.T) {
 	ends := 0
 	s.Ended = func(accountID string) {
 		if ends++; accountID != "ada" {
-			t.Errorf("%q", accountID)
+			t.Errorf("Ended was called for %q, want ada", accountID)
 		}
 	}
 	for name, end := range map[string]func() error{

@@ -163,7 +163,7 @@ func (r *Report) addTotal(c Counter) {
 	}
 }
 
-// addTo adds a total to the sum of its event type, if it has one.
+// addTo adds c.N to the sum for c.Name. Other names are ignored.
 func (c Counter) addTo(sessions, events, failures *int64) {
 	switch c.Name {
 	case Session:

@@ -62,7 +62,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	return q, nil
 }
 
-// rangeUpTo returns the range that ends with the current hour or day and covers as many of them as the span has.
+// rangeUpTo returns the range that ends now and covers as many hours or days as span, including the current one.
 func rangeUpTo(now time.Time, span time.Duration, interval string) (from, to time.Time) {
 	unit := 24 * time.Hour
 	if interval == analytics.Hour || interval == "" && span == unit {

@@ -164,7 +164,7 @@ func (a *API) ready() error {
 	return r.err
 }
 
-// health is cheap enough for a load balancer to call it at any rate.
+// health is so cheap that load balancers may call it as often as they like.
 func (a *API) health(c *call) (any, error) {
 	ok := a.ready() == nil
 	if !ok {

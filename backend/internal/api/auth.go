@@ -67,7 +67,7 @@ func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string
 	code, err := a.startCode(r)
 	var limited *Refusal
 	if errors.As(err, &limited) && w.Header().Get("WWW-Authenticate") != "" {
-		// The client must learn that its token is invalid even if its address is issued no more codes now.
+		// The client must learn that its token is invalid even if its address may request no more codes at the moment.
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(limited.RetryAfter)))
 		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail,
 			"wait for the time in Retry-After, request a device code and link again"))

@@ -56,7 +56,7 @@ func TestHeadersOfAccountRoutes(t *testing.T) {
 			for _, route := range accountRoutes {
 				p := w.call(route.method, route.path, route.body, tc.headers...).problem(http.StatusBadRequest, "invalid_request")
 				if strings.Contains(p.Detail+p.FixHint, token) {
-					t.Error("the response must not repeat the token")
+					t.Error("the response repeats the token")
 				}
 			}
 		})
@@ -106,7 +106,7 @@ func TestWithoutALiveLink(t *testing.T) {
 				p := got.authRequired()
 				if challenge := got.header.Get("WWW-Authenticate"); challenge != tc.challenge ||
 					!strings.Contains(p.Detail, tc.detail) {
-					t.Errorf("%s: got WWW-Authenticate %q, detail %q", got.what, challenge, p.Detail)
+					t.Errorf("%s: got WWW-Authenticate %q, detail %q, want those in the table", got.what, challenge, p.Detail)
 				}
 				if fresh[p.DeviceCode.DeviceCode] {
 					t.Errorf("%s: got a device code that was already issued, want a new one", got.what)
@@ -148,7 +148,7 @@ func TestAccount_OfToken(t *testing.T) {
 	}
 }
 
-// A device code from a 401 response works like a requested one.
+// A device code from a 401 response works like one that the client requested.
 func TestFromAuthRequiredToLinked(t *testing.T) {
 	w := newWorld(t)
 	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID,

@@ -147,7 +147,7 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's resource and a missing one must get the same response:\n%.300s\n%.300s",
+				t.Errorf("%s %s: another account's resource and a missing one got different responses:\n%.300s\n%.300s",
 					rt.method, rt.path,
 					foreign.body,
 					got.body)
@@ -197,7 +197,7 @@ func cell(got answer) string {
 	return fmt.Sprintf("%d %s", got.status, p.Code)
 }
 
-// ask sends one request. check verifies that only the owner's request ended the session in the path.
+// ask sends one request. The returned check verifies that only the owner's request ended the session in the path.
 func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	m.Helper()
 	g := grants.Default()

@@ -45,8 +45,8 @@ func TestControlRoute(t *testing.T) {
 	w.call("POST", path, body, "Authorization", bearer).is(http.StatusOK).into(&out)
 	if string(out.Result) != `{"ok":true,"later":[1]}` || page.typ != "sim.camera" || page.payload != `{"a":1}` ||
 		!bytes.Equal(page.media, picture) {
-		t.Errorf("result %s; page received frame %s with payload %s and %d bytes of media", out.Result, page.typ,
-			page.payload, len(page.media))
+		t.Errorf("got result %s; page received frame %s with payload %s and %d bytes of media, want all unchanged",
+			out.Result, page.typ, page.payload, len(page.media))
 	}
 	w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).is(http.StatusOK)
 	if page.payload != `{}` {
@@ -63,7 +63,7 @@ func TestControlRoute(t *testing.T) {
 	page.err = sessions.ErrNoAnswer
 	if p := w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).problem(http.StatusGatewayTimeout,
 		backendapi.CodeTimeout); !p.Retryable {
-		t.Error("timeout of the page must be retryable")
+		t.Error("got a timeout of the page that is not retryable, want a retryable one")
 	}
 	page.err = sessions.ErrTooManyWaiters
 	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=1", "", "Authorization",

@@ -7,8 +7,8 @@ import (
 )
 
 // decodeFlat decodes an object of plain strings into a struct of strings. Waiting clients poll with such objects, and
-// decodeBytes would read them twice. It returns false for any other input, valid or not. What it accepts, decodeBytes
-// decodes to the same value.
+// decodeBytes would read them twice. It returns false for any other input, valid or not. If it returns true, the value
+// is the same as with decodeBytes.
 func decodeFlat(data []byte, into any) bool {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Struct || len(data) == 0 || data[0] != '{' {

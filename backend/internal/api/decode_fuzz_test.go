@@ -59,14 +59,14 @@ func FuzzDecodeNested(f *testing.F) {
 		var strict, plain backendapi.ConnectionPageChange
 		if err := decodeBytes(data, &strict); err != nil {
 			if e := known400(err); e == nil || e.Message == "" || len([]rune(e.Message)) > 200 {
-				t.Fatalf("%q: %v", data, err)
+				t.Fatalf("%q: got %v, want a refusal with a short message", data, err)
 			}
 			return
 		}
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&plain); err != nil || !reflect.DeepEqual(strict, plain) {
-			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, strict, plain, err)
+			t.Fatalf("%q: got %+v, want %+v as from encoding/json (error %v)", data, strict, plain, err)
 		}
 		if err := names(json.NewDecoder(bytes.NewReader(data)), "top"); err != nil {
 			t.Fatalf("%q: %v", data, err)
@@ -135,7 +135,7 @@ func FuzzDecodeFlat(f *testing.F) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&plain); err != nil || short != plain || d.More() {
-			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, short, plain, err)
+			t.Fatalf("%q: got %+v, want %+v as from encoding/json (error %v)", data, short, plain, err)
 		}
 		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](),
 			""); err != nil {

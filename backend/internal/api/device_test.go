@@ -20,7 +20,7 @@ func TestIssueCode(t *testing.T) {
 		!secret.Valid(credential.DeviceCode, code.DeviceCode) ||
 		code.VerificationURL != site+"/activate?code="+code.UserCode ||
 		code.ExpiresInSeconds != 600 || code.PollIntervalSeconds != 5 {
-		t.Errorf("got device code %+v", code)
+		t.Errorf("got device code %+v, want one in the documented form", code)
 	}
 	if again := w.issue(); again.DeviceCode == code.DeviceCode || again.UserCode == code.UserCode {
 		t.Error("got the same code twice, want two different codes")
@@ -137,7 +137,7 @@ func TestPollBodies(t *testing.T) {
 	}
 }
 
-// People decide by what the requester reports about itself, so none of it may change how the page reads.
+// People decide by what the requester reports about itself, so its texts must not change how the page reads.
 func TestRequester_IsSanitised(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue(

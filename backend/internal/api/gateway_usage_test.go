@@ -42,14 +42,14 @@ func TestGatewayUsage_Queries(t *testing.T) {
 			u.Series[0].At != want.from ||
 			u.Range.To != "2026-01-02T03:04:05.000Z" || u.Project != app || u.Refusals == nil || *u.KeySource != "credit" ||
 			u.Credit.FreeMicroUSD != 2_000_000 || !strings.Contains(u.Summary, "0 calls cost $0.00") {
-			t.Errorf("%s: %+v", query, u)
+			t.Errorf("%s: got %+v, want the empty report of the range", query, u)
 		}
 	}
 	for _, query := range []string{"?range=1y", "?range=", "?interval=week", "?interval=", "?range=30d&interval=hour",
 		"?from=2026-01-01T00:00:00Z", "?range=7d&range=7d"} {
 		p := w.call("GET", usagePath+query, "", bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 		if p.FixHint == "" {
-			t.Errorf("%s: %+v", query, p)
+			t.Errorf("%s: got %+v, want a hint", query, p)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestGatewayUsage_Grants(t *testing.T) {
 		u.Models[0].Resolves != nil || u.Models[0].Why != nil ||
 		u.Models[0].API != nil || u.Models[0].Available || *u.Models[1].API != "messages" ||
 		strings.Contains(string(got.body), "chosen-model") {
-		t.Errorf("%s", got.body)
+		t.Errorf("got %s, want the hidden values omitted", got.body)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusForbidden)
 
@@ -80,7 +80,7 @@ func TestGatewayUsage_Grants(t *testing.T) {
 	if denied.Capability != "assistant_config" || denied.Field != "gatewayUsage" || denied.Needed != "read" ||
 		denied.Granted != "off" ||
 		!strings.Contains(denied.FixHint, "set Assistant config > gateway usage to Read at "+site) {
-		t.Errorf("%+v", denied)
+		t.Errorf("got %+v, want the missing grant of gatewayUsage", denied)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusOK)
 }

@@ -61,7 +61,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	for range 2 * guessesPerMinute {
 		if got := poll(secret.New(credential.DeviceCode), "192.0.2.1"); got.status != http.StatusNotFound ||
 			string(got.body) != string(first.body) {
-			t.Fatalf("%d %s", got.status, got.body)
+			t.Fatalf("got %d %s, want the same 404 as for the first code", got.status, got.body)
 		}
 	}
 	if l.throttled == 0 {
@@ -80,7 +80,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	}
 	for range 100 - waitingPerAddress - runningPerAddress { // the remaining calls find the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
-			t.Errorf("%d %s", got.status, got.body)
+			t.Errorf("got %d %s, want 429 with Retry-After", got.status, got.body)
 		}
 	}
 	other := make(chan answer, 1)
@@ -99,11 +99,11 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	close(answers)
 	for got := range answers {
 		if got.status != http.StatusOK || !strings.Contains(string(got.body), "pending") {
-			t.Errorf("%d %s", got.status, got.body)
+			t.Errorf("got %d %s, want 200 and pending", got.status, got.body)
 		}
 	}
 	if l.most != runningPerAddress+2 {
-		t.Errorf("%d polls ran concurrently, want the limits of both addresses", l.most)
+		t.Errorf("%d polls ran concurrently, want as many as the two addresses may run", l.most)
 	}
 	if len(w.api.guessQueue.addresses) != 0 {
 		t.Errorf("%d addresses left in the queue, want none", len(w.api.guessQueue.addresses))

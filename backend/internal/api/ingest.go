@@ -105,7 +105,7 @@ func invalidKey(what string) *Refusal {
 		"send Authorization: Bearer <project key>; create and revoke keys on the project's page")
 }
 
-// readBatch reads and decompresses the body, which may have at most MaxBatchBytes before and after decompression.
+// readBatch reads and decompresses the body, which is limited to MaxBatchBytes before and after decompression.
 func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := httpjson.CheckContentType(r); err != nil {
 		return nil, notJSON

@@ -134,7 +134,7 @@ func TestIngestRefusals(t *testing.T) {
 			var p backendapi.Problem
 			if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Code != c.status || p.Code != c.code ||
 				p.FixHint == "" {
-				t.Errorf("%d %s (%v)", rec.Code, rec.Body, err)
+				t.Errorf("got %d %s (error %v), want the problem in the table with a hint", rec.Code, rec.Body, err)
 			}
 			if rec.Header().Get("Access-Control-Allow-Origin") != "*" {
 				t.Error("refusal without Access-Control-Allow-Origin, want * so that browsers can read it")
@@ -142,7 +142,7 @@ func TestIngestRefusals(t *testing.T) {
 		})
 	}
 	if strings.Contains(w.log.String(), key) {
-		t.Error("the log must not contain the key")
+		t.Error("the log contains the key")
 	}
 }
 
@@ -154,13 +154,13 @@ func TestIngestFromBrowsers(t *testing.T) {
 	w.mux.ServeHTTP(rec, r)
 	if h := rec.Header(); rec.Code != 204 || h.Get("Access-Control-Allow-Origin") != "*" ||
 		!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("%d %v", rec.Code, h)
+		t.Errorf("got %d %v, want 204 and the headers that browsers need", rec.Code, h)
 	}
 	r = httptest.NewRequest(http.MethodOptions, backendapi.PathAccount, nil)
 	rec = httptest.NewRecorder()
 	w.mux.ServeHTTP(rec, r)
 	if rec.Header().Get("Access-Control-Allow-Origin") != "" {
-		t.Error("other routes must not allow other origins")
+		t.Error("other routes allow other origins")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestIngestLimit(t *testing.T) {
 	}
 	rec := w.send(key, w.batch("a"))
 	if rec.Code != http.StatusTooManyRequests || rec.Header().Get("Retry-After") == "" {
-		t.Errorf("%d %s", rec.Code, rec.Body)
+		t.Errorf("got %d %s, want 429 with Retry-After", rec.Code, rec.Body)
 	}
 	w.pass(time.Minute)
 	w.counted(w.send(key, w.batch("a")))
@@ -185,7 +185,7 @@ func FuzzBatch(f *testing.F) {
 		b, err := decodeBatch(data)
 		if err != nil {
 			if refusalOf(err) == nil {
-				t.Errorf("got an error that is no Refusal: %v", err)
+				t.Errorf("got error %v, want a Refusal", err)
 			}
 			return
 		}
@@ -210,7 +210,7 @@ func TestDocumentedBatch(t *testing.T) {
 		body, _, ok := strings.Cut(rest, "'\n```")
 		timed := strings.ReplaceAll(body, "'$now'", strconv.FormatInt(w.now().UnixMilli(), 10))
 		if got := w.counted(w.send(key, []byte(timed))); !ok || timed == body || got.Accepted != 3 || got.Rejected != 0 {
-			t.Errorf("%+v of %s", got, body)
+			t.Errorf("got %+v for %s, want 3 accepted", got, body)
 		}
 		return
 	}

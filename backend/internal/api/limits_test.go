@@ -74,7 +74,7 @@ func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	p := got.problem(http.StatusUnauthorized, "auth_required")
 	if got.header.Get("WWW-Authenticate") == "" || got.header.Get("Retry-After") == "" ||
 		!strings.Contains(p.Detail, "revoked") {
-		t.Errorf("%v %+v", got.header, p)
+		t.Errorf("got headers %v, problem %+v, want a challenge, Retry-After and the revocation", got.header, p)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestHealth(t *testing.T) {
 	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit ||
 		h.BuiltAt != buildinfo.BuiltAt ||
 		h.UptimeMs != 90_000 || h.Phase == "" || got.header.Get("Content-Type") != "application/json" {
-		t.Errorf("got health %+v", h)
+		t.Errorf("got health %+v, want the version of this build and its uptime", h)
 	}
 	for hint, words := range map[string][]string{
 		"sessions":     {"POST /api/sessions", "install-id", "anonymous", "bearer token", "linked"},
@@ -96,7 +96,7 @@ func TestHealth(t *testing.T) {
 		text := strings.ReplaceAll(h.Hints[hint], backendapi.HeaderInstallID, "install-id")
 		for _, word := range words {
 			if !strings.Contains(text, word) {
-				t.Errorf("hint %s must contain %q, got %s", hint, word, text)
+				t.Errorf("hint %s lacks %q: %s", hint, word, text)
 			}
 		}
 	}
@@ -158,7 +158,7 @@ func TestInternalErrors_AreNotRevealed(t *testing.T) {
 	} {
 		if p := got.problem(http.StatusInternalServerError, "internal_error"); !p.Retryable ||
 			strings.Contains(string(got.body), "database") {
-			t.Errorf("%s: %s", got.what, got.body)
+			t.Errorf("%s: got %s, want a retryable problem without the cause", got.what, got.body)
 		}
 	}
 	if n := strings.Count(w.log.String(), "database is closed"); n != 4 {
@@ -193,10 +193,10 @@ func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 	}
 	for canary, what := range canaries {
 		if strings.Contains(dump.String(), canary) {
-			t.Errorf("the database must not contain a %s", what)
+			t.Errorf("the database contains a %s", what)
 		}
 		if strings.Contains(w.log.String(), canary) {
-			t.Errorf("the log must not contain a %s", what)
+			t.Errorf("the log contains a %s", what)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (w *world) linkedDay(canaries map[string]string) {
 	code := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
 		anonymous...).authRequired().DeviceCode
 	see("user code", code)
-	see("user code of its own", w.issue(anonymous...))
+	see("requested user code", w.issue(anonymous...))
 	w.poll(code.DeviceCode).is(http.StatusOK)
 	w.approve(code)
 	var token backendapi.Token

@@ -68,7 +68,7 @@ var (
 	noProject = refusal(backendapi.CodeNotFound, "the account has no such project",
 		"list the projects for their app ids; a project is created with its first session or key")
 
-	// refusals map the features' errors without details to refusals.
+	// refusals maps the features' errors that have no details to refusals.
 	refusals = []struct {
 		err     error
 		refusal *Refusal
@@ -115,7 +115,7 @@ func refusalOf(err error) *Refusal {
 		}
 	}
 	if errors.Is(err, analytics.ErrInvalid) {
-		return invalidRequest(err.Error(), "ask for a past time of at most 90 days by day or 7 days by hour")
+		return invalidRequest(err.Error(), "request a past time of at most 90 days by day or 7 days by hour")
 	}
 	var paced *sessions.PacedError
 	if errors.As(err, &paced) {
@@ -159,7 +159,7 @@ func invalidOf(err error) *Refusal {
 }
 
 func versionConflict(what string, current int64) *Refusal {
-	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is at version %d by now", what, current),
+	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is now at version %d", what, current),
 		"read it again, check that the change is still wanted, and send it with that version")
 	e.current = current
 	return e
@@ -228,7 +228,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			return // the client has disconnected
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = refusal(backendapi.CodeInternal, "something went wrong here",
+		e = refusal(backendapi.CodeInternal, "the backend failed",
 			"try again; if it happens again, tell the operator when it happened")
 	}
 	if e.RetryAfter > 0 {

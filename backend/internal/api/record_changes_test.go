@@ -22,7 +22,7 @@ func TestChanges_AreLimitedPerLink(t *testing.T) {
 		change(version).is(http.StatusOK)
 	}
 	if p := change(changesPerMinute).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited); !p.Retryable {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want a retryable problem", p)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusOK)
 	w.pass(time.Second)
@@ -40,17 +40,17 @@ func TestMergedProjects(t *testing.T) {
 	var got backendapi.AssistantConfig
 	w.call("GET", backendapi.PathProjects+"/com.example.old/assistant", "", bearer...).is(http.StatusOK).into(&got)
 	if got.Project != app {
-		t.Errorf("got project %s, want the one it was merged into", got.Project)
+		t.Errorf("got project %s, want the project it was merged into", got.Project)
 	}
 	var denied backendapi.PermissionDenied
 	w.call("GET", backendapi.PathProjects+"/com.example.old/analytics", "",
 		bearer...).is(http.StatusForbidden).into(&denied)
 	if denied.Project != app {
-		t.Errorf("%+v", denied)
+		t.Errorf("got %+v, want the missing grant of the merged project", denied)
 	}
 }
 
-// The actor that pages show as "you" is "the account's owner" to an agent.
+// Pages call the account's owner "you". Agents read "the account's owner" instead.
 func TestActorOrNull(t *testing.T) {
 	for was, want := range map[string]string{
 		"you":                               "the account's owner",
@@ -58,11 +58,11 @@ func TestActorOrNull(t *testing.T) {
 		"agent on laptop":                   "agent on laptop", "youth": "youth",
 	} {
 		if got := actorOrNull(was); *got != want {
-			t.Errorf("%s: %s", was, *got)
+			t.Errorf("%s: got %s, want the name for agents", was, *got)
 		}
 	}
 	if actorOrNull("") != nil {
-		t.Error("actorOrNull of an empty name must be nil")
+		t.Error("got an actor for an empty name, want nil")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestChanges_NameWhatDiffers(t *testing.T) {
 	var was, is backendapi.AssistantConfig
 	w.call("GET", assistPath, "", bearer...).is(http.StatusOK).into(&was)
 	if was.Changed != nil || was.Sounds == nil || was.SessionMemory == nil {
-		t.Fatalf("read %+v", was)
+		t.Fatalf("got %+v, want every value and no changed fields", was)
 	}
 	w.call("PATCH", assistPath, fmt.Sprintf(`{"version":%d,"sounds":%t,"sessionMemory":%t}`, was.Version, *was.Sounds,
 		!*was.SessionMemory), bearer...).is(http.StatusOK).into(&is)

@@ -21,7 +21,7 @@ const (
 	pagePath   = appPath + backendapi.PathConnectionPage
 )
 
-// newAgent returns a linked install of Ada's account, which has the project.
+// newAgent links an install to Ada's account and creates the project.
 func newAgent(t *testing.T) (*world, []string) {
 	t.Helper()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestListProjects(t *testing.T) {
 	var got backendapi.ProjectList
 	w.call("GET", backendapi.PathProjects, "", bearer...).is(http.StatusOK).into(&got)
 	if len(got.Projects) != 2 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want two projects", got)
 	}
 	p, other := got.Projects[0], got.Projects[1]
 	if p.Project != app || p.Keys != 1 || p.OpenSessions != 0 || p.Platforms == nil || p.DisplayName == "" ||
@@ -65,11 +65,11 @@ func TestListProjects(t *testing.T) {
 		p.Access.AssistantConfig["voice"] != "off" || p.Access.AssistantConfig["sounds"] != "read_write" ||
 		p.Access.Analytics != "read_write" ||
 		p.Access.Credentials != "read_write" {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want the project with its grants", p)
 	}
 	if other.Project != "com.example.other" || other.OpenSessions != 1 || other.LastActiveAt == nil ||
 		other.Access.Analytics != "read" {
-		t.Errorf("%+v", other)
+		t.Errorf("got %+v, want the project with an open session", other)
 	}
 }
 
@@ -81,21 +81,21 @@ func TestAssistantConfig(t *testing.T) {
 		len(got.Choices.Voices) == 0 ||
 		*got.Cost.MicroUSDPerMinute != 120_000 || got.Cost.BeforeMicroUSDPerMinute != nil ||
 		got.Access["sounds"] != "read_write" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the default config with its choices and cost", got)
 	}
 	w.call("PATCH", assistPath, `{"version":0,"memoryModel":"memory-none","sounds":false}`,
 		bearer...).is(http.StatusOK).into(&got)
 	if got.Version != 1 || *got.Sounds || *got.UpdatedBy != "agent on laptop" ||
 		*got.UpdatedAt != "2026-01-02T03:04:05.000Z" ||
 		*got.Cost.MicroUSDPerMinute != 61_000 || *got.Cost.BeforeMicroUSDPerMinute != 120_000 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want version 1 with the change and both costs", got)
 	}
 	var conflict backendapi.VersionConflict
 	refused := w.call("PATCH", assistPath, `{"version":0,"sounds":true}`,
 		bearer...).is(http.StatusConflict).into(&conflict)
 	refused.whole(conflict.Problem, http.StatusConflict, backendapi.CodeVersionConflict)
 	if conflict.CurrentVersion != 1 || !conflict.Retryable {
-		t.Errorf("%+v", conflict)
+		t.Errorf("got %+v, want a retryable conflict with version 1", conflict)
 	}
 	for _, body := range []string{`{"version":1}`, `{"version":1,"voice":"nobody"}`, `{"version":1,"voice":null}`,
 		`{"version":1,"voices":"x"}`,
@@ -106,7 +106,7 @@ func TestAssistantConfig(t *testing.T) {
 	p := w.call("PATCH", assistPath, `{"version":2,"realtimeModel":"realtime-thoughtful"}`, bearer...)
 	if d := p.problem(http.StatusBadRequest, backendapi.CodeInvalidRequest); !strings.Contains(d.Detail,
 		"ember, willow, slate") {
-		t.Errorf("%s", d.Detail)
+		t.Errorf("got detail %s, want the valid voices listed", d.Detail)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestAssistantGrants(t *testing.T) {
 	if got.RealtimeModel != nil || *got.Voice != "ember" || got.Access["realtimeModel"] != "off" ||
 		got.Cost.MicroUSDPerMinute != nil ||
 		!strings.Contains(got.Cost.Note, "hides") || len(got.Choices.RealtimeModels) == 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the model and the cost hidden", got)
 	}
 	for body, want := range map[string][2]string{
 		`{"version":0,"sounds":false,"voice":"harbor"}`:                              {"voice", "read"},
@@ -135,16 +135,16 @@ func TestAssistantGrants(t *testing.T) {
 		if denied.Project != app || denied.Capability != "assistant_config" || denied.Field != want[0] ||
 			denied.Needed != "read_write" ||
 			denied.Granted != want[1] || denied.Retryable {
-			t.Errorf("%s: %+v", body, denied)
+			t.Errorf("%s: got %+v, want the missing grant of the hidden field", body, denied)
 		}
 		if !strings.Contains(denied.FixHint, "Assistant config > ") ||
 			!strings.Contains(denied.FixHint, "Read + Write at "+site+"/account/mcp-access") {
-			t.Errorf("%s: %s", body, denied.FixHint)
+			t.Errorf("%s: got hint %s, want the grant to set and its page", body, denied.FixHint)
 		}
 	}
 	w.call("PATCH", assistPath, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK).into(&got)
 	if got.Version != 1 || got.RealtimeModel != nil || *got.Voice != "ember" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want an unchanged config with the model hidden", got)
 	}
 	w.grant(func(g *grants.Grants) {
 		for _, f := range grants.Fields() {
@@ -157,12 +157,12 @@ func TestAssistantGrants(t *testing.T) {
 		w.call(request[0], assistPath, request[1], bearer...).is(http.StatusForbidden).into(&denied)
 		if denied.Field != "" || denied.Granted != "off" ||
 			!strings.Contains(denied.FixHint, "set Assistant config to Read") {
-			t.Errorf("%+v", denied)
+			t.Errorf("got %+v, want a denial of the whole config", denied)
 		}
 	}
 }
 
-// The refusal of a voice that the conversation model does not support does not depend on which hidden model is set.
+// If the conversation model does not support a voice, the refusal is the same for every hidden model.
 func TestAssistant_RefusalDoesNotRevealHiddenModel(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.call("PATCH", assistPath, `{"version":0,"realtimeModel":"realtime-swift"}`, bearer...).is(http.StatusOK)
@@ -196,11 +196,11 @@ func TestAssistant_RemovedIDsAreShownOnlyIfVisible(t *testing.T) {
 		return got.Cost.Note
 	}
 	if n := note(); !strings.Contains(n, "retired-voice") {
-		t.Errorf("note %q", n)
+		t.Errorf("got note %q, want the removed voice named", n)
 	}
 	w.grant(func(g *grants.Grants) { g.Assistant[grants.Voice] = grants.Off })
 	if n := note(); strings.Contains(n, "retired-voice") {
-		t.Errorf("note %q must not name the hidden voice", n)
+		t.Errorf("note %q names the hidden voice", n)
 	}
 }
 
@@ -209,17 +209,17 @@ func TestCredentialRoutes(t *testing.T) {
 	var got backendapi.CredentialList
 	w.call("GET", appPath+"/credentials", "", bearer...).is(http.StatusOK).into(&got)
 	if got.Project != app || len(got.Credentials) == 0 || got.Credentials[0].Set || got.Credentials[0].Hint != nil {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want the providers with nothing set", got)
 	}
 	path := appPath + "/credentials/" + got.Credentials[0].Provider + "/link"
 	var l backendapi.CredentialLink
 	w.call("POST", path, `{}`, bearer...).is(http.StatusCreated).into(&l)
 	if l.Provider != got.Credentials[0].Provider || !strings.HasPrefix(l.URL, site+"/account/credentials/") ||
 		l.ExpiresAt != "2026-01-02T03:19:05.000Z" {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v, want a link for the provider that ends in 15 minutes", l)
 	}
 	if strings.Contains(w.log.String(), strings.TrimPrefix(l.URL, site+"/account/credentials/")) {
-		t.Error("the log must not contain the link's ID")
+		t.Error("the log contains the link's ID")
 	}
 	w.call("POST", path, `{"value":"sk-1234"}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	w.call("POST", appPath+"/credentials/nobody/link", `{}`, bearer...).problem(http.StatusNotFound,
@@ -229,7 +229,7 @@ func TestCredentialRoutes(t *testing.T) {
 	w.call("POST", path, `{}`, bearer...).is(http.StatusForbidden).into(&denied)
 	if denied.Capability != "credentials" || denied.Needed != "read_write" || denied.Granted != "read" ||
 		!strings.Contains(denied.FixHint, "set Credentials to Read + Write at "+site+"/account/mcp-access") {
-		t.Errorf("%+v", denied)
+		t.Errorf("got %+v, want the missing grant of credentials", denied)
 	}
 }
 
@@ -245,13 +245,13 @@ func TestConnectionPageRoutes(t *testing.T) {
 	w.call("GET", pagePath, "", bearer...).is(http.StatusOK).into(&first)
 	if first.Version != 0 || first.UpdatedAt != nil || !strings.HasPrefix(first.PageURL, site+"/connect/cp_") ||
 		first.Phrases == nil {
-		t.Errorf("%+v", first)
+		t.Errorf("got %+v, want the default page with its URL", first)
 	}
 	w.call("PATCH", pagePath, `{"version":0,"title":"Hello","phrases":[{"phrase":"take a photo","does":"takes one"}]}`,
 		bearer...).is(http.StatusOK).into(&page)
 	if page.Version != 1 || page.Title != "Hello" || len(page.Phrases) != 1 || page.PageURL != first.PageURL ||
 		*page.UpdatedBy != "agent on laptop" {
-		t.Errorf("%+v", page)
+		t.Errorf("got %+v, want version 1 with the change at the same URL", page)
 	}
 	w.call("PATCH", pagePath, `{"version":0,"title":"Again"}`, bearer...).problemLike(http.StatusConflict,
 		backendapi.CodeVersionConflict)
@@ -264,7 +264,8 @@ func TestConnectionPageRoutes(t *testing.T) {
 	sum := sha256.Sum256([]byte(file.HTML))
 	if file.SHA256 != hex.EncodeToString(sum[:]) || file.Version != 1 || !strings.Contains(file.HTML, "take a photo") ||
 		file.Name == "" {
-		t.Errorf("got file %s, version %d, %d bytes of HTML", file.Name, file.Version, len(file.HTML))
+		t.Errorf("got file %s, version %d, %d bytes of HTML; want version 1 with its hash and the phrase", file.Name,
+			file.Version, len(file.HTML))
 	}
 }
 
@@ -295,7 +296,7 @@ func TestAnalyticsQueries(t *testing.T) {
 			var r backendapi.AnalyticsReport
 			got.is(status).into(&r)
 			if r.Project != app || r.Series == nil || r.Events == nil || r.Approximate == nil || r.Reading == "" {
-				t.Errorf("%s: %+v", query, r)
+				t.Errorf("%s: got %+v, want an empty report without null lists", query, r)
 			}
 			continue
 		}
@@ -305,7 +306,7 @@ func TestAnalyticsQueries(t *testing.T) {
 		"?range=90d": 90, "": 7} {
 		var r backendapi.AnalyticsReport
 		if w.call("GET", appPath+"/analytics"+query, "", bearer...).is(http.StatusOK).into(&r); len(r.Series) != points {
-			t.Errorf("%s: got a series of %d points", query, len(r.Series))
+			t.Errorf("%s: got a series of %d points, want the number in the table", query, len(r.Series))
 		}
 	}
 	for _, path := range []string{assistPath, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath +
@@ -350,6 +351,6 @@ func TestReads_AreAudited(t *testing.T) {
 	w.pass(11 * time.Minute)
 	w.call("GET", appPath+"/analytics", "", bearer...).is(http.StatusForbidden)
 	if got := read(); len(got) != 4 {
-		t.Errorf("noted %v", got)
+		t.Errorf("audited reads: got %v, want 4", got)
 	}
 }

@@ -53,7 +53,7 @@ func TestRevokeOwnLink_OnceForManyCallers(t *testing.T) {
 		count[s]++
 	}
 	if count[http.StatusNoContent] != 1 || count[http.StatusUnauthorized] != len(statuses)-1 {
-		t.Errorf("statuses %v, want one 204 and 401 for the others", count)
+		t.Errorf("got statuses %v, want one 204 and 401 for the others", count)
 	}
 }
 

@@ -156,8 +156,8 @@ func (a *API) serve(rt route, c *call) (any, error) {
 	return out, a.Audit.Read(c.Context(), c.who.AccountID, c.project.ID, rt.reads, c.by())
 }
 
-// changesPerMinute limits the changes made with one link. Each change adds an entry to the account's audit log, which
-// has a maximum size, and an agent must not push out earlier entries.
+// changesPerMinute limits the changes made with one link. Each change adds an entry to the account's audit log. The
+// log has a maximum size, and an agent must not be able to push out earlier entries.
 const changesPerMinute = 60
 
 // takeChange counts a change made with the link. It returns how long to wait if there were too many, otherwise 0.

@@ -70,7 +70,7 @@ func TestStrictBodies(t *testing.T) {
 				return
 			}
 			if p := got.problem(tc.status, tc.code); p.Retryable {
-				t.Error("a request that can never succeed must not be retryable")
+				t.Error("got a retryable problem for a request that can never succeed")
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func TestBody_EndsEarly(t *testing.T) {
 		}
 	}
 	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
-		t.Errorf("a caller's error must not be logged as an internal one:\n%s", w.log)
+		t.Errorf("a caller's error was logged as an internal one:\n%s", w.log)
 	}
 }
 
@@ -159,8 +159,8 @@ func TestRoutes_Missing(t *testing.T) {
 	}
 }
 
-// FuzzDecode compares the strict decoder with encoding/json. Any body it accepts has exactly the documented fields,
-// once each and in their exact spelling.
+// FuzzDecode compares the strict decoder with encoding/json. An accepted body has only documented fields, each at most
+// once and in its exact spelling.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"project":"a.b","platform":"ios","deviceModel":"rayban_display","fresh":true}`, `{}`, `null`, `[]`, ``,
@@ -176,12 +176,12 @@ func FuzzDecode(f *testing.F) {
 		var strict, plain backendapi.SessionRequest
 		if err := decodeBytes(data, &strict); err != nil {
 			if e := known400(err); e == nil || e.Message == "" || len([]rune(e.Message)) > 200 {
-				t.Fatalf("%q: %v", data, err)
+				t.Fatalf("%q: got %v, want a refusal with a short message", data, err)
 			}
 			return
 		}
 		if err := json.Unmarshal(data, &plain); err != nil || !reflect.DeepEqual(strict, plain) {
-			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, strict, plain, err)
+			t.Fatalf("%q: got %+v, want %+v as from encoding/json (error %v)", data, strict, plain, err)
 		}
 		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 			return

@@ -24,8 +24,8 @@ type Telemetry interface {
 // all computers of an office may share one address.
 const uploadsPerMinute = 300
 
-// eventsPerMinute limits the events of one address, which may arrive in several batches together. At this rate one
-// address needs days to fill the store, and an office sends far fewer events.
+// eventsPerMinute limits the events that one address sends, in one batch or in several. At this rate one address needs
+// days to fill the store, and an office sends far fewer events.
 const eventsPerMinute = 1200
 
 // retryWhenFull is how long clients wait if the store is full. The next sweep starts within an hour.

@@ -105,7 +105,7 @@ func TestTelemetryRefusals(t *testing.T) {
 			`{}]}`,
 	} {
 		if p := w.upload(body).problem(http.StatusBadRequest, "invalid_request"); p.Retryable {
-			t.Errorf("%s: an invalid batch must not be retryable", what)
+			t.Errorf("%s: got a retryable problem, want one that is not retryable", what)
 		}
 	}
 	w.upload(batchOf(strings.Repeat(" ", wire.MaxBody))).problem(http.StatusRequestEntityTooLarge, "request_too_large")
@@ -153,7 +153,7 @@ func TestTelemetry_IsAnonymous(t *testing.T) {
 	}
 	for what, text := range map[string]string{"database": string(kept), "log": w.log.String()} {
 		if strings.Contains(text, installID) || strings.Contains(text, token) {
-			t.Errorf("the %s must not contain the install ID or the token", what)
+			t.Errorf("the %s contains the install ID or the token", what)
 		}
 	}
 	if !strings.Contains(string(kept), wire.Linked) {
@@ -224,7 +224,7 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
-// A full store answers that it is full and when to retry.
+// If the store is full, the response says so and says when to retry.
 func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)
@@ -252,7 +252,7 @@ func FuzzTelemetryBody(f *testing.F) {
 			return
 		}
 		if s := strings.TrimSpace(string(body)); s == "null" || s == "{}" {
-			t.Fatalf("%q was accepted", body)
+			t.Fatalf("%q was accepted, want a refusal", body)
 		}
 		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
 			t.Fatalf("%q: got %d records and %d rejected, more than a batch may have", body, len(records), rejected)

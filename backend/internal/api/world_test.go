@@ -211,7 +211,7 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
-// cancel cancels a code, like a client that no longer needs it.
+// cancel cancels a code, as a client does that no longer needs it.
 func (w *world) cancel(deviceCode string) answer {
 	w.Helper()
 	body, _ := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})
@@ -249,7 +249,7 @@ func (w *world) linkOf(who account.Account) string {
 	return token.AuthToken
 }
 
-// operate changes the database directly, like an operator.
+// operate changes the database directly, as an operator would.
 func (w *world) operate(statement string, args ...any) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)")
@@ -305,7 +305,7 @@ func (a answer) authRequired() backendapi.AuthRequired {
 	if !p.Retryable || p.DeviceCode.DeviceCode == "" || p.UserCode == "" || p.ExpiresInSeconds != 600 ||
 		p.PollIntervalSeconds != 5 ||
 		p.VerificationURL != site+"/activate?code="+p.UserCode {
-		a.t.Errorf("%s: %+v", a.what, p)
+		a.t.Errorf("%s: got %+v, want a complete device code", a.what, p)
 	}
 	return p
 }

@@ -27,7 +27,7 @@ type Options struct {
 	Config config.Config
 	// Embedded makes the backend serve plain HTTP on localhost only.
 	Embedded bool
-	// InstanceID is part of the cookies' names.
+	// InstanceID becomes part of the cookie names.
 	InstanceID string
 	// SignInWord must be entered to sign up or sign in. If it is empty, no word is required.
 	SignInWord string
@@ -47,7 +47,7 @@ type App struct {
 	hub       *relay.Hub
 	signedOut bool     // browsers were signed out at startup
 	serving   []server // run while requests are served
-	last      []server // finish work left by requests; each is stopped after the requests and the previous parts
+	last      []server // finish what requests leave behind; stopped in order once all requests have ended
 	addresses *clientAddresses
 	handler   http.Handler
 }
@@ -85,7 +85,8 @@ func (a *App) Handler() http.Handler { return a.handler }
 // Close closes the database of an App that was never served.
 func (a *App) Close() error { return a.store.Close() }
 
-// Activity counts what keeps the backend in use: attached apps and pages, and device codes waiting for a decision.
+// Activity returns the number of attached apps and pages, and the number of device codes that wait for a decision. A
+// backend without either is idle.
 func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
 	return a.hub.Connections(), pendingCodes, err
@@ -137,7 +138,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return group.Wait()
 }
 
-// serveLast runs parts. The returned function ends them in order and waits for each.
+// serveLast runs the parts in group. The returned function stops them in order and waits for each to end.
 func serveLast(ctx context.Context, group *errgroup.Group, parts []server) (end func()) {
 	var ends []func()
 	for _, s := range parts {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkRefusals checks that a form has no effect unless it is sent from our own page in the same browser, whoever
-// sends it.
+// checkRefusals checks that forms sent without a token, with another browser's token or from another origin are
+// refused and change nothing, whoever sends them.
 func (h *authWorld) checkRefusals(v visit) {
 	h.t.Helper()
 	if v.socket {
@@ -52,7 +52,7 @@ func (h *authWorld) checkHeaders(b *browser, v visit, a answer) {
 	}
 	for name, value := range want {
 		if a.header.Get(name) != value {
-			h.t.Errorf("%s for %s: got header %s %q, want the required value", v.name(), b.name, name, a.header.Get(name))
+			h.t.Errorf("%s for %s: header %s is %q, which is not the required value", v.name(), b.name, name, a.header.Get(name))
 		}
 	}
 	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") ||
@@ -60,14 +60,14 @@ func (h *authWorld) checkHeaders(b *browser, v visit, a answer) {
 		h.t.Errorf("%s for %s: got policy %q, want default-src 'none' and the allowed frames", v.name(), b.name, policy)
 	}
 	if strings.Contains(a.text, pastedKey) {
-		h.t.Errorf("%s must not show %s a credential's value", v.name(), b.name)
+		h.t.Errorf("%s: the response to %s contains the value of a credential", v.name(), b.name)
 	}
 }
 
 func (h *authWorld) checkOwner(v visit, a answer) {
 	h.t.Helper()
 	if acted := len(a.changes) > 0; acted != v.acts {
-		h.t.Errorf("%s by the owner: got %s, and acts %t does not match the change to the database", v.name(), a.cell(),
+		h.t.Errorf("%s by the owner: got %s, want a change to the database: %t", v.name(), a.cell(),
 			v.acts)
 	}
 	// a key is not found under another project
@@ -77,8 +77,7 @@ func (h *authWorld) checkOwner(v visit, a answer) {
 	}
 }
 
-// checkStranger checks that a stranger neither sees nor changes anything of the owner's, and cannot tell whether it
-// exists.
+// checkStranger checks that a stranger can neither see nor change the owner's resources, nor tell whether they exist.
 func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 	h.t.Helper()
 	said := a.text
@@ -86,7 +85,7 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		said = strings.ReplaceAll(said, h.owner.email, "")
 	}
 	if strings.Contains(strings.ToLower(said), canary) && !v.framed {
-		h.t.Errorf("%s must not show %s data of the owner:\n%s", v.name(), b.name, a.text)
+		h.t.Errorf("%s: the response to %s contains data of the owner:\n%s", v.name(), b.name, a.text)
 	}
 	h.checkUntouched(b, v, a)
 	out := a.status == http.StatusUnauthorized || a.status == http.StatusSeeOther &&
@@ -96,22 +95,22 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		return
 	case b.account == "":
 		if !out {
-			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+			h.t.Errorf("%s by %s: got %s, want a redirect to sign in", v.name(), b.name, a.cell())
 		}
-	case b == h.others[2]: // its session has ended, and its token with it
+	case b == h.others[2]: // its session has ended, so its token is invalid
 		if !out && (a.status != http.StatusForbidden || v.method() != http.MethodPost) {
-			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+			h.t.Errorf("%s by %s: got %s, want a redirect to sign in, or 403 for a form", v.name(), b.name, a.cell())
 		}
 	case v.whose == owned:
 		if a.status != http.StatusNotFound && a.status != http.StatusGone {
-			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
+			h.t.Errorf("%s by %s: got %s, want 404 or 410", v.name(), b.name, a.cell())
 		}
 	}
 	if !v.names(h.missing) {
 		return
 	}
 	if none := h.try(b, v, h.missing); none.text != a.text || none.leads != a.leads {
-		h.t.Errorf("%s by %s: existing and missing resources must get the same response:\n%s\n--- and ---\n%s", v.name(),
+		h.t.Errorf("%s by %s: existing and missing resources got different responses:\n%s\n--- and ---\n%s", v.name(),
 			b.name, a.text, none.text)
 	}
 }
@@ -122,12 +121,12 @@ func (h *authWorld) checkUntouched(b *browser, v visit, a answer) {
 	signedIn := b == h.others[1]
 	read := v.method() == http.MethodGet && !v.acts
 	if (read || v.whose == owned || v.whose == self && !signedIn) && len(a.changes) > 0 {
-		h.t.Errorf("%s by %s must change nothing, but changed %v", v.name(), b.name, a.changes)
+		h.t.Errorf("%s by %s changed %v, want no change", v.name(), b.name, a.changes)
 	}
 	for name, rows := range a.changes {
 		for _, row := range rows {
 			if strings.Contains(row, h.owner.account) || v.whose == self && !strings.Contains(row, b.account) {
-				h.t.Errorf("%s by %s must not change %s: %s", v.name(), b.name, name, row)
+				h.t.Errorf("%s by %s changed %s: %s", v.name(), b.name, name, row)
 			}
 		}
 	}

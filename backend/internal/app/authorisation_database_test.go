@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// database dumps everything that a backend stores and can restore it.
+// database dumps and restores everything that a backend stores.
 type database struct {
 	t    *testing.T
 	db   *sql.Conn
@@ -106,7 +106,8 @@ func (d *database) dump() map[string]table {
 	return all
 }
 
-// written returns the database's write position, which shows without a dump that a request wrote nothing.
+// written returns a value that changes with every write to the database. It shows that a request wrote nothing without
+// the cost of a dump.
 func (d *database) written() string {
 	d.t.Helper()
 	query := "SELECT pg_current_wal_insert_lsn()::text"
@@ -116,7 +117,7 @@ func (d *database) written() string {
 	return d.texts(query)[0]
 }
 
-// keep records the current content of the database, with which changes compares.
+// keep records the content of the database. Later calls of changes compare with it.
 func (d *database) keep() {
 	d.t.Helper()
 	d.kept, d.mark = d.dump(), d.written()

@@ -72,6 +72,8 @@ var walk = []visit{
 	{pattern: "GET /docs", whose: open, public: true},
 	{pattern: "GET /docs/{$}", path: "/docs/", whose: open, public: true},
 	{pattern: "GET /docs/{page}", path: "/docs/llms.txt", whose: open, public: true},
+	{pattern: "GET /docs/panels/{picture}", path: "/docs/panels/none.png", whose: open, public: true},
+	{pattern: "GET /docs/search", path: "/docs/search?q=list", whose: open, public: true},
 	{pattern: "GET /llms.txt", whose: open, public: true},
 	{pattern: "/", path: "/nothing-here", whose: open},
 
@@ -129,7 +131,8 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
-	// Only the first GET of a person's own page stores anything: the address at which the page will be hosted.
+	// A person's first GET of their own page stores the address at which the page will be hosted. Other GETs store
+	// nothing.
 	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
@@ -231,7 +234,7 @@ var walk = []visit{
 		acts: true},
 }
 
-// The list covers exactly the mounted HTML routes.
+// walk visits every mounted HTML route and no others.
 func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	mounted := mountedRoutes(t, "../web")
 	if len(mounted) < 80 {

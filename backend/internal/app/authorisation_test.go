@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")
 
 const authTable = "testdata/authorisation.md"
 
-// Every page route is requested as every kind of visitor, on both database engines. Only the owner may access what
-// belongs to the owner.
+// The test requests every page route as every kind of visitor, on both database engines. Only the owner may access the
+// owner's resources.
 func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -36,7 +36,7 @@ func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		if *update {
-			t.Skip("the table is written from SQLite")
+			t.Skip("-update writes the table in the SQLite test")
 		}
 		t.Parallel()
 		compareTable(t, newAuthWorld(t, enginetest.Postgres(t).Database(t)).walk())
@@ -52,11 +52,11 @@ func compareTable(t *testing.T, table string) {
 	is, was := strings.Split(table, "\n"), strings.Split(string(want), "\n")
 	for _, line := range is {
 		if !slices.Contains(was, line) {
-			t.Errorf("not in %s (if this is intended, run with -update):\n%s", authTable, line)
+			t.Errorf("a line is not in %s; if the change is intended, run with -update:\n%s", authTable, line)
 		}
 	}
 	if len(is) != len(was) {
-		t.Errorf("got %d lines, %s has %d", len(is), authTable, len(was))
+		t.Errorf("got %d lines, want as many as %s has, %d", len(is), authTable, len(was))
 	}
 }
 
@@ -105,7 +105,7 @@ func (v visit) name() string {
 	return name
 }
 
-// names reports whether the request's path or form contains the placeholder of one of the things.
+// names reports whether the request's path or form contains a placeholder for one of the things.
 func (v visit) names(things map[string]string) bool {
 	for name := range things {
 		if strings.Contains(v.pattern+v.path+v.form, "{"+name+"}") {
@@ -159,8 +159,7 @@ func (a answer) cell() string {
 
 var seenOf = regexp.MustCompile(`name="seen" value="([^"]+)"`)
 
-// try sends the request as one of the browsers, for existing things or for their missing counterparts, and then undoes
-// its effect.
+// try sends the request from b, with things in place of the placeholders, and then undoes its changes to the database.
 func (h *authWorld) try(b *browser, v visit, things map[string]string) answer {
 	h.t.Helper()
 	a := h.ask(b, v, things, asMeant)
@@ -197,7 +196,7 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 	}
 	all := fmt.Sprintln(a.status)
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		// A new visitor gets a different cookie each time. The token below is replaced for the same reason.
+		// The cookie of a new visitor differs from request to request. So does the token, which is removed below.
 		if name != "Set-Cookie" {
 			all += name + ": " + strings.Join(a.header[name], ", ") + "\n"
 		}

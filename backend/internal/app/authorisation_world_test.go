@@ -30,7 +30,7 @@ import (
 
 const (
 	siteURL = "https://service.example"
-	// canary is part of every text of the owner. No response to anybody else may contain it.
+	// canary is part of every text that the owner entered. No response to anybody else may contain it.
 	canary = "canary"
 	// pastedKey is the value of a credential. No response may contain it.
 	pastedKey = "sk-pasted-0123456789-0123456789"
@@ -49,7 +49,7 @@ type authWorld struct {
 	missing map[string]string // well-formed names that do not exist, with the same keys as things
 }
 
-// browser is a visitor with the cookie and the tokens received so far.
+// browser is a visitor with its latest cookie and tokens.
 type browser struct {
 	name, account, email string
 	cookie               *http.Cookie
@@ -77,7 +77,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 		t.Fatal(err)
 	}
 	h := &authWorld{t: t, app: a, db: openDatabase(t, where)}
-	// The same services on the same store, for creating resources directly.
+	// The test creates resources directly with these services, which use the backend's store.
 	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
 	h.must(err)
 	h.fill()
@@ -172,7 +172,8 @@ func (h *authWorld) signUp(name, email string) *browser {
 
 var csrfOf = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// signInAs signs in on the sign-in page. If email is empty, it only opens the page, like a visitor with a cookie.
+// signInAs signs in on the sign-in page. If email is empty, it only opens the page, so that b is a visitor with a
+// cookie.
 func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.t.Helper()
 	h.visit(b, request{method: http.MethodGet, path: "/signin"})
@@ -254,7 +255,7 @@ func (h *authWorld) config(linkID string) {
 	h.name("paste", paste.ID, secret.New(credential.Credential))
 }
 
-// basics gives a project of the owner a name, a key, a credential and some usage.
+// basics gives one of the owner's projects a name, a key, a credential and some usage.
 func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -324,7 +325,7 @@ type request struct {
 	socket       bool           // the request asks for a WebSocket
 }
 
-// send sends each request from a new address, because rate limits are tested elsewhere.
+// send sends each request from a new address, so that no rate limit applies. Other tests cover the limits.
 func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path,

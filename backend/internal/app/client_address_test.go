@@ -50,7 +50,7 @@ func TestClientAddresses(t *testing.T) {
 		c.isKnown(r)
 		if warned := strings.Count(log.String(), "trusted_proxies"); warned > 1 ||
 			(warned == 1) != (tc.proxied && !tc.known) {
-			t.Errorf("%s: the operator was warned %d times, want once for an unknown proxy, otherwise never", name, warned)
+			t.Errorf("%s: got %d warnings, want 1 for an unknown proxy and otherwise 0", name, warned)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func (f *features) notifyOfLink(l link.Link) {
 	})
 }
 
-// newCredentials works without an encryption key too; the service then refuses to store credentials.
+// newCredentials also succeeds without an encryption key. The service then refuses to store credentials.
 func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Service, error) {
 	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
 	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {

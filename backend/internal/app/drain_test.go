@@ -39,7 +39,7 @@ func (p endingPart) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Work that a request leaves for later, such as mail, is finished even if the last request created it.
+// Serve finishes the work that requests leave behind, such as mail, including work from the last request.
 func TestServe_FinishesWorkOfRequests(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Embedded(dir, "http://localhost:1", []byte(strings.Repeat("k", 32)), "")

@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// The page says why it ended: the person was signed out, or the session ended because another process revoked the
-// link.
+// The simulator page says why it stopped: the person was signed out, or another process revoked the link and so ended
+// the session.
 func TestSimulatorPage_Ends(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// forwardedFor acts as a proxy on this machine that forwards requests from one address.
+// forwardedFor is a RoundTripper that sends its value as X-Forwarded-For, as a proxy does.
 type forwardedFor string
 
 func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,7 +44,7 @@ func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 		}
 		// An operator created Ada's account, so its network is unknown.
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
-			t.Errorf("%d %s", res.StatusCode, text)
+			t.Errorf("call of Ada's app: got %d %s, want 200", res.StatusCode, text)
 		}
 	}, func(c *config.Config) {
 		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}

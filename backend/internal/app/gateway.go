@@ -66,7 +66,7 @@ func mountGateway(mux *http.ServeMux, f *features, o Options) {
 	modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log}).Mount(mux)
 }
 
-// callerKeys provides the keys with which calls are made: project keys and the tokens of open sessions.
+// callerKeys looks up the keys that authenticate calls: project keys and the tokens of open sessions.
 type callerKeys struct{ *sqlstore.Store }
 
 func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
@@ -85,7 +85,7 @@ func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 	return live, err
 }
 
-// ownKeys provides the stored credentials of projects as keys that pay for calls.
+// ownKeys looks up the credentials with which projects pay for their own calls.
 type ownKeys struct {
 	gateway.KeySources
 	credentials *credentials.Service

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Two hundred concurrent calls share a balance of five cents, which would cover all of them one after the other. A
-// call is answered or told to try again, but never refused for lack of credit.
+// Two hundred concurrent calls share a balance of five cents, which would cover all of them if they ran one after the
+// other. Each call is answered or told to try again, but never refused for lack of credit.
 func TestGateway_TwoHundredCallsOnFiveCents(t *testing.T) {
 	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
 }
@@ -30,7 +30,7 @@ func testManyCalls(t *testing.T, w *gatewayWorld) {
 		calls.Go(func() {
 			res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", `,"max_tokens":100`))
 			if res.StatusCode != http.StatusOK && !strings.Contains(body, `"credit_reserved"`) {
-				t.Errorf("%d %s", res.StatusCode, body)
+				t.Errorf("got %d %s, want 200 or credit_reserved", res.StatusCode, body)
 			}
 		})
 	}
@@ -40,7 +40,7 @@ func testManyCalls(t *testing.T, w *gatewayWorld) {
 		spent += row.MicroUSD
 	}
 	if posted, held := w.balance(); posted != 50_000-spent || held != 0 || spent == 0 {
-		t.Errorf("got balance %d and %d held after spending %d, want the rest of 50,000 and none held", posted, held, spent)
+		t.Errorf("got balance %d and %d held after spending %d of 50,000, want the rest and 0 held", posted, held, spent)
 	}
 	if res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
 		t.Errorf("call after the burst: got %d %s, want 200", res.StatusCode, body)
@@ -60,7 +60,7 @@ func TestGateway_LedgerEqualsTheProvidersBook(t *testing.T) {
 			}
 		})
 		if used := w.sum("credit = 'used'"); used == 0 || used != 2_000_000-w.posted()+w.sum("debit = 'operator'") {
-			t.Errorf("used %d", used)
+			t.Errorf("used %d in total, want the spent balance plus the operator's cost", used)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	row := w.last()
 	carried = w.sum("debit = 'operator'") - carried
 	if _, held := w.balance(); held != 0 || row.MicroUSD > 3*10_000+10*1000 {
-		rt.Fatalf("%s: %d still held after the call, want 0: %+v", body, held, row)
+		rt.Fatalf("%s: %d held after the call, want 0 and a charge of at most 40,000: %+v", body, held, row)
 	}
 	if row.Estimated {
 		return
@@ -115,13 +115,13 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 		billed = 2*(c.In-cached) + cached + 10*c.Out
 	}
 	if row.MicroUSD+carried != billed {
-		rt.Fatalf("%s: provider billed %d, account charged %d, operator paid %d: status %d %.200s", body, billed,
+		rt.Fatalf("%s: provider billed %d, want the sum of account %d and operator %d: status %d %.200s", body, billed,
 			row.MicroUSD, carried, res.StatusCode, text)
 	}
 }
 
-// A provider that drops the connection after reading a request receives the request only once, whatever headers the
-// app sends.
+// If a provider drops the connection after reading a request, the gateway does not send the request again, whatever
+// headers the app sent.
 func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	w := startGateway(t)
 	for _, header := range [][]string{nil, {"Idempotency-Key", "k-1"}, {"X-Idempotency-Key", "k-2"}} {
@@ -134,7 +134,7 @@ func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	}
 }
 
-// Suspending an account or deleting a project ends its calls, even if another process does it.
+// Suspending an account or deleting a project ends its open calls, even if another process does so.
 func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 	for name, end := range map[string]func(w *gatewayWorld){
 		"suspended account": func(w *gatewayWorld) { w.exec("UPDATE accounts SET state = 'suspended'") },
@@ -154,7 +154,7 @@ func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 				end(w)
 				text, err := io.ReadAll(res.Body) // the provider sends nothing for a minute
 				if err == nil || !strings.Contains(string(text), "the answer broke off") {
-					t.Errorf("%v, %q", err, text)
+					t.Errorf("got error %v after %q, want the answer cut off", err, text)
 				}
 				if posted, held := w.balance(); held != 0 || posted == 2_000_000 {
 					t.Errorf("got balance %d and %d held, want a charge and none held", posted, held)
@@ -176,19 +176,20 @@ func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
 		w.provider.Continue()
 		if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
-			t.Errorf("%v, %q", err, text)
+			t.Errorf("got error %v, answer %q, want a complete answer", err, text)
 		}
 		w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusPaymentRequired, "cap_reached",
 			"insufficient_quota", "")
 	})
 }
 
-// After a project is merged into another, its key is valid for that project, whose caps then count the spending.
+// After a project is merged into another, its key belongs to the other project, and its calls count toward the caps of
+// the other project.
 func TestGateway_MergedProjectPays(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		const from, into = "com.example.hello", "com.example.other"
 		if status := w.call("POST", "/api/projects/"+into+"/keys", `{"name":"app"}`, nil); status >= 300 {
-			t.Fatalf("key: %d", status)
+			t.Fatalf("create a key: got status %d, want 201", status)
 		}
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
 		defer res.Body.Close()
@@ -203,7 +204,7 @@ func TestGateway_MergedProjectPays(t *testing.T) {
 			(SELECT MAX(spent) FROM credit_spending WHERE project = $1), (SELECT MAX(spent) FROM credit_spending WHERE
 			project = '')`, into).Scan(&calls, &inProject, &inAccount)
 		if err != nil || calls != 2 || inProject == 0 || inProject != inAccount {
-			t.Errorf("got %d calls, %d of %d spent in the project (error %v), want 2 calls, all spent there", calls, inProject,
+			t.Errorf("got %d calls, %d of %d spent in the project (error %v), want 2 calls and all of it", calls, inProject,
 				inAccount, err)
 		}
 		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects " +
@@ -221,7 +222,7 @@ func (w *gatewayWorld) merge(from, into string) {
 	})
 }
 
-// change is a change that another process makes.
+// change runs f on a separate connection to the database, as another process would.
 func (w *gatewayWorld) change(f func(s *sqlstore.Store, ada string) error) {
 	w.t.Helper()
 	store, err := sqlstore.Attach(w.t.Context(), w.database)

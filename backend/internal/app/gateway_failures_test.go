@@ -27,8 +27,8 @@ type failure struct {
 	status           int
 	code, retryAfter string
 	members          string // members of the error object, in addition to those that all errors have
-	counts           string // the usage counter it increases: refused, failed, failed and estimated, or none
-	hint             string // part of the next step that agents read for a refusal
+	counts           string // the usage counters that it increases: refused, failed, failed and estimated, or none
+	hint             string // part of the hint that agents get with a refusal
 	page             string // part of the text on the owner's page
 }
 
@@ -57,13 +57,13 @@ func (f *failures) set(path string, form url.Values) {
 	}
 }
 
-// dayCap sets the project's day cap for one call.
+// dayCap lowers the project's day cap until the failure has been checked.
 func (f *failures) dayCap() {
 	f.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
 	f.undo = append(f.undo, func() { f.exec("DELETE FROM gateway_settings") })
 }
 
-// reserve lets a call in flight hold most of the remaining credit.
+// reserve starts a call that holds most of the remaining credit.
 func (f *failures) reserve() {
 	res := f.begin(f.t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true,"max_tokens":1000`))
 	f.undo = append(f.undo, func() {
@@ -73,7 +73,7 @@ func (f *failures) reserve() {
 	})
 }
 
-// hide makes a model send three impossible usage reports, after which it is hidden.
+// hide calls a model whose usage reports are impossible. After the third, the gateway hides the model.
 func (f *failures) hide() {
 	for range 3 {
 		f.ask("POST", "/v1/chat/completions", chatBody(llmtest.UsageHuge, ""))
@@ -86,7 +86,7 @@ func (f *failures) refusedKey() {
 	f.undo = append(f.undo, func() { f.set("/gateway/key-source", url.Values{"source": {"credit"}}) })
 }
 
-// untilUsage waits until the usage report satisfies holds, because a call is recorded after its answer.
+// untilUsage waits until holds returns true for the usage report. A call is recorded only after its answer.
 func (w *gatewayWorld) untilUsage(what string, holds func(u backendapi.GatewayUsage) bool) (u backendapi.GatewayUsage) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -143,7 +143,7 @@ var failuresOfCalls = []failure{
 		code: "own_key_refused", counts: refused, hint: "call setCredential",
 		page: "The provider refused the project&#39;s own key"},
 	{name: "local server does not run", body: chatBody("absent", ""), status: 503, code: "provider_unreachable",
-		retryAfter: "5", counts: refused, hint: "Start it", page: "A local server of models did not answer."},
+		retryAfter: "5", counts: refused, hint: "Start it", page: "A local model server did not answer."},
 	{name: "provider cuts the answer", body: chatBody(llmtest.CutBeforeUsage, `,"stream":true`), status: 200,
 		code: "provider_error", counts: estimated},
 	{name: "hidden model", prepare: (*failures).hide, body: chatBody(llmtest.UsageHuge, ""), status: 404,
@@ -169,7 +169,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 		t.Run("the app leaves", f.leave)
 		for _, alarm := range []string{"provider refused the operator's request", "model hidden"} {
 			if !strings.Contains(f.log.String(), alarm) {
-				t.Errorf("the operator's log must contain %q", alarm)
+				t.Errorf("the operator's log lacks %q", alarm)
 			}
 		}
 		t.Run("provider hangs", func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 	})
 }
 
-// provoke provokes a failure and checks what the app, the agent and the owner see.
+// provoke makes a call that fails and checks what the app, the agent and the owner see.
 func (f *failures) provoke(t *testing.T, row failure) {
 	if row.prepare != nil {
 		row.prepare(f)
@@ -202,11 +202,11 @@ func (f *failures) provoke(t *testing.T, row failure) {
 	res, text := f.ask("POST", path, row.body, row.header...)
 	if res.StatusCode != row.status || res.Header.Get("Retry-After") != row.retryAfter ||
 		!strings.Contains(text, `"code":"`+row.code+`"`) {
-		t.Errorf("got status %d, Retry-After %q, body %s; want another failure", res.StatusCode,
+		t.Errorf("got status %d, Retry-After %q, body %s; want the failure in the table", res.StatusCode,
 			res.Header.Get("Retry-After"), text)
 	}
 	if row.status == http.StatusOK && !strings.HasSuffix(text, "BROKEN") {
-		t.Errorf("the answer must end with the error, got %s", text)
+		t.Errorf("got answer %s, want the error at its end", text)
 	} else if row.status != http.StatusOK {
 		e := errorOf(t, text)
 		for _, name := range strings.Fields(row.members) {
@@ -218,7 +218,7 @@ func (f *failures) provoke(t *testing.T, row failure) {
 	f.compare(t, row, before)
 }
 
-// compare compares the usage and the page with their state before the failure.
+// compare checks how the failure changed the usage report and the owner's page.
 func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayUsage) {
 	t.Helper()
 	after := f.usage("")
@@ -254,7 +254,7 @@ func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayU
 	page := f.owner.get(gatewayPage + "/gateway")
 	for _, part := range []string{row.page, fmt.Sprintf("<dt>Failed</dt><dd>%d</dd>", want.Failed)} {
 		if !strings.Contains(page, part) {
-			t.Errorf("the page must contain %q", part)
+			t.Errorf("the page lacks %q", part)
 		}
 	}
 	if row.code == "own_key_refused" {

@@ -52,17 +52,17 @@ func startMailbox(t *testing.T) (*mailbox, config.Mail) {
 func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	box, settings := startMailbox(t)
 	w := startGateway(t, func(c *config.Config) { c.Mail = settings })
-	<-box.mails // the notice of the agent's link
+	<-box.mails // the mail about the agent's link
 	w.exec("UPDATE accounts SET verified_at = 1")
 	call := func() callRow {
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
-			t.Fatalf("%d %s", res.StatusCode, text)
+			t.Fatalf("got %d %s, want 200", res.StatusCode, text)
 		}
 		return w.last()
 	}
 	call()
 	w.restart()
-	// More than 80 % of the cap is spent, and two more such calls still fit into it.
+	// Spend more than 80 % of the cap, but leave enough for two more calls.
 	w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 100000 FROM projects")
 	w.exec("UPDATE credit_spending SET spent = 85000 WHERE project <> ''")
 	call()
@@ -73,10 +73,10 @@ func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	for _, part := range []string{"To: <ada@example.org>", "Most of your AI credit or of a cap is spent", "com.example.hello",
 		"/projects/com.example.hello/gateway"} {
 		if !strings.Contains(mail, part) {
-			t.Errorf("the mail must contain %q:\n%s", part, mail)
+			t.Errorf("the mail lacks %q:\n%s", part, mail)
 		}
 	}
 	if len(box.mails) != 0 {
-		t.Errorf("got another mail, want only one: %s", <-box.mails)
+		t.Errorf("got a second mail, want only one: %s", <-box.mails)
 	}
 }

@@ -24,15 +24,15 @@ func TestGateway_CapsDoNotCountOwnKeys(t *testing.T) {
 		u := w.usage("")
 		if u.Totals.Calls != 3 || u.Totals.TextOut == 0 || u.Totals.MicroUSD != 0 || u.Caps.Day.SpentMicroUSD != 0 ||
 			u.Caps.AccountMonth.SpentMicroUSD != 0 || u.Credit.BalanceMicroUSD != 0 || len(u.Refusals) != 0 {
-			t.Errorf("%+v", u)
+			t.Errorf("got usage %+v, want three calls at no charge and no refusal", u)
 		}
 		if len(u.BySource) != 1 || u.BySource[0].Source != "own_key" || *u.KeySource != "own_key" {
-			t.Errorf("%+v, %s", u.BySource, *u.KeySource)
+			t.Errorf("got sources %+v, paid by %s, want only own_key", u.BySource, *u.KeySource)
 		}
 	}, withOwnKeys(t))
 }
 
-// If a project's own key or its provider fails in any way, the call is not paid from credit instead.
+// Credit never pays for a call with a project's own key, even if the key or its provider fails.
 func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		f := &failures{gatewayWorld: w, owner: w.signIn()}
@@ -51,7 +51,7 @@ func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 			calls := len(w.provider.Book())
 			res, text := w.ask("POST", "/v1/chat/completions", chatBody(c.model, ""))
 			if res.StatusCode != c.status || !strings.Contains(text, `"code":"`+c.code+`"`) {
-				t.Errorf("%s: %d %s", c.model, res.StatusCode, text)
+				t.Errorf("%s: got %d %s, want the refusal in the table", c.model, res.StatusCode, text)
 			}
 			if row, n := w.last(), len(w.provider.Book())-calls; n != 1 || row.Source != "own_key" || row.MicroUSD != 0 {
 				t.Errorf("%s: got %d requests and %+v, want one request, paid by the own key at no charge", c.model, n, row)
@@ -63,7 +63,7 @@ func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 	}, withOwnKeys(t))
 }
 
-// A call keeps the key with which it began. The next call uses the key that is stored when it begins.
+// Changing or removing the key does not affect a call in flight. The next call uses the key stored at that time.
 func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 	const changed = "sk-changed-canary-000000"
 	for name, c := range map[string]struct {
@@ -90,7 +90,7 @@ func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 				book := w.provider.Book()
 				with := book[len(book)-1].Header.Get("Authorization")
 				if c.sent != (len(book) == 2) || c.sent != strings.Contains(with, changed) {
-					t.Errorf("the provider received %d calls, the last with %q; want the changed key if the next call is allowed",
+					t.Errorf("the provider received %d calls, the last with %q; want the changed key if one is stored",
 						len(book), with)
 				}
 			}, withOwnKeys(t))
@@ -108,6 +108,6 @@ func (f *failures) payByOwnKey(key string) {
 func (f *failures) answers(model string) {
 	f.t.Helper()
 	if res, text := f.ask("POST", "/v1/chat/completions", chatBody(model, "")); res.StatusCode != http.StatusOK {
-		f.t.Errorf("%s: %d %s", model, res.StatusCode, text)
+		f.t.Errorf("%s: got %d %s, want 200", model, res.StatusCode, text)
 	}
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// refused checks that a refusal has the form official clients expect, and returns the members of its error.
+// refused checks that a refusal has the form that official clients expect, and returns the members of its error.
 func (w *gatewayWorld) refused(path, body string, status int, code, kind, retryAfter string) map[string]any {
 	w.t.Helper()
 	res, text := w.ask("POST", path, body)
 	e := errorOf(w.t, text)
 	if res.StatusCode != status || e["code"] != code || e["type"] != kind || res.Header.Get("Retry-After") != retryAfter {
-		w.t.Errorf("%s: got status %d, Retry-After %q, error %v", path, res.StatusCode, res.Header.Get("Retry-After"), e)
+		w.t.Errorf("%s: got status %d, Retry-After %q, error %v; want those of the refusal", path, res.StatusCode,
+			res.Header.Get("Retry-After"), e)
 	}
 	if row := w.last(); row.Outcome != code || row.MicroUSD != 0 {
-		w.t.Errorf("recorded call %+v, want the refusal without a charge", row)
+		w.t.Errorf("got recorded call %+v, want the refusal and no charge", row)
 	}
 	return e
 }
@@ -43,7 +44,7 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	e := w.refused(chat, chatBody("good", `,"max_tokens":1000`), http.StatusTooManyRequests, "credit_reserved",
 		"rate_limit_error", "2")
 	if needed, available := e["needed"].(float64), e["available"].(float64); needed <= available || needed > 20_000 {
-		t.Errorf("%v", e)
+		t.Errorf("got %v, want an amount needed that is above the credit available", e)
 	}
 	w.provider.Continue()
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
@@ -54,14 +55,14 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	e = w.refused(chat, chatBody("good", ""), http.StatusPaymentRequired, "cap_reached", "insufficient_quota", "")
 	resets, err := time.Parse(time.RFC3339, e["resetsAt"].(string))
 	if err != nil || e["cap"] != "day" || e["of"] != "account" || e["limit"] != 1.0 || resets.Hour() != 0 {
-		t.Errorf("%v", e)
+		t.Errorf("got %v, want the account's day cap of one micro-USD, which resets at midnight", e)
 	}
 	w.exec("UPDATE credit_balances SET day_cap = NULL")
 	w.exec("INSERT INTO gateway_settings (account_id, app_id, month_cap) SELECT account_id, app_id, 0 FROM projects")
 	e = w.refused(messages, chatBody("msg-good", `,"max_tokens":1`), http.StatusPaymentRequired, "cap_reached",
 		"billing_error", "")
 	if e["cap"] != "month" || e["of"] != "project" {
-		t.Errorf("%v", e)
+		t.Errorf("got %v, want the project's month cap", e)
 	}
 	w.exec("DELETE FROM gateway_settings")
 	if res, text := w.ask("POST", chat, chatBody("good", "")); res.StatusCode != http.StatusOK {
@@ -75,11 +76,11 @@ func TestGateway_NoCreditNamesWhereToPayIn(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		topUp := w.usage("").Credit.TopUp
 		if topUp == nil || !strings.HasPrefix(*topUp, payPage+"?account=acct_") {
-			t.Fatalf("agent got top-up URL %v, want the pay page with the account", topUp)
+			t.Fatalf("agent got top-up URL %v, want the pay page with the account's ID", topUp)
 		}
 		w.refusedTopUp(*topUp)
 		if page := w.signIn().get("/account/credit"); !strings.Contains(page, `href="`+*topUp+`"`) {
-			t.Error("the page must link to the top-up URL")
+			t.Error("the page does not link to the top-up URL")
 		}
 	}, func(c *config.Config) { c.FreeCredit, c.TopUpURL = "0.00", payPage })
 }
@@ -88,7 +89,7 @@ func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.FreeCredit = "0.00" })
 	w.refusedTopUp(nil)
 	if page := w.signIn().get("/account/credit"); w.usage("").Credit.TopUp != nil || strings.Contains(page, "Pay in") {
-		t.Error("without a top-up page, neither the agent nor the owner may be given a link")
+		t.Error("the agent or the owner got a link to a top-up page, but none is configured")
 	}
 }
 
@@ -115,7 +116,7 @@ func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	}
 }
 
-// When any process revokes a key, it becomes invalid immediately, even for the rest of an answer.
+// A key that any process revokes becomes invalid immediately. Even an answer in progress is cut off.
 func TestGateway_CutsTheAnswerOfARevokedKey(t *testing.T) { eachGateway(t, testRevoked) }
 
 func testRevoked(t *testing.T, w *gatewayWorld) {
@@ -128,13 +129,13 @@ func testRevoked(t *testing.T, w *gatewayWorld) {
 	if err == nil || ctx.Err() != nil ||
 		!strings.Contains(string(text), "the answer broke off: the project key was revoked") ||
 		!strings.Contains(string(text), `"code":"invalid_key"`) {
-		t.Errorf("%v, %q", err, text)
+		t.Errorf("got error %v after %q, want invalid_key because the key was revoked", err, text)
 	}
 	if row := w.last(); row.Outcome != "failed" || !row.Estimated || row.MicroUSD == 0 {
-		t.Errorf("recorded call %+v, want a failed one with an estimated charge", row)
+		t.Errorf("got recorded call %+v, want a failed one with an estimated charge", row)
 	}
 	if _, held := w.balance(); held != 0 {
-		t.Errorf("%d held", held)
+		t.Errorf("%d held, want 0", held)
 	}
 	if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode != http.StatusUnauthorized {
 		t.Errorf("next call: got status %d, want 401", again.StatusCode)

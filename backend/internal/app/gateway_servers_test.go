@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// localServer is a model server as a person would run it. It lists its models, and the fake provider answers for them.
+// localServer imitates a model server that a person runs. It lists its models and forwards calls to the fake provider.
 type localServer struct {
 	*httptest.Server
 	models atomic.Pointer[string] // the list of models; if nil, the server refuses every key
@@ -49,7 +49,7 @@ func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
 
 const serversPath = "/account/projects/com.example.hello/gateway/servers"
 
-// offered lists the models in /v1/models.
+// offered returns the models that /v1/models lists.
 func (w *gatewayWorld) offered() string {
 	w.t.Helper()
 	res, text := w.ask("GET", "/v1/models", "")
@@ -57,7 +57,7 @@ func (w *gatewayWorld) offered() string {
 		Data []struct{ ID, Resolves string }
 	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil || res.StatusCode != http.StatusOK {
-		w.t.Fatalf("%d %s: %v", res.StatusCode, text, err)
+		w.t.Fatalf("list models: got %d %s (error %v), want 200", res.StatusCode, text, err)
 	}
 	ids := []string{}
 	for _, m := range list.Data {
@@ -84,11 +84,11 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 		text := pages.get("/account/projects/com.example.hello/gateway")
 		for _, one := range want {
 			if !strings.Contains(text, one) {
-				t.Errorf("the page must contain %q", one)
+				t.Errorf("the page lacks %q", one)
 			}
 		}
 		if strings.Contains(text, llmtest.Key) {
-			t.Error("the page must not show the key")
+			t.Error("the page shows the key")
 		}
 	}
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
@@ -106,16 +106,16 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the ID
 		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
 			!strings.Contains(text, `"id":"ollama/llama3.2:1b"`) {
-			t.Errorf("%s: %d %s", path, res.StatusCode, text)
+			t.Errorf("%s: got %d %s, want 200 and the model", path, res.StatusCode, text)
 		}
 	}
 	page("answers", "with a key", "ollama/llama3.2:1b", "paid by: local, free")
 	for _, model := range []string{"assistant", "ollama/llama3.2:1b"} {
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, "")); res.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
+			t.Fatalf("%s: got %d %s, want 200", model, res.StatusCode, text)
 		}
 		if row := w.last(); row.Outcome != "ok" || row.Source != "local" || row.MicroUSD != 0 || row.In == 0 {
-			t.Errorf("recorded call %+v, want one to a local server without a charge", row)
+			t.Errorf("got recorded call %+v, want one to a local server without a charge", row)
 		}
 	}
 	book := w.provider.Book()
@@ -123,22 +123,22 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 		t.Errorf("the server received %+v, want a call to each model", book)
 	}
 	if u := w.usage(""); *u.KeySource != "local" || u.Totals.MicroUSD != 0 || u.Totals.Calls != 2 {
-		t.Errorf("%+v", u)
+		t.Errorf("got usage %+v, want two calls at no charge, paid by local", u)
 	}
 	var config backendapi.AssistantConfig
 	const assistant = helloProject + backendapi.PathAssistant
 	chosen := w.call("PATCH", assistant, `{"version":0,"textModel":"ollama/llama3.2:1b"}`, &config)
 	const changed = "assistant=ollama/llama3.2:1b ollama/good ollama/llama3.2:1b"
 	if chosen != http.StatusOK || len(config.Choices.TextModels) != 2 || w.offered() != changed {
-		t.Errorf("set the assistant's model: got status %d, choices %+v, models %q", chosen, config.Choices.TextModels,
-			w.offered())
+		t.Errorf("set the assistant's model: got status %d, choices %+v, models %q; want 200 and the model", chosen,
+			config.Choices.TextModels, w.offered())
 	}
 	w.call("PATCH", assistant, `{"version":1,"textModel":""}`, &config)
 	less := `{"data":[{"id":"good"}]}`
 	server.models.Store(&less)
 	if status := pages.post(serversPath+"/ollama/check", url.Values{}); status != http.StatusSeeOther ||
 		w.offered() != "assistant=ollama/good ollama/good" {
-		t.Errorf("check the server: got status %d, models %q", status, w.offered())
+		t.Errorf("check the server: got status %d, models %q; want 303 and one model", status, w.offered())
 	}
 	server.Close()
 	if res, text := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode !=
@@ -146,9 +146,9 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 		t.Errorf("stopped server: got %d %s, want 503 provider_unreachable", res.StatusCode, text)
 	}
 	pages.post(serversPath+"/ollama/check", url.Values{})
-	page("it does not answer: start it", "A local server of models did not answer.")
+	page("it does not answer: start it", "A local model server did not answer.")
 	if strings.Contains(w.log.String(), llmtest.Key) {
-		t.Error("the log must not contain the key")
+		t.Error("the log contains the key")
 	}
 	status := pages.post(serversPath+"/ollama/remove", url.Values{})
 	if status != http.StatusSeeOther || w.offered() != "" {
@@ -160,7 +160,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// Only addresses of this machine and of private networks are called, whatever their host names.
+// The gateway calls local servers only at addresses of this machine and of private networks, whatever the host names.
 func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -172,7 +172,7 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 		{"server-id": {"key"}, "server-url": {"http://localhost:1"}, "server-key": {"a b"}},
 	} {
 		if status := pages.post(serversPath, form); status != http.StatusUnprocessableEntity {
-			t.Errorf("%v: %d", form, status)
+			t.Errorf("add a server with %v: got status %d, want 422", form, status)
 		}
 	}
 	var stored int
@@ -181,12 +181,13 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	}
 	for _, path := range []string{"/nothing/check", "/nothing/remove"} {
 		if status := pages.post(serversPath+path, url.Values{}); status != http.StatusNotFound {
-			t.Errorf("%s: %d", path, status)
+			t.Errorf("POST %s: got status %d, want 404", path, status)
 		}
 	}
 }
 
-// A backend that called itself would continue until it reached its limits. Instead it reports the mistake.
+// A backend that is set up as its own local server would call itself until it reached a limit. Instead it refuses the
+// calls and says why.
 func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -196,14 +197,14 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	}
 	text := pages.get("/account/projects/com.example.hello/gateway")
 	if !strings.Contains(text, "it is an AI gateway itself") {
-		t.Error("the page must say that the server is an AI gateway itself")
+		t.Error("the page does not say that the server is an AI gateway itself")
 	}
 	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them
 	for _, model := range []string{"self/good", "self/self/good"} {
 		before := len(w.calls())
 		res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, ""))
 		if res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "an AI gateway called this one") {
-			t.Errorf("%s: %d %s", model, res.StatusCode, text)
+			t.Errorf("%s: got %d %s, want 400 because the gateway called itself", model, res.StatusCode, text)
 		}
 		if made := len(w.calls()) - before; made != 1 {
 			t.Errorf("%s: got %d calls, want 1", model, made)

@@ -28,7 +28,7 @@ func testCharges(t *testing.T, w *gatewayWorld) {
 		_, outBefore := w.provider.Billed()
 		res, body := w.ask("POST", c.path, c.body)
 		if res.StatusCode != http.StatusOK || !strings.Contains(body, c.want) {
-			t.Fatalf("%s: %d %s", c.body, res.StatusCode, body)
+			t.Fatalf("%s: got %d %s, want 200 and the answer", c.body, res.StatusCode, body)
 		}
 		in, out := w.provider.Billed()
 		in, out = in-before, out-outBefore
@@ -47,7 +47,7 @@ func testCharges(t *testing.T, w *gatewayWorld) {
 		spent += row.MicroUSD
 	}
 	if posted, held := w.balance(); posted != 2_000_000-spent || held != 0 {
-		t.Errorf("got balance %d and %d held after spending %d, want the rest and none held", posted, held, spent)
+		t.Errorf("got balance %d and %d held after spending %d, want the rest and 0 held", posted, held, spent)
 	}
 }
 
@@ -58,11 +58,11 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 	call := w.provider.Book()[0]
 	if call.Body["max_completion_tokens"] != float64(1000) || call.Body["max_tokens"] != nil || call.Body["stream_options"] == nil ||
 		call.Body["model"] != "good" {
-		t.Errorf("body %v", call.Body)
+		t.Errorf("got body %v, want the limit of the model and a usage report", call.Body)
 	}
 	for _, name := range []string{"Idempotency-Key", "Openai-Organization", "Cookie", "X-Api-Key", "X-Forwarded-For", "Origin"} {
 		if call.Header.Get(name) != "" {
-			t.Errorf("header %s must not be forwarded", name)
+			t.Errorf("header %s was forwarded, want it removed", name)
 		}
 	}
 	if got := call.Header.Get("Authorization"); got != "Bearer "+llmtest.Key {
@@ -140,11 +140,11 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		}
 		if res.StatusCode != c.status || !strings.Contains(body, c.code) || got != c.outcome || row.Model != c.model ||
 			res.Header.Get("Retry-After") != c.retry {
-			t.Errorf("%s: got status %d, %.300s (%s), Retry-After %q", c.model, res.StatusCode, body, got,
-				res.Header.Get("Retry-After"))
+			t.Errorf("%s: got status %d, %.300s (%s), Retry-After %q; want the result in the table", c.model, res.StatusCode,
+				body, got, res.Header.Get("Retry-After"))
 		}
 		if strings.Contains(body, llmtest.Key) {
-			t.Errorf("%s: the answer must not contain the provider's key", c.model)
+			t.Errorf("%s: the answer contains the provider's key", c.model)
 		}
 		if n := len(w.provider.Book()) - requests; n > 1 {
 			t.Errorf("%s: the provider received %d requests, want at most 1", c.model, n)
@@ -154,7 +154,7 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		}
 		now, held := w.balance()
 		if held != 0 || posted-now != row.MicroUSD || row.MicroUSD > 2*10_000+10*100 {
-			t.Errorf("%s: %d still held, charged %d, recorded %d; want none held and equal amounts within the hold", c.model,
+			t.Errorf("%s: %d still held, charged %d, recorded %d; want 0 held and equal amounts within the hold", c.model,
 				held, posted-now, row.MicroUSD)
 		}
 		if c.status != 200 && now != posted {
@@ -195,14 +195,14 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 		res, body := w.ask(c.method, c.path, c.body, c.header...)
 		e := errorOf(t, body)
 		if res.StatusCode != c.status || e["code"] != c.code || e["type"] != c.kind || e["message"] == "" {
-			t.Errorf("%s %.100s: got status %d, error %v", c.path, c.body, res.StatusCode, e)
+			t.Errorf("%s %.100s: got status %d, error %v; want the refusal in the table", c.path, c.body, res.StatusCode, e)
 		}
 		if res.Header.Get("Access-Control-Allow-Origin") != "*" || c.status == 405 && res.Header.Get("Allow") != "POST" {
-			t.Errorf("%s %.100s: %v", c.path, c.body, res.Header)
+			t.Errorf("%s %.100s: got headers %v, want CORS for every origin and Allow with 405", c.path, c.body, res.Header)
 		}
 		if messages := strings.HasPrefix(body, `{"error"`) && strings.Contains(body, `"type":"error"`); messages !=
 			(c.path == "/v1/messages") {
-			t.Errorf("%s: %s", c.path, body)
+			t.Errorf("%s: got %s, want the error in the form of the interface", c.path, body)
 		}
 	}
 	if len(w.provider.Book()) != 0 {
@@ -214,12 +214,12 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 	}
 	res, _ := w.ask("OPTIONS", "/v1/chat/completions", "", "Access-Control-Request-Headers", "authorization,x-stainless-os")
 	if res.StatusCode != http.StatusNoContent || res.Header.Get("Access-Control-Allow-Headers") != "authorization,x-stainless-os" {
-		t.Errorf("%d %v", res.StatusCode, res.Header)
+		t.Errorf("got %d %v, want 204 and the allowed headers", res.StatusCode, res.Header)
 	}
 }
 
-// An app that disconnects is charged the usage that the provider reports, because the gateway reads the rest of the
-// answer for a while.
+// If an app disconnects, the gateway keeps reading the answer for a while, so that it can charge the usage that the
+// provider reports.
 func TestGateway_ReadsOnWhenTheAppLeaves(t *testing.T) { eachGateway(t, testReadsOn) }
 
 func testReadsOn(t *testing.T, w *gatewayWorld) {
@@ -231,10 +231,10 @@ func testReadsOn(t *testing.T, w *gatewayWorld) {
 	w.restart() // waits until the call is settled
 	row, call := w.last(), w.provider.Book()[0]
 	if row.Outcome == "failed" || row.Estimated || row.Out != call.Out || !call.Done {
-		t.Errorf("got call %+v, provider's record %+v, want equal output", row, call)
+		t.Errorf("got call %+v, provider's record %+v, want a complete call with equal output", row, call)
 	}
 	if _, held := w.balance(); held != 0 {
-		t.Errorf("%d held", held)
+		t.Errorf("%d held, want 0", held)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 		_, body := w.ask("POST", "/v1/chat/completions",
 			`{"model":"`+model+`","stream":true,"user":"`+content+`","messages":[{"role":"user","content":"`+content+`"}]}`)
 		if strings.Contains(body, llmtest.Key) || strings.Contains(body, w.key) {
-			t.Errorf("%s: the answer must not contain a key", model)
+			t.Errorf("%s: the answer contains a key", model)
 		}
 	}
 	w.restart()
@@ -267,11 +267,11 @@ func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 	for name, data := range all {
 		for _, secret := range []string{llmtest.Key, w.key, content, "Grüße"} {
 			if bytes.Contains(data, []byte(secret)) {
-				t.Errorf("%s must not contain %s", name, secret)
+				t.Errorf("%s contains %s", name, secret)
 			}
 		}
 	}
 	if !strings.Contains(w.log.String(), "provider refused the operator's request") {
-		t.Error("the log must report that the provider refused the operator's key")
+		t.Error("the log does not report that the provider refused the operator's key")
 	}
 }

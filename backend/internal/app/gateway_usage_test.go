@@ -56,7 +56,7 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	for _, m := range u.ByModel {
 		sum += m.MicroUSD
 		if m.Model != llmtest.UsageNone && m.MicroUSD != book[m.Model] { // the provider reports no usage for that model
-			t.Errorf("%s: the report says %d, the provider's records %d", m.Model, m.MicroUSD, book[m.Model])
+			t.Errorf("%s: the report says %d, want %d as in the provider's records", m.Model, m.MicroUSD, book[m.Model])
 		}
 	}
 	for _, s := range u.BySource {
@@ -77,18 +77,19 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	}
 	if all.Calls != 14 || all.Failed != 4 || all.Estimated != 2 || all.Refused != 6 || len(u.Series) != 24 ||
 		u.Interval != "hour" || len(u.ByModel) != 7 {
-		t.Errorf("got totals %+v, %d models, %d points", all, len(u.ByModel), len(u.Series))
+		t.Errorf("got totals %+v, %d models, %d points; want 14 calls, 7 models, 24 points", all, len(u.ByModel),
+			len(u.Series))
 	}
 	for _, r := range u.Refusals {
 		known := []string{"model_not_found", "unsupported_parameter", "provider_unreachable"}
 		if r.Count != 2 || r.FixHint == "" || !slices.Contains(known, r.Code) {
-			t.Errorf("%+v", r)
+			t.Errorf("got refusal %+v, want two of a known code with a hint", r)
 		}
 	}
 	for _, want := range []string{"14 calls cost $0.", "in the last 24 hours", "$1.9", "of credit left", "4 calls failed",
 		"6 calls were refused, most often "} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("summary %q must contain %q", u.Summary, want)
+			t.Errorf("summary %q lacks %q", u.Summary, want)
 		}
 	}
 }
@@ -112,12 +113,12 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	if day.LimitMicroUSD != 500_000 || day.SpentMicroUSD != spent || day.ReservedMicroUSD != held ||
 		month.LimitMicroUSD != 1_000_000 || month.SpentMicroUSD != spent ||
 		!strings.Contains(month.ResetsAt, "-01T00:00:00") {
-		t.Errorf("%+v, %+v", day, month)
+		t.Errorf("got day %+v, month %+v, want the caps with what is spent and reserved", day, month)
 	}
 	for _, want := range []string{"of the project's day cap of $0.50 are spent", "the account's month cap of $1.00",
 		"of it reserved by calls in flight"} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("summary %q must contain %q", u.Summary, want)
+			t.Errorf("summary %q lacks %q", u.Summary, want)
 		}
 	}
 	w.provider.Continue()
@@ -126,8 +127,8 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The model in a project's settings answers from the next call on. An app that uses assistant learns which model that
-// is.
+// A change of the text model in a project's settings takes effect with the next call. Apps can ask which model
+// "assistant" is.
 func TestGateway_AssistantIsTheProjectsTextModel(t *testing.T) { eachGateway(t, testTextModel) }
 
 func testTextModel(t *testing.T, w *gatewayWorld) {
@@ -136,7 +137,8 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 	if w.call("GET", path, "", &config); *config.TextModel != "" ||
 		len(config.Choices.TextModels) != len(gatewayModels)+3 ||
 		*config.Cost.TextModel != (backendapi.TokenPrice{In: 2_000_000, Cached: 1_000_000, Out: 10_000_000}) {
-		t.Errorf("got text model %v, %d choices, cost %+v", *config.TextModel, len(config.Choices.TextModels), config.Cost)
+		t.Errorf("got text model %v, %d choices, cost %+v; want the default, all models and its price", *config.TextModel,
+			len(config.Choices.TextModels), config.Cost)
 	}
 	for _, c := range []struct {
 		change string
@@ -144,18 +146,18 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 	}{
 		{`{"version":0,"textModel":"nothing"}`, http.StatusBadRequest},
 		{`{"version":0,"textModel":"unpriced"}`, http.StatusBadRequest},
-		{`{"version":0,"textModel":"msg-good"}`, http.StatusBadRequest}, // apps call assistant through the chat interface
+		{`{"version":0,"textModel":"msg-good"}`, http.StatusBadRequest}, // lacks the chat interface, which assistant needs
 		{`{"version":0,"textModel":"expensive"}`, http.StatusOK},
 		{`{"version":1,"textModel":"absent"}`, http.StatusOK},
 		{`{"version":2,"textModel":"` + llmtest.CRLF + `"}`, http.StatusOK},
 	} {
 		if status := w.call("PATCH", path, c.change, &config); status != c.status {
-			t.Errorf("%s: %d", c.change, status)
+			t.Errorf("change %s: got status %d, want the one in the table", c.change, status)
 		}
 	}
 	if *config.TextModel != llmtest.CRLF || config.Cost.BeforeTextModel.Out != 0 ||
 		config.Cost.TextModel.Out != 10_000_000 {
-		t.Errorf("%+v", config)
+		t.Errorf("got %+v, want the new model and its price", config)
 	}
 	resolved := func() (string, backendapi.GatewayModel) {
 		_, list := w.ask("GET", "/v1/models/assistant", "")
@@ -166,7 +168,7 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 	if book := w.provider.Book(); book[len(book)-1].Model != llmtest.CRLF || w.last().Model != llmtest.CRLF ||
 		!strings.Contains(one, `"id":"assistant"`) || !strings.Contains(one, `"resolves":"crlf"`) ||
 		m.ID != "assistant" || !m.Available || *m.Resolves != llmtest.CRLF {
-		t.Errorf("%s, %+v", one, m)
+		t.Errorf("got model %s, %+v, want assistant to resolve to crlf", one, m)
 	}
 	// Every report says why a model that the operator removed or left without a price cannot be called.
 	for id, why := range map[string]string{"unpriced": "no price for text_cached", "retired": "no longer offered"} {
@@ -185,6 +187,6 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 		t.Errorf("reset to the default: got status %d, want 200", status)
 	}
 	if one, m := resolved(); !strings.Contains(one, `"resolves":"good"`) || *m.Resolves != "good" {
-		t.Errorf("%s, %+v", one, m)
+		t.Errorf("got model %s, %+v, want assistant to resolve to good", one, m)
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// gatewayWorld is a backend whose gateway uses a fake provider, with the key of an app.
+// gatewayWorld is a backend whose gateway uses a fake provider, and the key with which an app calls it.
 type gatewayWorld struct {
 	*backendUnderTest
 	provider *llmtest.Provider
@@ -107,7 +107,7 @@ func startLimitedGateway(t *testing.T, limits gateway.Limits, changes ...func(*c
 	}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), limits)
 	var key backendapi.ProjectKey
 	if status := w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key); status >= 300 {
-		t.Fatalf("key: %d", status)
+		t.Fatalf("create a key: got status %d, want 201", status)
 	}
 	w.key, w.db = key.ProjectKey, enginetest.Connect(t, w.database)
 	return w
@@ -120,7 +120,7 @@ func (w *gatewayWorld) exec(statement string) {
 	}
 }
 
-// begin sends one call of the app and returns when the first word of the answer has arrived.
+// begin sends one call as the app and returns when the first word of the answer has arrived.
 func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions", strings.NewReader(body))
@@ -143,7 +143,7 @@ func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 	return res
 }
 
-// ask sends one call of the app and returns the whole response.
+// ask sends one call as the app and returns the whole response.
 func (w *gatewayWorld) ask(method, path, body string, header ...string) (*http.Response, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
@@ -210,7 +210,7 @@ func (w *gatewayWorld) last() callRow {
 	return rows[len(rows)-1]
 }
 
-// balance returns the posted and the held money of the only account.
+// balance returns the posted and the held amount of the only account, in micro-USD.
 func (w *gatewayWorld) balance() (posted, held int64) {
 	w.t.Helper()
 	if err := w.db.QueryRow(`SELECT posted, held FROM credit_balances`).Scan(&posted, &held); err != nil {
@@ -219,14 +219,14 @@ func (w *gatewayWorld) balance() (posted, held int64) {
 	return posted, held
 }
 
-// errorOf parses an error in either envelope.
+// errorOf returns the error object of a response.
 func errorOf(t *testing.T, body string) map[string]any {
 	t.Helper()
 	var envelope struct {
 		Error map[string]any `json:"error"`
 	}
 	if err := json.Unmarshal([]byte(body), &envelope); err != nil || envelope.Error == nil {
-		t.Fatalf("no error envelope: %s", body)
+		t.Fatalf("got response %s, want an error object", body)
 	}
 	return envelope.Error
 }

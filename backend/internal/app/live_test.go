@@ -31,7 +31,7 @@ func TestEvents_Wait(t *testing.T) {
 		select {
 		case page := <-done:
 			return page
-		case <-time.After(15 * time.Second): // the poll itself may wait for 25
+		case <-time.After(15 * time.Second): // the poll itself may wait for 25 s
 			t.Fatal("poll did not return within 15 s")
 		}
 		return backendapi.EventPage{}
@@ -51,7 +51,7 @@ func TestEvents_Wait(t *testing.T) {
 	}
 }
 
-// A client that logs out revokes its own link, and open streams of the link end.
+// When a client logs out, it revokes its link, and the open streams of the link end.
 func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
@@ -62,7 +62,7 @@ func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	}
 	select {
 	case <-closed:
-	case <-time.After(15 * time.Second): // the next periodic check would end it after 30
+	case <-time.After(15 * time.Second): // the next periodic check would end it after 30 s
 		t.Fatal("the app's stream is still open after 15 s")
 	}
 	var p backendapi.AuthRequired
@@ -123,7 +123,7 @@ func TestControlRefusals(t *testing.T) {
 	} {
 		var p backendapi.Problem
 		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
-			t.Errorf("%s: %d %+v", c.body, status, p)
+			t.Errorf("%s: got %d %+v, want the problem in the table with a hint", c.body, status, p)
 		}
 	}
 	var closed backendapi.Session

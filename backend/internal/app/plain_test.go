@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// newApp creates a backend that an operator runs, with the given public address.
+// newApp creates a backend like one that an operator runs, with the given public address.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
 	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
@@ -32,7 +32,7 @@ func newApp(t *testing.T, address string) *App {
 	return a
 }
 
-// A backend on this machine is used in a browser over plain http. Browsers reject Secure cookies there.
+// A browser can sign in to a backend on this machine over plain http, where browsers reject Secure cookies.
 func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -108,15 +108,15 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 		for _, more := range []string{"}", `,"stream":true}`} {
 			if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+more); res.StatusCode != http.StatusOK ||
 				!strings.Contains(body, `"model":"script"`) || !strings.Contains(body, "add_item") {
-				t.Errorf("%d %s", res.StatusCode, body)
+				t.Errorf("got %d %s, want 200 and a call of add_item by the script", res.StatusCode, body)
 			}
 			if row := w.last(); row.Model != "script" || row.Source != "script" || row.Outcome != "ok" || row.MicroUSD != 0 {
-				t.Errorf("%+v", row)
+				t.Errorf("got call %+v, want one by the script at no charge", row)
 			}
 		}
 		want := `{"name":"add_item","arguments":{"item":"milk"}}`
 		if rows := toolRows(w.backendUnderTest, s.SessionID, 2); len(rows) != 2 || rows[0] != want || rows[1] != want {
-			t.Errorf("rows: %q", rows)
+			t.Errorf("got tool rows %q, want two equal ones", rows)
 		}
 		for body, code := range map[string]string{
 			`{"model":"assistant","messages":[{"role":"user","content":"bread"}]}`:              "no_credit",
@@ -127,14 +127,14 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 		} {
 			if res, answer := w.ask("POST", "/v1/chat/completions", body); errorOf(t, answer)["code"] != code ||
 				res.StatusCode/100 != 4 {
-				t.Errorf("%s: %d %s", body, res.StatusCode, answer)
+				t.Errorf("%s: got %d %s, want the refusal in the table", body, res.StatusCode, answer)
 			}
 		}
 		if _, body := w.ask("GET", "/v1/models/assistant", ""); !strings.Contains(body, `"resolves":"script"`) {
 			t.Error(body)
 		}
 		if book := w.provider.Book(); len(book) != 0 {
-			t.Errorf("the provider must not be called, but got %+v", book)
+			t.Errorf("the provider received %+v, want no call", book)
 		}
 
 		// Another account's session is not found. A session token works for no other route, and becomes invalid when its
@@ -143,7 +143,7 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 			r, _ := http.NewRequestWithContext(t.Context(), "GET", w.url+path, nil)
 			r.Header.Set("Authorization", "Bearer "+token)
 			if res, err := http.DefaultClient.Do(r); err != nil || res.StatusCode/100 != 4 {
-				t.Errorf("%s: %v %v", path, res, err)
+				t.Errorf("%s: got response %v (error %v), want a status of 4xx", path, res, err)
 			} else {
 				_ = res.Body.Close()
 			}
@@ -156,7 +156,7 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 			t.Errorf("call after the session ended: got %d %s, want 401 invalid_key", res.StatusCode, body)
 		}
 		if strings.Contains(w.log.String(), w.key) || strings.Contains(w.log.String(), "We need milk") {
-			t.Error("the log must contain neither the token nor the spoken text")
+			t.Error("the log contains the token or the spoken text")
 		}
 		for _, table := range []string{"session_scripts", "session_gateway_tokens"} {
 			var n int
@@ -167,8 +167,8 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 	})
 }
 
-// An answer that a script delays ends when its session ends, on each database engine: the check of keys queries the
-// store.
+// An answer that a script delays ends when its session ends. The test runs on each database engine because the gateway
+// checks keys with a query.
 func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		message := ""
@@ -192,11 +192,11 @@ func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 			}
 			e := errorOf(t, <-answered)
 			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
-				t.Fatalf("%v", e)
+				t.Fatalf("got error %v, want invalid_key", e)
 			}
 		}
 		if row := w.last(); row.Outcome != "failed" || row.Source != "script" || row.MicroUSD != 0 {
-			t.Errorf("%+v", row)
+			t.Errorf("got call %+v, want a failed one by the script at no charge", row)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 			calls++
 			res, body := w.ask("POST", c.path, c.body)
 			if row := w.last(); res.StatusCode != http.StatusOK || row.Source != "credit" || row.MicroUSD == 0 {
-				t.Errorf("%s: %d %s %+v", c.body, res.StatusCode, body, row)
+				t.Errorf("%s: got %d %s, call %+v; want 200 and a charge to the credit", c.body, res.StatusCode, body, row)
 			}
 			rows := toolRows(w.backendUnderTest, s.SessionID, calls)
 			if len(rows) != calls || !strings.HasPrefix(rows[len(rows)-1], `{"name":"weather","arguments":{`) {
@@ -231,7 +231,7 @@ func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 			}
 		}
 	}
-	// Calls of shipped apps appear in no session's log.
+	// Calls with a project key, as shipped apps make them, do not appear in any session's log.
 	var key backendapi.ProjectKey
 	w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key)
 	for _, w.key = range []string{key.ProjectKey, welcome.Gateway.Token} {
@@ -240,7 +240,7 @@ func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 		}
 	}
 	if rows := toolRows(w.backendUnderTest, s.SessionID, calls+1); len(rows) != calls+1 {
-		t.Errorf("rows %q", rows)
+		t.Errorf("got tool rows %q, want one more than before", rows)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 	} {
 		var p backendapi.Problem
 		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
-			t.Errorf("%.80s: %d %+v", c.body, status, p)
+			t.Errorf("%.80s: got %d %+v, want the problem in the table with a hint", c.body, status, p)
 		}
 	}
 	if status := b.call("POST", script, milkScript, nil); status != http.StatusOK {
@@ -278,7 +278,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 	app.next(glasses.TypeGatewayToken, &gateway)
 	w := &gatewayWorld{backendUnderTest: b, key: gateway.Token}
 	if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}"); res.StatusCode != http.StatusOK {
-		t.Errorf("%d %s", res.StatusCode, body)
+		t.Errorf("got %d %s, want 200", res.StatusCode, body)
 	}
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
 		t.Fatalf("close session: got status %d, want 200", status)

@@ -19,7 +19,7 @@ func TestSessionRoutes(t *testing.T) {
 	}
 	if !regexp.MustCompile(`^ses_[a-z2-7]{20}$`).MatchString(s.SessionID) || s.SessionURL != b.url+"/s/"+s.SessionID ||
 		s.AppEndpoint != strings.Replace(b.url, "http", "ws", 1)+"/api/sessions/"+s.SessionID+"/app" {
-		t.Errorf("created session: got %+v", s.Session)
+		t.Errorf("created session: got %+v, want an id and the URLs made from it", s.Session)
 	}
 	var again backendapi.CreatedSession
 	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`,
@@ -60,7 +60,7 @@ func TestSessionRoutes(t *testing.T) {
 	} {
 		var p backendapi.Problem
 		if status := b.call(c.method, c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
-			t.Errorf("%s %s %s: got status %d, problem %+v", c.method, c.path, c.body, status, p)
+			t.Errorf("%s %s %s: got status %d, problem %+v, want the one in the table", c.method, c.path, c.body, status, p)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func linkAccount(t *testing.T, a *App, hash secret.Hasher) string {
 	}
 	poll, err := a.links.Poll(ctx, code.DeviceCode)
 	if err != nil || poll.Token == nil {
-		t.Fatalf("poll: %v", err)
+		t.Fatalf("poll: got error %v, want a token", err)
 	}
 	return poll.Token.AuthToken
 }
@@ -246,7 +246,7 @@ func checkRows(t *testing.T, browser context.Context) {
 	seqs, err := chromedp.Run(browser,
 		chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
 	if err != nil || len(seqs) == 0 {
-		t.Fatalf("read the log: got rows %v, error %v", seqs, err)
+		t.Fatalf("read the log: got rows %v (error %v), want at least one", seqs, err)
 	}
 	for i, seq := range seqs {
 		if seq != fmt.Sprint(i+1) {

@@ -65,12 +65,12 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 		_, _, err := s.Change(t.Context(), "ada", "com.example.app", tc.change, audit.Person())
 		var invalid *InvalidError
 		if !errors.As(err, &invalid) || invalid.Field != tc.field || len(invalid.Message) > 400 {
-			t.Errorf("%s: %v", tc.name, err)
+			t.Errorf("%s: got %v, want an InvalidError of the field with a short message", tc.name, err)
 			continue
 		}
 		for _, part := range tc.message {
 			if !strings.Contains(invalid.Message, part) {
-				t.Errorf("%s: message %q must contain %q", tc.name, invalid.Message, part)
+				t.Errorf("%s: message %q lacks %q", tc.name, invalid.Message, part)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cost := s.Cost(m.Config); cost == nil || *cost != 65 {
-		t.Errorf("cost %v", cost)
+		t.Errorf("got cost %v, want 65", cost)
 	}
 	s.Catalogue.RealtimeModels = s.Catalogue.RealtimeModels[1:]
 	c, err := s.Get(t.Context(), "ada", "com.example.app")
@@ -154,17 +154,17 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 	}
 	left := m.entries[len(m.entries)-1]
 	if err := change(Change{RealtimeModel: ptr("realtime-standard")}); err == nil {
-		t.Error("a removed ID must not be accepted again")
+		t.Error("a removed ID was accepted again")
 	}
 	if invalid := (*InvalidError)(nil); !errors.As(s.Undo(t.Context(), "ada", left, audit.Person()), &invalid) {
-		t.Error("undo to a removed ID must fail with an InvalidError")
+		t.Error("undo to a removed ID did not fail with an InvalidError")
 	}
 }
 
 func TestChange_Names(t *testing.T) {
 	c := Change{Sounds: ptr(true), Voice: ptr("x"), RealtimeModel: ptr("y")}
 	if got := c.Names(); !slices.Equal(got, []string{"realtimeModel", "voice", "sounds"}) {
-		t.Errorf("names %v", got)
+		t.Errorf("got names %v, want realtimeModel, voice and sounds", got)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestLoadCatalogue(t *testing.T) {
 	}
 	c, err := load(small)
 	if err != nil || *c.RealtimeModels[0].Price != 60000 || c.MemoryModels[0].Price != nil || !c.Defaults.SessionMemory {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("got %+v (error %v), want the prices and defaults of the file", c, err)
 	}
 	for _, tc := range []struct{ from, to, say string }{
 		{"name: R", "title: R", "title"},
@@ -208,7 +208,7 @@ func TestLoadCatalogue(t *testing.T) {
 	} {
 		_, err := load(strings.Replace(small, tc.from, tc.to, 1))
 		if err == nil || !strings.Contains(err.Error(), tc.say) || !strings.Contains(err.Error(), "models.yaml") {
-			t.Errorf("with %q instead of %q: got error %v", tc.to, tc.from, err)
+			t.Errorf("with %q instead of %q: got error %v, want the mistake and the file named", tc.to, tc.from, err)
 		}
 	}
 	if _, err := LoadCatalogue(filepath.Join(t.TempDir(), "nothing.yaml")); !errors.Is(err, os.ErrNotExist) {
@@ -226,7 +226,7 @@ func FuzzCatalogue(f *testing.F) {
 		c, err := parse("models.yaml", data)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "models.yaml: ") {
-				t.Fatalf("the error must start with the file name: %v", err)
+				t.Fatalf("the error does not start with the file name: %v", err)
 			}
 			return
 		}

@@ -1,6 +1,6 @@
 // Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description
 // for people who cannot see it, takes its colours from classes and currentColor, and contains neither script nor
-// style. The package knows nothing about the meaning of the numbers or about pages.
+// style. The package does not know what the numbers mean or which page shows them.
 package chart
 
 import (
@@ -41,8 +41,8 @@ func (c Chart) tip(p Point) string {
 	return html.EscapeString(clean(p.Label)) + ": " + html.EscapeString(n)
 }
 
-// Size of a series, in its own units; the page scales it. It is about as wide as a card, so that text stays readable
-// on a phone.
+// Size of a line or bar chart in SVG units; the page scales it. It is about as wide as a card, so that text stays
+// readable on a phone.
 const (
 	width, height = 440, 180
 	left, right   = 48, 8
@@ -141,7 +141,8 @@ func (s scale) axis() string {
 	return b.String()
 }
 
-// dots draws points that show their numbers on hover. They are smaller in long series, where they would hide the line.
+// dots draws points that show their numbers on hover. They are smaller in long series, where larger ones would hide
+// the line.
 func (s scale) dots() string {
 	var b strings.Builder
 	for i, p := range s.points {
@@ -165,11 +166,12 @@ func (s scale) times() string {
 	return b.String()
 }
 
-// Ticks returns 2 to 6 round numbers, from 0 to at least most. The step is 1, 2 or 5 times a power of ten.
+// Ticks returns 2 to 6 round numbers. The first is 0 and the last is at least most. The step is 1, 2 or 5 times a
+// power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
-		if i%3 == 1 { // steps are 1, 2, 5, 10, and so on: only the step from 2 to 5 does not double
+		if i%3 == 1 { // the steps are 1, 2, 5, 10, 20, ...; only 2 to 5 is not a doubling
 			step = step / 2 * 5
 		} else {
 			step *= 2
@@ -204,7 +206,7 @@ func Short(n int64) string {
 // num formats a coordinate with at most one decimal.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
-// clip shortens a text to at most most characters.
+// clip truncates text that is longer than most characters.
 func clip(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return string(r[:most-1]) + "…"

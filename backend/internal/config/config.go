@@ -43,7 +43,7 @@ type Config struct {
 	CredentialsFrom    string // source of CredentialsKeys, for error messages
 	CredentialsFile    string // YAML file of providers; "" for the built-in ones
 	GatewayCatalogue   string // YAML file of the gateway's providers, models and prices; "" for none
-	AnalyticsQuota     int    // events of a project that are counted exactly per day
+	AnalyticsQuota     int    // events per project and day that are counted exactly
 	TelemetryMax       int    // maximum number of stored usage events; 0 means telemetry.DefaultMaxRows
 	OIDCFile           string // YAML file of identity providers; "" for none
 	Mail               Mail
@@ -85,10 +85,10 @@ var settings = []setting{
 	{"log_level", "debug, info, warn or error", "info"},
 	{"assistant_catalogue", "YAML file with the assistant's models, voices and prices; default: built in", ""},
 	{"credentials_key_file",
-		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
+		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one per line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
 	{"gateway_catalogue", "YAML file with the providers, models and prices of the AI gateway; empty: none are offered", ""},
-	{"analytics_daily_quota", "events of a project counted exactly per day, 1000 to 1000000000; more are sampled",
+	{"analytics_daily_quota", "events counted exactly per project and day, 1000 to 1000000000; more are sampled",
 		2_000_000},
 	{"telemetry_max_events",
 		"usage events stored for all installs, 1000 to 1000000000; beyond it, new ones are refused and the oldest deleted",
@@ -158,7 +158,7 @@ func readFile(v *viper.Viper, file string, known map[string]bool) error {
 		switch own.Get(key).(type) {
 		case string, bool, int, int64, uint64, float64, nil:
 		default: // viper would read a list as an empty string
-			return fmt.Errorf("setting %s: the value in %s must be a text or a number", key, file)
+			return fmt.Errorf("setting %s: the value in %s must be text or a number", key, file)
 		}
 	}
 	return v.MergeConfigMap(own.AllSettings())

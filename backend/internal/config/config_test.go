@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for i, p := range c.TrustedProxies {
 		if p != want[i] {
-			t.Errorf("proxy %d: got %s", i, p)
+			t.Errorf("proxy %d: got %s, want the one at that position", i, p)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestLoad_ErrorsNameTheSetting(t *testing.T) {
 func names(t *testing.T, err error, setting string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), setting) {
-		t.Errorf("the error must name %s: %v", setting, err)
+		t.Errorf("the error does not name %s: %v", setting, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestLoad_BadFiles(t *testing.T) {
 			_, err := load(t, []string{"--config", write(t, "backend.yaml", tc.content)})
 			names(t, err, tc.names)
 			if err != nil && strings.Contains(err.Error(), keyHex) {
-				t.Error("the error must not contain the key")
+				t.Error("the error contains the key")
 			}
 		})
 	}
@@ -190,15 +190,15 @@ func TestKey_Refused(t *testing.T) {
 			names(t, fileErr, "hmac_key_file")
 			for _, err := range []error{err, fileErr} {
 				if err != nil && (strings.Contains(err.Error(), key) || strings.Contains(err.Error(), key[:16])) {
-					t.Errorf("the error must not contain the key: %v", err)
+					t.Errorf("the error contains the key: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// FuzzConfigFile checks that any file leads either to settings within their bounds, or to an error that names the file
-// or a setting.
+// FuzzConfigFile checks that loading any file yields settings within their bounds or an error that names the file or
+// a setting.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: localhost:1\n", "link_code_ttl: 600\nlog_level: debug\n", "link_code_ttl: 1e3\n",
@@ -227,12 +227,12 @@ func FuzzConfigFile(f *testing.F) {
 					return
 				}
 			}
-			t.Fatalf("%q: the error must name the file or a setting: %v", content, err)
+			t.Fatalf("%q: the error names neither the file nor a setting: %v", content, err)
 		}
 		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second ||
 			c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
 			c.Listen == "" || c.BaseURL == "" || c.SiteURL == "" || c.Database == "" || c.HMACKey != nil && len(c.HMACKey) < 32 {
-			t.Fatalf("%q loaded as invalid settings %+v", content, c)
+			t.Fatalf("%q was loaded as the invalid settings %+v", content, c)
 		}
 	})
 }

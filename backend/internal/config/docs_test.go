@@ -13,7 +13,7 @@ func operatingPage(t *testing.T) string {
 	t.Helper()
 	p, ok := docs.Find("operating")
 	if !ok {
-		t.Fatal("the documentation has no page operating")
+		t.Fatal("the documentation has no page named operating")
 	}
 	return p.Markdown
 }
@@ -34,7 +34,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 		flag, variable := "--"+strings.ReplaceAll(s.key, "_", "-"), "SERVICE_BACKEND_"+strings.ToUpper(s.key)
 		row := byFlag[flag]
 		if row == nil {
-			t.Errorf("the page must list %s", flag)
+			t.Errorf("the page does not list %s", flag)
 			continue
 		}
 		delete(byFlag, flag)
@@ -45,7 +45,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 			t.Errorf("the page lists %s with default %s, want %s", flag, row[3], fallback)
 		}
 		if within := ranges.FindString(s.help); !strings.Contains(row[4], within) {
-			t.Errorf("the row of %s must contain its range %s: %s", flag, within, row[4])
+			t.Errorf("the row of %s does not contain its range %s: %s", flag, within, row[4])
 		}
 	}
 	for flag := range byFlag {
@@ -54,7 +54,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 	for _, secret := range []string{"SERVICE_BACKEND_HMAC_KEY", "SERVICE_BACKEND_CREDENTIALS_KEY",
 		"SERVICE_BACKEND_SMTP_PASSWORD"} {
 		if !strings.Contains(page, "`"+secret+"`") {
-			t.Errorf("the page must name %s", secret)
+			t.Errorf("the page does not name %s", secret)
 		}
 	}
 }

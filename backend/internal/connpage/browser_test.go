@@ -80,7 +80,7 @@ func (w *window) see(js string) {
 	}
 	text, _ := chromedp.Run(w.ctx,
 		chromedp.Evaluate[string](`document.body.innerText + "\n" + (window.frames[0]?.document.body.innerText ?? "") + JSON.stringify(window.got ?? null)`))
-	w.t.Fatalf("condition never held: %s; the page shows:\n%s", js, text)
+	w.t.Fatalf("the condition never became true: %s; the page shows:\n%s", js, text)
 }
 
 func (w *window) run(js string) {
@@ -114,8 +114,8 @@ func (w *window) picture(name string, width, height int64) {
 	}
 }
 
-// In an app's frame, the page announces itself, shows the state of the glasses that the app reports, and reports its
-// switches. All of it works by keyboard. The page's own policy blocks none of it.
+// In an app's frame, the page announces itself, shows the glasses' state as the app reports it, and tells the app
+// when a switch changes. Everything works with the keyboard, and the page's own policy blocks nothing.
 func TestPage_InsideApp(t *testing.T) {
 	w := openWindow(t, chef())
 	console := chromedp.Console(w.ctx)
@@ -156,12 +156,12 @@ func TestPage_InsideApp(t *testing.T) {
 		if err != nil || m.Text == "the end" {
 			break
 		}
-		t.Errorf("the console must be empty, got %s", m)
+		t.Errorf("got %s in the console, want nothing", m)
 	}
 }
 
-// Without an embedding app, the page says that no app is connected. In apps' web views it can exchange messages
-// through their bridges.
+// Without an embedding app, the page says that no app is connected. In an app's web view, it exchanges messages
+// through the web view's bridge.
 func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w := openWindow(t, chef())
 	w.do(chromedp.Navigate(w.url + "/page"))
@@ -185,7 +185,8 @@ func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w.stumbles()
 }
 
-// stumbles runs the axe-core accessibility checks if AXE is set to the path of axe-core.
+// stumbles fails the test if axe-core finds an accessibility problem in either colour scheme. It runs only if AXE is
+// set to the path of axe-core.
 func (w *window) stumbles() {
 	file := os.Getenv("AXE")
 	if file == "" {

@@ -36,7 +36,7 @@ type toggle struct {
 	On    bool   `json:"on"`
 }
 
-// defaults returns a project's page as it is before its first change.
+// defaults returns the page that a project has until its owner changes it.
 func defaults(project, name string) Page {
 	return Page{Project: project, Title: defaultTitle(name), Theme: defaultTheme, Accent: defaultAccent,
 		Capabilities: []string{}, Phrases: []Phrase{}, Toggles: []Toggle{}}

@@ -1,6 +1,6 @@
 // Package connpage manages the page on which an app's user connects glasses: its settings, its appearance, and its
-// HTML file, which is hosted by the backend, previewed in the dashboard and shipped with apps. The package contains no
-// account or SQL code.
+// HTML file. The backend hosts the file, the dashboard shows a preview of it, and apps include it. The package
+// contains no account or SQL code.
 package connpage
 
 import (

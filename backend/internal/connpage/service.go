@@ -85,8 +85,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores the values before the change recorded by an entry. It returns a *ConflictError if one of the fields
-// was changed again, and ErrNotUndoable if the entry is no such change or was already undone.
+// Undo restores the values that were replaced by the change in an audit entry. It returns a *ConflictError if one of
+// the fields has changed since, and ErrNotUndoable if the entry records no change of the page or was already undone.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if e.AccountID != account || !e.Undoable() || (e.Action != actionChanged && e.Action != actionUndone) {
 		return ErrNotUndoable
@@ -108,7 +108,8 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 	return err
 }
 
-// store saves the changed page as its next version. undone is the ID of the entry that it undoes, or empty.
+// store saves the changed page as its next version. undone is the ID of the audit entry that the change undoes, or
+// empty.
 func (s *Service) store(
 	ctx context.Context, account string, before Page, c Change, undone string, by audit.Actor,
 ) (Page, error) {

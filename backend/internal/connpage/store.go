@@ -28,7 +28,8 @@ type Store interface {
 	ConnectionPageByID(ctx context.Context, pageID string) (Stored, error)
 	// InsertConnectionPage inserts a page. It does nothing if the project already has one or does not exist.
 	InsertConnectionPage(ctx context.Context, p Stored) error
-	// ChangeConnectionPage replaces version p.Version-1 by p.Config as version p.Version, or returns a *ConflictError.
-	// It marks the entry with the ID undone, if any, as undone, or returns ErrNotUndoable.
+	// ChangeConnectionPage stores p.Config as version p.Version. It returns a *ConflictError unless the stored version
+	// is p.Version-1. If undone is not empty, it marks the audit entry with that ID as undone, or returns
+	// ErrNotUndoable.
 	ChangeConnectionPage(ctx context.Context, p Stored, undone string, e audit.Entry) error
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Limits on the lengths of a page's texts, in characters, and of its lists.
+// Maximum lengths of a page's texts, in characters, and of its lists.
 const (
 	maxTitle       = 80
 	maxDescription = 400
@@ -64,7 +64,7 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 	return nil
 }
 
-// unprintable reports whether r is unprintable, which includes characters that change the direction of text.
+// unprintable reports whether r is not printable or changes the direction of text.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func cleanLook(c *Change) error {
@@ -106,7 +106,7 @@ func cleanCapabilities(c *Change) error {
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
 
-// cleanList replaces a list with a copy whose elements were cleaned by clean. A nil list stays nil.
+// cleanList replaces a list with a copy after applying clean to each element. A nil list stays nil.
 func cleanList[T any](list **[]T, field string, limit int, clean func(i int, element *T) error) error {
 	if *list == nil {
 		return nil

@@ -57,14 +57,14 @@ func TestColours_EveryAccentIsReadable(t *testing.T) {
 		for _, theme := range []struct{ surface, towards rgb }{{lightSurface, 0}, {darkSurface, 0xffffff}} {
 			accent := readable(rgb(n), theme.surface, theme.towards)
 			if contrast(accent, theme.surface) < 4.5 || contrast(textOn(accent), accent) < 4.5 {
-				t.Fatalf("accent %s becomes %s with text %s: contrast %.2f to the surface and %.2f to the text, want 4.5", rgb(n),
-					accent, textOn(accent),
+				t.Fatalf("accent %s becomes %s with text %s: contrast %.2f to the surface, %.2f to the text, want 4.5 or more",
+					rgb(n), accent, textOn(accent),
 					contrast(accent, theme.surface), contrast(textOn(accent), accent))
 			}
 		}
 	}
 	if readable(0x0b6b68, lightSurface, 0) != 0x0b6b68 {
-		t.Error("a readable accent must stay unchanged")
+		t.Error("a readable accent was changed")
 	}
 }
 
@@ -76,7 +76,7 @@ func TestDefaultTitle(t *testing.T) {
 	}
 }
 
-// FuzzClean checks that every accepted change renders as a page with only its own elements.
+// FuzzClean checks that no accepted change can add an element to the rendered page.
 func FuzzClean(f *testing.F) {
 	f.Add("Sous-chef", "Cooks with you", "#0b6b68", "captions", "Captions", "https://example.org")
 	f.Add("</title><script>", "{{.}}", "#ffffff", "a", "<!-- -->", "https://example.org/\"><x>")
@@ -94,7 +94,7 @@ func FuzzClean(f *testing.F) {
 		}
 		if text := string(d.HTML); strings.Count(text, "<script") != 1 || strings.Count(text, "<style") != 1 ||
 			strings.Count(text, "<title>") != 1 {
-			t.Fatalf("the page must contain only its own elements:\n%s", text)
+			t.Fatalf("want no element that the template does not contain, got:\n%s", text)
 		}
 	})
 }

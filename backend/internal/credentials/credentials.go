@@ -1,6 +1,6 @@
-// Package credentials stores a project's own API keys of AI providers, encrypted with a key that is not in the
-// database. A stored value is never shown again, and is decrypted only for testing it and for the gateway. The package
-// contains no grants, pages or SQL.
+// Package credentials stores a project's own API keys for AI providers, encrypted with a key that is not in the
+// database. A stored value is never shown again, and is decrypted only to test it or to use it in the gateway. The
+// package contains no grants, pages or SQL.
 package credentials
 
 import (

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// format is the version of the envelope. It is authenticated too.
+// format is the version of the envelope. The encryption authenticates it too.
 const format = "1"
 
 // errDamaged is returned for an envelope that cannot be decrypted because it was changed or moved to another owner.

@@ -54,7 +54,7 @@ func TestKeys_PrintAsIDs(t *testing.T) {
 		for _, what := range []any{keys, &keys, []Keys{keys}, Options{Keys: keys}} {
 			if text := fmt.Sprintf(verb, what); strings.Contains(text, "0101") || strings.Contains(text, "1, 1, 1") ||
 				strings.Contains(text, "1 1 1") || strings.Contains(text, "0x1, 0x1") {
-				t.Errorf("%s must not print a key: %s", verb, text)
+				t.Errorf("%s prints a key: %s", verb, text)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 		t.Fatalf("%q (%v)", value, err)
 	}
 	if again, _ := keys.seal(own, "sk-the-value"); again.sealed == e.sealed || again.wrapped == e.wrapped {
-		t.Error("two envelopes of the same value must differ")
+		t.Error("two envelopes of one value are equal")
 	}
 	other, err := keys.seal(owner{"bob", "com.example.app", "openai"}, "sk-another")
 	if err != nil {
@@ -141,7 +141,7 @@ func FuzzParseKeys(f *testing.F) {
 		if err != nil {
 			for line := range strings.Lines(text) {
 				if line = strings.TrimSpace(line); len(line) >= 16 && strings.Contains(err.Error(), line) {
-					t.Fatal("the error must not contain a line of the file")
+					t.Fatal("the error contains a line of the file")
 				}
 			}
 			return

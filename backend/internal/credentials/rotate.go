@@ -36,9 +36,9 @@ func (e *DamagedError) Error() string {
 }
 
 // Rewrap encrypts every data key with the current key; the values stay the same. It returns the number of rewrapped
-// credentials, even with an error. Another run continues where it stopped. It leaves credentials that cannot be
+// credentials, even with an error. Another run continues where this one stopped. It leaves credentials that cannot be
 // decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key is not in the file in a
-// *MissingKeyError. The error may be both.
+// *MissingKeyError. The error can wrap both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured

@@ -188,7 +188,7 @@ func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string
 	return nil
 }
 
-// Remove deletes a credential, or returns ErrNotSet. It needs no encryption key, and the provider may be one that is
+// Remove deletes a credential, or returns ErrNotSet. It needs no encryption key. It also works for providers that are
 // no longer listed.
 func (s *Service) Remove(ctx context.Context, account, project, provider string, by audit.Actor) error {
 	p, _ := s.o.Providers.find(provider)

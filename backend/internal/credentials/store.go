@@ -10,8 +10,8 @@ import (
 // Stored is a stored credential.
 type Stored struct {
 	AccountID, Project, Provider string
-	// SealedFor is the project for which the value was encrypted. It differs from Project if that project was merged
-	// into it.
+	// SealedFor is the project for which the value was encrypted. It differs from Project if the credential moved to
+	// Project in a merge.
 	SealedFor              string
 	Sealed, Wrapped, KeyID string
 	Hint                   string
@@ -61,8 +61,7 @@ type KeyStore interface {
 	// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account, project
 	// and provider. It starts after the given credential; the zero value means from the beginning.
 	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
-	// Rewrap stores a new wrapped data key, and reports whether it did. It stores nothing if the stored data key is no
-	// longer wrapped, the one that was read.
+	// Rewrap stores the data key of c if the one in the database still equals wrapped, and reports whether it did.
 	Rewrap(ctx context.Context, c Stored, wrapped string) (bool, error)
 	// CredentialKeys returns the number of credentials per key ID.
 	CredentialKeys(ctx context.Context) (map[string]int, error)

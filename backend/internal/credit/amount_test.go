@@ -36,7 +36,7 @@ func FuzzParseAmount(f *testing.F) {
 			t.Fatalf("%q is %d", text, a)
 		}
 		if again, err := ParseAmount(a.String()); err != nil || again != a {
-			t.Fatalf("%q parsed as %d, formatted as %s, parsed again as %d (error %v)", text, a, a, again, err)
+			t.Fatalf("%q was parsed as %d, formatted as %s, and parsed again as %d (error %v)", text, a, a, again, err)
 		}
 	})
 }

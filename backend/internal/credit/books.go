@@ -60,8 +60,8 @@ func (l *Ledger) topUpURL(book string) string {
 	return u.String()
 }
 
-// topUpOf returns the page where the account's owner adds credit, or "". It only adds to a refusal, so it logs errors
-// instead of returning them.
+// topUpOf returns the page where the account's owner adds credit, or "". A refusal is complete without it, so errors
+// are logged and not returned.
 func (l *Ledger) topUpOf(ctx context.Context, accountID string) string {
 	if l.o.TopUpURL == "" {
 		return ""
@@ -156,8 +156,9 @@ func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) 
 	return l.o.Store.Refusals(ctx, q)
 }
 
-// Welcome creates the balance of an account whose owner has just signed in. The owner's network is known from then on,
-// so that free credit counts toward it. If no free credit is granted, the balance is created at its first use.
+// Welcome creates the balance of an account whose owner has just signed in. The owner's network is known by now, so
+// the free credit counts toward the network's limit. If no free credit is granted, the balance is created at its
+// first use.
 func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
 	if l.o.Free == 0 {
 		return nil

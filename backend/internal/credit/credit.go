@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// HoldRequest asks for money to be set aside for one call.
+// HoldRequest is a request to set money aside for one call.
 type HoldRequest struct {
 	Account string
 	Project string // the hold counts toward this project's caps; the ledger need not know the project
 	Amount  Amount // upper bound of the call's cost; 0 creates no hold
 }
 
-// Hold is money set aside for one call. The process that serves the call renews the lease while the call runs. Once a
-// lease has expired, the sweep of any process releases the hold.
+// Hold is money set aside for one call. The process that serves the call renews the lease while the call runs. After
+// the lease expires, the next sweep of any process releases the hold.
 type Hold struct {
 	ID         string
 	Account    string
@@ -108,8 +108,7 @@ const (
 	OfAccount = "account"
 )
 
-// Words of a Call that the ledger itself uses: who paid and how the call ended. Any other outcome is the code of a
-// refusal.
+// Values of Call.Source and of Call.Outcome. Any other outcome is the code of a refusal.
 const (
 	SourceCredit     = "credit"
 	SourceOwnKey     = "own_key"

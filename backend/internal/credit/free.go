@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// grantKept is how long a grant of free credit prevents another one for the same address.
+	// grantKept is how long an address that was granted free credit gets no more.
 	grantKept = 90 * 24 * time.Hour
 	// maxOfNetwork is how many accounts of one network get free credit within grantKept. It is above 1 because the
-	// people in an office or a class share a network.
+	// people in an office or a school share a network.
 	maxOfNetwork = 20
 )
 

@@ -23,7 +23,7 @@ const (
 	attemptTimeout = 30 * time.Second
 )
 
-// keptSettlements holds settlements that wait for the database. Those left when the process ends are logged.
+// keptSettlements holds settlements that wait for the database. Settlements left when the process ends are logged.
 type keptSettlements struct {
 	mu  sync.Mutex
 	all []Settlement
@@ -65,7 +65,7 @@ func (l *Ledger) logLost(ctx context.Context, s Settlement) {
 }
 
 // SettleKept writes the kept settlements. It first tries a single one, a different one each time; if that fails, the
-// others wait. After any failure, sweeps spare the holds of the remaining ones for a while.
+// others wait. After any failure, sweeps do not release the holds of the remaining ones for a while.
 func (l *Ledger) SettleKept(ctx context.Context) error {
 	all := l.kept.take()
 	if len(all) == 0 {

@@ -24,7 +24,7 @@ const (
 	// lastWrites limits the time for settling kept calls and sending the remaining notices when Serve ends.
 	lastWrites = 10 * time.Second
 
-	holdsKept = 7 * 24 * time.Hour // so that settles can be repeated, and for admin ledger
+	holdsKept = 7 * 24 * time.Hour // so that Settle can be repeated, and for the command admin ledger
 	spentKept = 62 * 24 * time.Hour
 	usageKept = 400 * 24 * time.Hour
 	// CallsKept and MaxCalls limit the individual calls kept per project. Hourly sums are kept longer.
@@ -72,7 +72,7 @@ func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisec
 
 // Hold sets the amount aside until Settle, Release or the end of its lease. The amount counts toward the caps of the
 // UTC day and month in which the hold was created. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or
-// ErrNoAccount; of these, only *Reserved resolves itself. A hold of amount 0 has no ID and is not stored.
+// ErrNoAccount; of these, only *Reserved ends by itself. A hold of amount 0 has no ID and is not stored.
 func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	if r.Amount < 0 || r.Amount > MaxAmount {
 		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)
@@ -211,8 +211,8 @@ func (l *Ledger) Serve(ctx context.Context) error {
 	return err
 }
 
-// Sweep releases the holds of this and other processes whose lease has expired. After a database outage, it waits for
-// another Lease.
+// Sweep releases the holds of this and other processes whose lease has expired. After a database outage, it releases
+// nothing for another Lease.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	now := l.now()
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)

@@ -33,9 +33,9 @@ func (n Notice) isNear() bool { return n.Limit > 0 && n.Spent*100 >= n.Limit*not
 
 // Text returns a message that tells the owner what is spent and what happens next.
 func (n Notice) Text() string {
-	next := "Calls that could cost more than the rest are refused"
+	next := "Calls that could cost more than what is left are refused"
 	if n.Refused {
-		next = "A call that could cost more than the rest was refused, and others will be"
+		next = "A call that could cost more than what is left was refused, and others will be"
 	}
 	if n.Of == OfBalance {
 		return fmt.Sprintf("%s USD of credit are left of %s USD. %s until you top up.", n.Limit-n.Spent, n.Limit, next)
@@ -48,8 +48,8 @@ func (n Notice) Text() string {
 		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Notices lists the caps of a project and its account, and the balance, if most of them is spent. If project is empty,
-// it lists only the account's. Pages show the notices.
+// Notices returns a notice for each cap of a project and its account, and for the balance, that is mostly spent. If
+// project is empty, it returns only the account's. Pages show the notices.
 func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Notice, error) {
 	all, err := l.limits(ctx, accountID, project)
 	var near []Notice
@@ -154,7 +154,7 @@ func (l *Ledger) note(one watched) {
 	}
 }
 
-// SendNotices mails a notice for each limit of which most is spent: once per period of a cap, once after each top-up
+// SendNotices mails a notice for each limit that is mostly spent: once per period of a cap, once after each top-up
 // of the balance, and again if calls are refused because of the limit. It sends at most one mail per day and limit,
 // even with several processes.
 func (l *Ledger) SendNotices(ctx context.Context) (err error) {

@@ -115,8 +115,8 @@ type Holder struct {
 	Proved bool   // the address is confirmed, or an identity provider is linked
 }
 
-// NewBook is a book to create for an account. The hashes decide whether it gets free credit: not if AddressHash had a
-// grant after Since, or if NetworkHash, which may be empty, already had NetworkLimit grants.
+// NewBook is a book to create for an account. It gets no free credit if AddressHash had a grant after Since, or if
+// NetworkHash, which may be empty, already had NetworkLimit grants.
 type NewBook struct {
 	AccountID, Book          string
 	Free                     Amount
@@ -135,7 +135,7 @@ type Transfer struct {
 	Note          string
 }
 
-// Caps limit the spending per UTC day and month. A nil cap does not limit. Version counts the changes, and is 0 if
+// Caps limit the spending per UTC day and month. A nil cap sets no limit. Version counts the changes, and is 0 if
 // there was none.
 type Caps struct {
 	Day, Month *Amount
@@ -145,7 +145,7 @@ type Caps struct {
 // Spent holds the amounts spent and held in a period.
 type Spent struct{ Spent, Held Amount }
 
-// UsageQuery selects the calls of a project made at or after one time and before another.
+// UsageQuery selects the calls of a project made at or after From and before To.
 type UsageQuery struct {
 	AccountID, Project string // if Project is empty, all calls of the account
 	From, To           time.Time
@@ -171,7 +171,7 @@ type Refusal struct {
 // Prune defines what PruneCredit deletes.
 type Prune struct {
 	Holds, Usage, Calls, Grants time.Time // older rows are deleted
-	Period                      string    // rows of spending in earlier periods are deleted
+	Period                      string    // spending of earlier periods is deleted
 	CallsOfProject              int       // a project's oldest calls beyond this number are deleted
 }
 
@@ -179,8 +179,8 @@ type Prune struct {
 type Report struct {
 	Accounts                              int
 	Posted, Held                          Amount
-	Free, PaidIn, Used, Operator, Closed  Amount // outflow of the first two and Operator, inflow of the others
-	OpenHolds, ExpiredHolds, RunOutLeases int    // ExpiredHolds of the last days; the next sweep releases RunOutLeases
+	Free, PaidIn, Used, Operator, Closed  Amount // debited from Free, PaidIn and Operator; credited to Used and Closed
+	OpenHolds, ExpiredHolds, RunOutLeases int    // ExpiredHolds covers the last days; the next sweep releases RunOutLeases
 	Differences                           []Difference
 	Shortfalls                            []Transfer // newest first: costs that the operator pays
 }

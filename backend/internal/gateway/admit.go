@@ -17,7 +17,7 @@ type call struct {
 	who     Caller
 	request *wire.Request
 	model   *Model
-	script  *assistantscript.Script // answers instead of a provider; nil for any other call
+	script  *assistantscript.Script // the script that answers instead of a provider, or nil
 	body    []byte                  // the body to send to the provider
 	own     bool                    // the project pays with its own key
 	key     key                     // the provider's key: the project's or the operator's
@@ -67,7 +67,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	switch {
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",
-			Message: "the model " + m.ID + " is called by POST /v1" + m.API.Path()}
+			Message: "the model " + m.ID + " is served at POST /v1" + m.API.Path()}
 	case c.script != nil:
 		return nil
 	case c.request.Images > 0 && m.imageTokens == 0:
@@ -203,7 +203,7 @@ func (c *call) finish(ctx context.Context, r result) {
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
-	if err != nil { // the purse keeps what it can settle later
+	if err != nil { // the purse itself retries a settlement that can succeed later
 		c.s.Log.ErrorContext(ctx, "failed to settle call", "model", c.model.ID, "err", err)
 	}
 }

@@ -27,7 +27,7 @@ const (
 	defaultOutput = 1024
 )
 
-// Assistant is the ID of the model that is chosen in a project's settings.
+// Assistant is a model ID that stands for the model chosen in a project's settings.
 const Assistant = "assistant"
 
 // Catalogue is the operator's list of providers, models and prices. The zero value offers no models.
@@ -73,7 +73,7 @@ type Model struct {
 	Provider              *Provider
 	API                   wire.API
 	Prices                wire.Prices
-	// Why is the reason why the model is not offered, or empty.
+	// Why is the reason the model is not offered, or empty.
 	Why string
 
 	upstream, outputField                       string

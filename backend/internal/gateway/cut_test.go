@@ -45,8 +45,9 @@ func (k *slowKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error)
 	return live, err
 }
 
-// With a server's limits, a call ends within a second after its key becomes invalid, whenever that happens between two
-// checks. The test controls the clock. The interval between checks plus two of their queries stays below that second.
+// With a server's limits, a call ends within a second after its key becomes invalid, no matter when between two
+// checks that happens. The interval between checks plus two queries is shorter than that second. The test controls
+// the clock.
 func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -124,12 +125,13 @@ func TestService_WaitsForAWholeAnswer(t *testing.T) {
 				text = bytes.Replace(text, []byte(`"stream":true,`), nil, 1)
 			}
 			if code := codeOf(w.do(t.Context(), text, newRecorder())); code != c.code || time.Since(began) != c.took {
-				t.Errorf("%+v: got code %q after %s", c, code, time.Since(began))
+				t.Errorf("case %+v: got code %q after %s, want both as in the case", c, code, time.Since(began))
 			}
 			row, charged, holds := purse.last()
 			if holds != 0 || charged > 0 != (c.code == "") || purse.carried > 0 != (c.code != "") ||
 				row.Estimated != (c.code != "") || row.TextIn == 0 {
-				t.Errorf("%+v: got %+v, charged %s, operator pays %s, %d holds left", c, row, charged, purse.carried, holds)
+				t.Errorf("case %+v: got %+v, charged %s, operator pays %s, %d holds left; want the case's outcome",
+					c, row, charged, purse.carried, holds)
 			}
 		})
 	}

@@ -56,20 +56,20 @@ type Options struct {
 	Sessions  Sessions // nil if there are none
 	Settings  Settings // nil means that every project uses the catalogue's default
 	OwnKeys   OwnKeys  // nil means that credit pays for every project
-	// Servers are the servers that people add themselves. It is nil if only the operator decides which models there are.
+	// Servers manages the servers that people add themselves. It is nil if only the operator can add models.
 	Servers *LocalServers
 	Log     *slog.Logger
 	Now     func() time.Time
 	Limits  Limits
 }
 
-// Limits limits the calls. A zero value means the default, which is given after each field.
+// Limits limits the calls. If a field is 0, the default in its comment applies.
 type Limits struct {
 	Calls     int           // running calls; 1,024
 	Drains    int           // answers read concurrently after their app disconnected; 64
-	Drain     time.Duration // how long the rest of such an answer is read; 5 s
+	Drain     time.Duration // maximum time for reading the rest of such an answer; 5 s
 	FirstByte time.Duration // until the provider starts a streamed answer; 60 s
-	Idle      time.Duration // between two reads of the answer; 60 s
+	Idle      time.Duration // maximum time between two reads of the answer; 60 s
 	Total     time.Duration // duration of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
@@ -78,9 +78,9 @@ type Limits struct {
 const (
 	settleTimeout  = 10 * time.Second
 	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
-	maxBadReceipts = 3       // consecutive ones after which a model is hidden
+	maxBadReceipts = 3       // consecutive bad reports before a model is hidden
 	hiddenFor      = 10 * time.Minute
-	minShrunk      = 64          // minimum tokens to which limited credit may shorten an answer
+	minShrunk      = 64          // minimum length in tokens to which limited credit may shorten an answer
 	afterEnd       = time.Second // how long a provider may keep a stream open after its end
 )
 
@@ -212,7 +212,7 @@ func (s *Service) why(m *Model) string {
 	return m.Why
 }
 
-// badReceipts counts a model's impossible usage reports since the last possible one.
+// badReceipts counts a model's impossible usage reports since the last plausible one.
 type badReceipts struct {
 	count       int
 	hiddenUntil time.Time
@@ -236,7 +236,7 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.bad[m.ID] = b
 }
 
-// find returns the model with an ID, which may be Assistant, and whether the project's own key pays for it.
+// find returns the model with the given ID, which may be Assistant, and whether the project's own key pays for it.
 func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
 	if m, err = s.named(ctx, who, id); err != nil {
 		return nil, false, err
@@ -254,7 +254,7 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, ow
 	return m, own, nil
 }
 
-// named returns the model with an ID, even if it is not offered.
+// named returns the model with the given ID, even if it is not offered.
 func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
 	added, err := s.Servers.models(ctx, who)
 	if err != nil {
@@ -291,7 +291,7 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
 			"another on the project's page")
 	case m == nil:
-		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists the models that exist")
+		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists the available models")
 	}
 	return m, nil
 }

@@ -98,7 +98,7 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 		t.Error(err)
 	}
 	if row, _, holds := w.purse.last(); row.Outcome != "failed" || holds != 0 {
-		t.Errorf("got %+v and %d holds left, want a failed call and none", row, holds)
+		t.Errorf("got %+v and %d holds left, want a failed call and no holds", row, holds)
 	}
 	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != CodeUnavailable {
 		t.Error(code)
@@ -148,7 +148,7 @@ func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	}
 	w.keys.live.Store("key", true)
 	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil {
-		t.Errorf("call with a valid key: %v", err)
+		t.Errorf("call with a valid key: got error %v, want none", err)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	for range 2 { // the model is offered again, and a single impossible report hides it again
 		now = now.Add(hiddenFor)
 		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
-			t.Errorf("call after %s, when the model is offered again: %v", hiddenFor, err)
+			t.Errorf("call after %s, when the model is offered again: got error %v, want none", hiddenFor, err)
 		}
 		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
 			t.Errorf("after another impossible report: got %q, want CodeModelNotFound", code)
@@ -295,7 +295,7 @@ func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
 	}
 }
 
-// A call is never refused permanently for a shortage of credit that ends when the calls in flight end.
+// If the credit covers a call once the calls in flight have ended, the refusal tells the app to try again.
 func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
@@ -308,7 +308,7 @@ func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
 	}
 }
 
-// The refusal says how long an answer the rest of a cap still covers.
+// The refusal says how many tokens of answer the remainder of a cap covers.
 func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")
@@ -322,7 +322,7 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 		var refusal *Refusal
 		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
 			refusal.Money["affordableOutputTokens"] != nil != c.covers {
-			t.Errorf("with %s of the cap used: got %+v", c.used, refusal)
+			t.Errorf("with %s of the cap used: got %+v, want CodeCapReached", c.used, refusal)
 		}
 	}
 }

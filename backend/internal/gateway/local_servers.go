@@ -289,7 +289,7 @@ func askable(server, name string) bool {
 	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
 }
 
-// parseModels returns the sorted names in a list of models. ok is false if body is not such a list.
+// parseModels returns the sorted names in a list of models. ok is false if body is not a list of models.
 func parseModels(body []byte) (names []string, ok bool) {
 	var answer struct {
 		Data *[]struct {

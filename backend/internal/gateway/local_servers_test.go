@@ -30,7 +30,7 @@ func TestLocalBase(t *testing.T) {
 	}
 }
 
-// A name is resolved before its address is checked, so that no name leads to another network.
+// localOnly checks addresses after names are resolved, so no name can lead to a public network.
 func TestLocalOnly(t *testing.T) {
 	for address, want := range map[string]error{
 		"127.0.0.1:1": nil, "[::1]:1": nil, "10.1.2.3:80": nil, "192.168.0.1:80": nil,
@@ -43,12 +43,12 @@ func TestLocalOnly(t *testing.T) {
 		"172.32.0.1:80": ErrNotLocal, "localhost:80": ErrNotLocal, "": ErrNotLocal,
 	} {
 		if err := localOnly("tcp", address, nil); !errors.Is(err, want) {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("%s: got error %v, want ErrNotLocal only for a public address", address, err)
 		}
 	}
 }
 
-// noted returns a server with the models that a check finds in the list.
+// noted serves list as a server's list of models and returns the server as a check records it.
 func noted(t *testing.T, list string) LocalServer {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +82,7 @@ func TestLocalServers_OfferOnlyModelsWhoseIDsAdaptersAccept(t *testing.T) {
 	}
 }
 
-// longList returns the inside of a list of n names.
+// longList returns a JSON list of n names without its first and last brackets.
 func longList(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -115,7 +115,7 @@ func TestLocalServer_KeyInClear(t *testing.T) {
 			t.Errorf("%s: %t", address, got)
 		}
 		if (LocalServer{BaseURL: address}).KeyInClear() {
-			t.Errorf("%s: KeyInClear must be false for a server without a key", address)
+			t.Errorf("%s: KeyInClear is true for a server without a key", address)
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Availability struct {
 	ID string
 	// Model is the model that answers. It is nil if Assistant stands for no model.
 	Model *Model
-	// Why is the reason why the ID cannot be called and what to do about it, or empty.
+	// Why says why the ID cannot be called and what to do about it. It is empty if the ID can be called.
 	Why string
 }
 
@@ -38,7 +38,7 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
-// assistants lists what Assistant stands for: a session's script, which also has an ID of its own, or the model that
+// assistants lists what Assistant stands for: a session's script, which also has its own ID, or the model that
 // the project chose.
 func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, error) {
 	script, err := s.script(ctx, who, Assistant)

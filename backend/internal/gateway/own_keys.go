@@ -18,11 +18,11 @@ const (
 
 // Errors of a project's own keys.
 var (
-	ErrNoOwnKey  = errors.New("the project has no key of its own for this provider")
+	ErrNoOwnKey  = errors.New("the project has stored no key for this provider")
 	ErrKeySource = errors.New("the key source must be credit or own")
 )
 
-// OwnKeys provides the keys that projects store, and says whether these keys pay.
+// OwnKeys provides the keys that projects store, and reports whether they pay for calls.
 type OwnKeys interface {
 	// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
 	KeySource(ctx context.Context, account, project string) (string, error)

@@ -51,7 +51,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
 	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
 	defer total.Stop()
-	// A usage report of more than ten times the model's context cannot be true.
+	// A usage report of more than ten times the model's context must be wrong.
 	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
 	if c.who.Session != "" {
 		t.answer.CollectTools()
@@ -125,8 +125,8 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	return refusal
 }
 
-// unseen returns the result of a call whose answer the app received no part of. The app does not pay for it. If the
-// provider did not answer in time, it still bills the call, and the operator pays.
+// unseen returns the result of a call if the app received no part of the answer. The app does not pay. If the
+// provider did not answer in time, it may still bill the call, so the operator pays.
 func (t *transfer) unseen(err error, outcome string) result {
 	if !isTimeout(err) {
 		return result{outcome: outcome}
@@ -293,7 +293,8 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	return t.unanswered(err)
 }
 
-// broken returns the reason why an answer broke off. Usually it is the provider's.
+// broken returns an ErrBroken with a refusal that says why the answer broke off. The usual reason is a provider
+// error.
 func (t *transfer) broken(err error) error {
 	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
 	if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {

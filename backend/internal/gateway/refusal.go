@@ -46,7 +46,7 @@ type Refusal struct {
 	Code, Message string
 	Param         string        // the invalid field of the request, if there is one
 	RetryAfter    time.Duration // 0 if waiting does not help
-	// Money holds amounts that explain the refusal, in micro-USD and tokens, and the top-up page, by name.
+	// Money maps names to the amounts that explain the refusal, in micro-USD or tokens, and to the top-up page.
 	Money map[string]any
 
 	cause error
@@ -58,8 +58,8 @@ func (e *Refusal) Error() string { return e.Message }
 // Unwrap returns the cause, which is not revealed to apps.
 func (e *Refusal) Unwrap() error { return e.cause }
 
-// outcome returns the outcome to record for a call that its provider did not serve. It is the code if the call's owner
-// can act on it.
+// outcome returns the outcome to record for a call that its provider did not serve. It is the refusal's code if the
+// account's owner can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
 		return e.Code
@@ -78,8 +78,8 @@ func noCredit(e *credit.NoCredit) map[string]any {
 	return money
 }
 
-// capReached returns the refusal of a call by a cap. covered is the length of the answer, in tokens, that the rest of
-// the cap covers.
+// capReached returns the refusal of a call by a cap. covered is the length of the answer, in tokens, that the
+// remainder of the cap covers.
 func capReached(e *credit.CapReached, covered int64) *Refusal {
 	what := "the " + e.Of + "'s spending cap of this " + e.Cap
 	if e.Used < e.Limit {

@@ -19,7 +19,7 @@ var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Ch
 // up the limit of all calls.
 const maxScriptCalls = 64
 
-// script returns the script that answers calls to a model, or nil.
+// script returns the assistant script of the caller's session, or nil if calls to the model are not scripted.
 func (s *Service) script(ctx context.Context, who Caller, model string) (*assistantscript.Script, error) {
 	if who.Session == "" || model != Assistant && model != assistantscript.Model {
 		return nil, nil

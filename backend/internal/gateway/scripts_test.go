@@ -21,7 +21,7 @@ func (s slowScript) Script(context.Context, string) (*assistantscript.Script, er
 }
 func (slowScript) ToolCalled(context.Context, string, string, string) {}
 
-// scriptedService returns a service whose sessions have a slowScript. Call it in a test of package synctest.
+// scriptedService returns a service whose sessions have a slowScript. Call it in a synctest bubble.
 func scriptedService(t *testing.T) (s *Service, keys *liveKeys) {
 	t.Helper()
 	script, err := assistantscript.Parse([]byte(`{"rules":[{"when":{"contains":"Hello"},"reply":{"text":"Hi."}},
@@ -76,13 +76,12 @@ func TestScript_WaitingAnswerIsCutWhenItsSessionEnds(t *testing.T) {
 			t.Errorf("the call ended %s after its session, want at most 1 s", took)
 		}
 		if err := <-other; err != nil {
-			t.Errorf("call of the open session: %v", err)
+			t.Errorf("call of the open session: got error %v, want none", err)
 		}
 	})
 }
 
-// The waiting answers of one session do not use up the limit for other sessions, and never that for answers that need
-// not wait.
+// The waiting answers of one session count neither against other sessions nor against answers that need not wait.
 func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := scriptedService(t)
@@ -103,19 +102,19 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 		}
 		refused()
 		if err := <-ask(t.Context(), s, keys, "full", string(body("script", ""))); err != nil {
-			t.Errorf("answer that need not wait: %v", err)
+			t.Errorf("answer that need not wait: got error %v, want none", err)
 		}
 		waiting = append(waiting, ask(t.Context(), s, keys, "empty", slowQuestion))
 		leave()
 		if err := <-gone; err != nil {
-			t.Errorf("call of an app that disconnected: %v", err)
+			t.Errorf("call of an app that disconnected: got error %v, want none", err)
 		}
-		waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion)) // takes the freed place
+		waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion)) // takes the place of the call that ended
 		synctest.Wait()
 		refused()
 		for _, done := range waiting {
 			if err := <-done; err != nil {
-				t.Errorf("call within the limit: %v", err)
+				t.Errorf("call within the limit: got error %v, want none", err)
 			}
 		}
 		if len(s.scripts) != 0 {

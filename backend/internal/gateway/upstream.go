@@ -28,8 +28,8 @@ var (
 	errLeft      = errors.New("the app disconnected")
 )
 
-// newClient returns a client that follows no redirects, which would send the key to another server, and that speaks
-// HTTP/1.1, so that each connection carries one call. allow checks each address before the client connects to it; nil
+// newClient returns a client that speaks HTTP/1.1, so that each connection carries one call. It follows no redirects,
+// because they could send the key to another server. allow checks each address before the client connects to it; nil
 // allows all.
 func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
@@ -53,8 +53,8 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 // cloudSecrets are addresses in private networks at which AWS and Google Cloud serve a machine's secrets.
 var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 
-// localOnly allows addresses of this machine and of private networks, after names were resolved. It refuses link-local
-// addresses, because clouds serve a machine's secrets there.
+// localOnly allows addresses of this machine and of private networks. It is called after names have been resolved. It
+// refuses link-local addresses, because clouds serve a machine's secrets there.
 func localOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	ip := at.Addr().Unmap().WithZone("")
@@ -152,7 +152,7 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	// The cause is the key, its budget, the model's name or a redirect, which only the operator can fix.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
-		Message: "the model's provider refuses this backend: tell its operator, whose log names the reason"}
+		Message: "the model's provider refuses this backend: tell the backend's operator; its log has the reason"}
 }
 
 func (c *call) busy(retryAfter string) *Refusal {
@@ -190,7 +190,7 @@ func (c *call) unanswered(err error) *Refusal {
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
 	case errors.Is(err, errRevoked) && c.who.Session != "":
-		return refuse(CodeInvalidKey, "the session is over: open another and attach to it, its welcome has a new token")
+		return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
 	case errors.Is(err, errRevoked):
 		return refuse(CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):

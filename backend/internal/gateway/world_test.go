@@ -26,7 +26,7 @@ type memoryPurse struct {
 	carried credit.Amount // paid by the operator, for calls that are not charged
 	renewed chan string
 	renew   error
-	capped  error         // returned by holds that the balance covers
+	capped  error         // the error of holds that the balance covers
 	settled chan struct{} // receives one value per counted call
 }
 

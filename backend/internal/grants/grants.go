@@ -1,6 +1,6 @@
 // Package grants defines what an account allows agents to do with a project's data: a level for each capability, and
-// one for each field of the assistant's configuration. It makes the decision, and contains no routes or SQL. The
-// connection page and the browser simulator need no grant.
+// one for each field of the assistant's configuration. It contains no routes or SQL. The connection page and the
+// browser simulator need no grant.
 package grants
 
 import "fmt"
@@ -38,7 +38,7 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the capability Assistant that have a grant of their own. GatewayUsage is not a setting: it is the cost of
+// Fields of the capability Assistant that have their own grant. GatewayUsage is not a setting: it is the cost of
 // the project's calls through the gateway, and is read-only.
 const (
 	RealtimeModel = "realtimeModel"
@@ -50,7 +50,7 @@ const (
 	GatewayUsage  = "gatewayUsage"
 )
 
-// Fields lists all fields with a grant of their own, in display order.
+// Fields lists all fields that have their own grant, in display order.
 func Fields() []string { return append(Settings(), GatewayUsage) }
 
 // Settings lists the fields that are settings in the assistant's config.

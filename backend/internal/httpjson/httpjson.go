@@ -109,8 +109,8 @@ func Bearer(authorization string) (credential string, ok bool) {
 	return credential, strings.EqualFold(scheme, "Bearer") && credential != "" && len(authorization) <= maxAuthorization
 }
 
-// AllowedMethods lists the methods for which other patterns of mux match the request's path. fallback is the pattern
-// that matches every path.
+// AllowedMethods lists the methods for which the request's path matches a pattern of mux other than fallback, which
+// matches every path.
 func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())

@@ -18,20 +18,20 @@ func TestLimiter_CountsCallersSeparately(t *testing.T) {
 		t.Errorf("fourth attempt: got a wait of %s, want up to 20 s", wait)
 	}
 	if known := len(l.callers); l.Spent("192.0.2.3") || len(l.callers) != known {
-		t.Error("Spent must not add its address to the callers")
+		t.Error("Spent added its address to the callers")
 	}
 	if l.Spent("192.0.2.2") || l.Take("192.0.2.2") != 0 {
-		t.Error("another address must have its own attempts")
+		t.Error("another address has no attempts left")
 	}
 	now = now.Add(21 * time.Second)
 	if l.Take("192.0.2.1") != 0 {
-		t.Error("an attempt after the wait must be allowed")
+		t.Error("an attempt after the wait was refused")
 	}
 	for i := range 3 {
 		l.Take(fmt.Sprintf("2001:db8::%d", i))
 	}
 	if !l.Spent("2001:db8::ffff") || l.Spent("2001:db8:0:1::1") {
-		t.Error("a /64 network must count as one caller and the next /64 as another")
+		t.Error("want each /64 network to count as one caller")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestLimiter_FloodKeepsOtherCounts(t *testing.T) {
 			kept++
 		}
 	}
-	// Random callers are dropped, so about half of the last ones remain.
+	// The limiter drops random callers, so about half of the last ones remain.
 	if len(l.callers) > maxCallers || kept < maxCallers/4 {
 		t.Errorf("got %d callers, %d of them among the last ones, want at most maxCallers and at least a quarter of it",
 			len(l.callers), kept)
@@ -59,7 +59,7 @@ func TestTakeN_AllOrNone(t *testing.T) {
 	l := New(60, func() time.Time { return now })
 	if l.TakeN("192.0.2.1", 50) != 0 || l.TakeN("192.0.2.1", 20) <= 0 || l.TakeN("192.0.2.1", 10) != 0 ||
 		l.TakeN("192.0.2.1", 0) != 0 {
-		t.Error("TakeN must spend n attempts, or none if too few are left")
+		t.Error("want TakeN to spend n attempts, or none if too few are left")
 	}
 	if wait := l.TakeN("192.0.2.1", 20); wait <= 19*time.Second || wait > 20*time.Second {
 		t.Errorf("twenty more attempts: got a wait of %s, want 19 to 20 s", wait)

@@ -60,7 +60,7 @@ func TestNormalizeUserCode(t *testing.T) {
 		"WDJB\tMJHT",
 		strings.Repeat("-", 25) + "WDJBMJHT", "ＷDJBMJHT", "\x00WDJBMJHT"} {
 		if got, ok := NormalizeUserCode(s); ok {
-			t.Errorf("%q was accepted as %q", s, got)
+			t.Errorf("the invalid code %q was accepted as %q", s, got)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func FuzzNormalizeUserCode(f *testing.F) {
 		got, ok := NormalizeUserCode(s)
 		if !ok {
 			if got != "" {
-				t.Fatalf("%q was refused, but returned %q", s, got)
+				t.Fatalf("%q was refused, but the result is %q, want none", s, got)
 			}
 			return
 		}

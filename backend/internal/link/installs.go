@@ -25,8 +25,8 @@ type InstallStore interface {
 	AllLinks(ctx context.Context, accountID string) ([]Link, error)
 	// AnyLink returns a link by its ID, even if it is revoked. It returns ErrUnknown for an unknown ID.
 	AnyLink(ctx context.Context, linkID string) (Link, error)
-	// RevokeLinks revokes the active link of the entry's account with that ID, or all its links if linkID is empty. It
-	// returns the number of revoked links, and writes the entry if that is not 0.
+	// RevokeLinks revokes the active link linkID of the entry's account, or all of the account's links if linkID is
+	// empty. It returns the number of revoked links, and writes the entry if that is not 0.
 	RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error)
 }
 

@@ -22,8 +22,8 @@ func (s *raisedStore) RaiseInterval(_ context.Context, _ string, interval time.D
 	return nil
 }
 
-// paced polls a code for its lifetime of ten minutes. wait converts each interval to the delay that the client
-// actually makes. It returns the store for inspection.
+// paced polls a code for its lifetime of ten minutes. wait converts each interval to the client's actual delay. paced
+// returns the store for inspection.
 func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	t.Helper()
 	store := &raisedStore{interval: 5 * time.Second}
@@ -37,8 +37,7 @@ func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	return store
 }
 
-// The interval of a client whose clock is up to 30 % fast is not raised again and again, if the client waits every
-// interval by its clock.
+// If a client waits each interval by a clock that is up to 30 % fast, its interval is raised at most once.
 func TestPace_FastClock(t *testing.T) {
 	for _, percent := range []time.Duration{0, 2, 10, 20, 30} {
 		store := paced(t, func(interval time.Duration) time.Duration { return interval * 100 / (100 + percent) })

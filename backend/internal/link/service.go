@@ -28,12 +28,12 @@ type Settings struct {
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// A poll is not considered too fast if it is early by at most jitter, for the network, plus a quarter of the
-	// interval, for a clock that is up to 30 % fast. The quarter grows with the interval, so the interval of a client
-	// that follows every raise with such a clock is not raised again.
+	// A poll may be early by jitter plus a quarter of the interval before it counts as too fast. jitter allows for the
+	// network, and the quarter for a clock that is up to 30 % fast. The quarter grows with the interval, so that a
+	// client with such a clock that follows every raise is not slowed down further.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
-	// keepExpired is how long an expired code is answered with "expired" instead of "unknown".
+	// keepExpired is how long polls of an expired code get "expired" instead of "unknown".
 	keepExpired = 24 * time.Hour
 	// maxPaced limits the number of devices whose last poll is remembered.
 	maxPaced = 20_000
@@ -171,7 +171,7 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 }
 
 // pace raises the interval of a code that is polled too fast. The time of the last poll is kept only in memory, so
-// that polling a pending code costs a single point read. The raised interval is stored.
+// that polling a pending code only reads one row. The raised interval is stored.
 func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()
 	last, polled := s.polls[hash]
@@ -193,8 +193,8 @@ func (s *Service) forget(hash string) {
 	s.mu.Unlock()
 }
 
-// View returns a pending code for the activation page. It returns ErrUnknown for an unknown code, and ErrNotPending
-// for one that was decided or has expired.
+// View returns a pending code for the activation page. It returns ErrUnknown for an unknown code, ErrDenied for one
+// that was denied or cancelled, ErrExpired, and ErrNotPending for one that was approved.
 func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	user, ok := NormalizeUserCode(userCode)
 	if !ok {
@@ -204,8 +204,13 @@ func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	if err != nil {
 		return Code{}, err
 	}
-	if code.State != Pending || !s.now().Before(code.ExpiresAt) {
+	switch {
+	case code.State == Denied:
+		return Code{}, ErrDenied
+	case code.State != Pending:
 		return Code{}, ErrNotPending
+	case !s.now().Before(code.ExpiresAt):
+		return Code{}, ErrExpired
 	}
 	return code, s.viewed(ctx, code.UserHash)
 }
@@ -215,7 +220,7 @@ func (s *Service) Approve(ctx context.Context, userCode, accountID string) error
 	return s.decide(ctx, userCode, Approved, accountID)
 }
 
-// Deny denies a code, for which no account is needed. It returns ErrNotPending if the code can no longer be denied.
+// Deny denies a code. The person needs no account. It returns ErrNotPending if the code can no longer be denied.
 func (s *Service) Deny(ctx context.Context, userCode string) error {
 	return s.decide(ctx, userCode, Denied, "")
 }

@@ -36,7 +36,7 @@ func startOn(store *takenStore) (Issued, error) {
 	return s.Start(context.Background(), Requester{Host: "maple"})
 }
 
-// If a drawn code is taken, Start draws another one.
+// If a drawn code is taken, Start draws another.
 func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 	for taken := range 5 {
 		store := &takenStore{taken: taken, err: ErrDuplicate}
@@ -48,13 +48,14 @@ func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 		for _, c := range store.seen {
 			hashes[c.UserHash] = true
 			if strings.Contains(c.UserHash+c.DeviceHash, issued.UserCode) || c.DeviceHash == issued.DeviceCode {
-				t.Error("a code must be stored only as a hash")
+				t.Error("a code was stored in clear text")
 			}
 		}
 		last := store.seen[taken]
 		if len(hashes) != taken+1 || last.State != Pending || last.Requester.Host != "maple" ||
 			last.ExpiresAt.Sub(last.CreatedAt) != 10*time.Minute {
-			t.Errorf("%d codes taken: got %d different draws, stored %+v", taken, len(hashes), last)
+			t.Errorf("%d codes taken: got %d different draws and stored %+v, want every draw to differ",
+				taken, len(hashes), last)
 		}
 	}
 }
@@ -71,7 +72,7 @@ func TestStart_GivesUpAfterCollisions(t *testing.T) {
 	}
 }
 
-// The memory for recent polls is bounded, whatever clients poll.
+// The memory for recent polls is bounded, no matter what clients poll.
 func TestPace_MemoryIsBounded(t *testing.T) {
 	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
 	for i := range 2*maxPaced + 10 {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Limits on trail lines that no change causes.
+// Limits on trail lines that do not record a change.
 const (
 	viewsPerMinute     = 10  // recorded views per code
 	throttlesPerMinute = 100 // recorded refusals in this process
@@ -16,18 +16,19 @@ const (
 
 // TrailStore stores the operator's linking trail.
 type TrailStore interface {
-	// AddTrail inserts a line in a transaction of its own. If a line with the same ID exists, that line stays.
+	// AddTrail inserts a line in its own transaction. It keeps an existing line with the same ID.
 	AddTrail(ctx context.Context, l audit.TrailLine) error
 	// Trail lists lines, newest first.
 	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail deletes lines from before old, and the oldest lines with actions in audit.AnybodysTrail beyond keep. It
-	// returns the number of deleted lines.
+	// SweepTrail deletes the lines from before old, and all but the newest keep lines with actions in
+	// audit.AnybodysTrail. It returns the number of deleted lines.
 	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 
 type browserKey struct{}
 
-// WithBrowser returns a context with the browser session for View. The value is secret; only its hash is stored.
+// WithBrowser returns a context with the browser session that View records. The value is secret; only its hash is
+// stored.
 func WithBrowser(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, browserKey{}, session)
 }
@@ -62,7 +63,7 @@ func (s *Service) Throttled(ctx context.Context) {
 	}
 }
 
-// Asked filters the trail by plain values. Empty fields match every line.
+// Asked is a filter for the trail, with plain values instead of hashes. Empty fields match every line.
 type Asked struct {
 	UserCode  string
 	LinkID    string

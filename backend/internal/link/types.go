@@ -40,8 +40,8 @@ var (
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester describes the client that requests a link, in the client's own words. IP is the address that the request
-// came from.
+// Requester is the description that a client gives of itself when it requests a link. IP is the address that the
+// request came from.
 type Requester struct{ Host, OS, Client, IP string }
 
 // Code is a stored device code.
@@ -112,7 +112,7 @@ type Poll struct {
 type CodeStore interface {
 	// InsertCode returns ErrDuplicate if either hash is already stored.
 	InsertCode(ctx context.Context, code Code, t audit.Trace) error
-	// Progress returns everything that polling a pending code reads. It returns ErrUnknown for an unknown code.
+	// Progress returns all fields that a poll of a pending code needs. It returns ErrUnknown for an unknown code.
 	Progress(ctx context.Context, deviceHash string) (Progress, error)
 	// CodeByUser returns ErrUnknown for an unknown code.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)

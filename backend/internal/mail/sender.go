@@ -30,7 +30,7 @@ type Options struct {
 	Mail config.Mail
 	// TLS overrides the default TLS configuration.
 	TLS *tls.Config
-	// Wait returns the delay before the next try, given the number of tries so far. The default is 30 s, doubled after
+	// Wait returns the delay before the next try, given the number of failed tries. The default is 30 s, doubled after
 	// each try, with jitter.
 	Wait func(tries int) time.Duration
 	Log  *slog.Logger
@@ -224,7 +224,7 @@ func temporary(err error) bool {
 	return !errors.Is(err, errMessage)
 }
 
-// reason describes an error without naming the recipient, whom the library includes in its errors.
+// reason describes an error without naming the recipient, whose address the library includes in its errors.
 func reason(err error) string {
 	var refused *gomail.SendError
 	switch {

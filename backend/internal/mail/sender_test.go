@@ -253,7 +253,7 @@ func TestSender_RetriesTemporaryRefusals(t *testing.T) {
 	send()
 	log.waitFor(t, "try=5 err=\"refused with code 451\"")
 	if strings.Count(log.String(), "dropped mail") != 2 {
-		t.Errorf("want two dropped mails in the log: %s", log)
+		t.Errorf("want two dropped mails in the log, got: %s", log)
 	}
 	send()
 	server.letter(t)

@@ -53,7 +53,7 @@ func (k storedKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 // column is one caller in the table: its name and the header it sends.
 type column struct{ name, header, value string }
 
-// callers returns callers with each kind of credential of this backend, and one without any.
+// callers returns one caller for each kind of credential of this backend, and one without a credential.
 func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (columns []column) {
 	t.Helper()
 	ctx := t.Context()

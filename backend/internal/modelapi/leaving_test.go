@@ -27,7 +27,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A thousand apps that disconnect at any event leave behind no hold, goroutine, connection or memory.
+// A thousand apps disconnect, each at a different event. Afterwards no hold, goroutine, connection or memory is left.
 func TestCall_ThousandAppsLeave(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -54,7 +54,7 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 			<-w.purse.rows
 		}
 		apps.Wait()
-		if round == 2 { // pools and caches are filled by then
+		if round == 2 { // pools and caches are full now
 			before = heap()
 		}
 	}

@@ -75,7 +75,7 @@ type route struct {
 	serve   handler
 }
 
-// table lists every route with an answer of its own. Add new routes here, so that they are authorised.
+// table lists every route that requires a key or token. Add new routes here, so that their callers are authorised.
 func (a *API) table() []route {
 	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id...}", a.withModels(oneModel)}}
 	for _, api := range wire.APIs {
@@ -95,7 +95,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// preflight allows every header that the browser names, because official clients send many headers of their own.
+// preflight allows every header that the browser names, because official clients send many custom headers.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	asked := httpjson.Clip(r.Header.Get("Access-Control-Request-Headers"), 2000)
 	if asked == "" {
@@ -144,11 +144,11 @@ var (
 	errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
 		Message: "the project key is missing, unknown or revoked: create a key on the project's page"}
 	errInvalidToken = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-		Message: "the token is unknown or has expired: attach to the session, its welcome has a new one"}
+		Message: "the token is unknown or has expired: attach to the session; its welcome has a new one"}
 )
 
-// caller returns the caller to whom the request's key belongs. Clients send the key as a bearer token or in x-api-key.
-// It is a project key or the token of a simulator session.
+// caller returns the caller to whom the request's key belongs. Clients send the key as a bearer token or in
+// x-api-key. The key is a project key or the token of a simulator session.
 func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
@@ -215,7 +215,7 @@ type sink struct {
 	timeout time.Duration
 }
 
-// Begin writes the headers. They forbid proxies to buffer or change a stream.
+// Begin writes the headers. They tell proxies not to buffer or change a stream.
 func (s *sink) Begin(streamed bool) {
 	h := s.w.Header()
 	h.Set("Content-Type", "application/json")

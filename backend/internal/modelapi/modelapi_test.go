@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// anyKey accepts every key and treats each call as having a new one, because the rate of calls is limited per key.
+// anyKey accepts every key. It returns a new key ID for each call, so that the rate limit per key never applies.
 type anyKey struct{}
 
 var keyNumber atomic.Int64
@@ -41,7 +41,7 @@ type countingPurse struct {
 	mu    sync.Mutex
 	holds int
 	rows  chan credit.Call
-	fault error // returned by every hold
+	fault error // the error that every hold returns
 }
 
 func (p *countingPurse) count(n int) {
@@ -248,8 +248,8 @@ func TestCall_SaysWhenToTryAgain(t *testing.T) {
 		res.Body.Close()
 		if err != nil || res.StatusCode != c.status || e.Error.Code != c.code || e.Error.Type != c.kind ||
 			res.Header.Get("Retry-After") != c.wait {
-			t.Errorf("%s: got status %d, Retry-After %q, %+v, error %v", c.code, res.StatusCode, res.Header.Get("Retry-After"),
-				e, err)
+			t.Errorf("%s: got status %d, Retry-After %q, %+v, error %v; want the case's values", c.code,
+				res.StatusCode, res.Header.Get("Retry-After"), e, err)
 		}
 	}
 }

@@ -18,8 +18,8 @@ type model struct {
 	Resolves    string `json:"resolves,omitempty"` // the model behind an ID that stands for a project's setting
 }
 
-// modelOf describes the model with an ID. The ID gateway.Assistant stands for the model chosen in the project's
-// settings.
+// modelOf returns the list entry of an available model. gateway.Assistant resolves to the model chosen in the
+// project's settings.
 func modelOf(a gateway.Availability) model {
 	m := model{ID: a.ID, Object: "model", OwnedBy: a.Model.Provider.ID, DisplayName: a.Model.Name,
 		API: string(a.Model.API)}
@@ -67,7 +67,7 @@ func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 			return nil, noModel(one.ID + " is not offered: " + one.Why)
 		}
 	}
-	return nil, noModel("no such model: GET /v1/models lists the models that exist")
+	return nil, noModel("no such model: GET /v1/models lists the available models")
 }
 
 func noModel(message string) error {

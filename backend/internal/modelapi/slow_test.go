@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// The apps read a byte at a time, scaled like a byte a second against a server's limit. Each call ends and is charged,
-// and leaves behind no hold, goroutine, connection or memory.
+// The apps read one byte at a time. The interval is 1/30 of the write timeout, as 1 s is of the default. Each call
+// ends, is charged, and leaves no hold, goroutine, connection or memory behind.
 func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, checkLeaks) })
@@ -33,7 +33,7 @@ func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 				t.Errorf("%+v", row)
 			}
 		}
-		for range apps { // the server records each call while the apps still read
+		for range apps { // the server closes each connection while the apps still read
 			<-w.closed
 		}
 		close(ended)
@@ -41,7 +41,7 @@ func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 		if n := w.purse.left(); n != 0 {
 			t.Errorf("%d holds left, want none", n)
 		}
-		if round == 0 { // pools and caches are filled by then
+		if round == 0 { // pools and caches are full now
 			before = heap()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 func TestDocumentedProvidersParse(t *testing.T) {
 	page, ok := docs.Find("operating")
 	if !ok {
-		t.Fatal("the documentation page operating is missing")
+		t.Fatal("the documentation has no page named operating")
 	}
 	_, text, ok := strings.Cut(page.Markdown, "```yaml\n# /etc/service/providers.yaml\n")
 	if !ok {

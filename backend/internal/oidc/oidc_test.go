@@ -227,7 +227,7 @@ func FuzzProvidersFile(f *testing.F) {
 		}
 		for _, p := range all {
 			if p.ID == "" || p.Name == "" || p.ClientID == "" || len(p.Scopes) == 0 || checkIssuer(p.Issuer) != nil {
-				t.Errorf("accepted an invalid provider: %+v", p)
+				t.Errorf("an invalid provider was accepted: %+v", p)
 			}
 		}
 	})

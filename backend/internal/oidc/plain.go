@@ -10,7 +10,8 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
-// errPlain rejects a URL where others on the network could read the client secret and codes, or forge keys.
+// errPlain is returned for a URL over which others on the network could read the client secret and codes, or forge
+// keys.
 var errPlain = errors.New("plain http to another machine")
 
 // isPrivate reports whether requests to u are hidden from the network, because they use https or stay on this machine.

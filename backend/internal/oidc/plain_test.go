@@ -77,7 +77,7 @@ func TestClient_RefusesPlainHTTP(t *testing.T) {
 		p, s := startLeaky(t, tc.endpoints, tc.redirects)
 		a, err := s.Begin(t.Context(), "acme", callback)
 		if tokenOnly := strings.HasPrefix(name, "token redirected"); tokenOnly != (err == nil) {
-			t.Errorf("%s: Begin returned %v", name, err)
+			t.Errorf("%s: Begin: got error %v, want one unless only the token is redirected", name, err)
 		}
 		if err != nil && !errors.Is(err, ErrUnreachable) {
 			t.Errorf("%s: got %v, want ErrUnreachable", name, err)
@@ -90,7 +90,7 @@ func TestClient_RefusesPlainHTTP(t *testing.T) {
 		}
 		p.mu.Lock()
 		if len(p.leaked) > 0 {
-			t.Errorf("%s: sent to another machine: %v", name, p.leaked)
+			t.Errorf("%s: these were sent to another machine: %v", name, p.leaked)
 		}
 		p.mu.Unlock()
 	}

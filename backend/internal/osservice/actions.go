@@ -190,7 +190,7 @@ func (m manager) restore(ctx context.Context, before registered, failure error) 
 		return failure
 	}
 	hint := "correct the cause, then run `service-backend service install` again"
-	return &Error{CodeRefused, fmt.Sprintf("%v; the service does not run as before either: %v", failure, err), hint}
+	return &Error{CodeRefused, fmt.Sprintf("%v; restoring the previous service failed as well: %v", failure, err), hint}
 }
 
 // create registers the service, and cleans up after a failed registration.

@@ -69,7 +69,7 @@ func TestParse_ReadsEveryDescription(t *testing.T) {
 	for name, m := range managers() {
 		got, ours := parse(m.text(sample))
 		if diff := cmp.Diff(sample, got); !ours || diff != "" {
-			t.Errorf("%s: parse returned %v\n%s", name, ours, diff)
+			t.Errorf("%s: got %v from parse, want true and the same values:\n%s", name, ours, diff)
 		}
 	}
 	for _, text := range []string{"", "[Service]\nExecStart=/bin/true\n", "Program: /x\nStop: 9\n"} {
@@ -190,7 +190,7 @@ func TestSysVScript(t *testing.T) {
 	}
 	log, err := os.ReadFile(logFile)
 	if want := "--config " + s.Settings + " as nobody\nended\n"; err != nil || string(log) != want+want {
-		t.Errorf("got log %q, %v", log, err)
+		t.Errorf("got log %q, error %v; want the lines of two runs", log, err)
 	}
 	if err := os.WriteFile(s.Program, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)

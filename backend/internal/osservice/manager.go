@@ -155,7 +155,7 @@ func (m manager) foreign(path string) error {
 	if path == "" {
 		path = "the Windows service " + m.name
 	}
-	return &Error{CodeForeign, path + " was not installed by `service-backend service install`, and is left alone",
+	return &Error{CodeForeign, path + " was not installed by `service-backend service install`, so it is not changed",
 		"manage it with " + m.system + " itself, or remove it first"}
 }
 
@@ -166,7 +166,7 @@ func readFile(path string) (string, error) {
 		return "", err
 	}
 	if !info.Mode().IsRegular() {
-		return "", &Error{CodeForeign, path + " is not a file of `service-backend service install`, and is left alone",
+		return "", &Error{CodeForeign, path + " was not written by `service-backend service install`, so it is not changed",
 			"remove it, or unmask the unit if it is masked"}
 	}
 	data, err := os.ReadFile(path)
@@ -235,7 +235,7 @@ func (m manager) refused(action string, s spec, err error) error {
 		return notRoot()
 	}
 	return &Error{CodeRefused, m.system + " could not " + action + " the service: " + err.Error(),
-		"look at the log: " + m.logs(s)}
+		"read the log: " + m.logs(s)}
 }
 
 func notRoot() error {

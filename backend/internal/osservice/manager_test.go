@@ -148,7 +148,7 @@ func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 					t.Errorf("got file %v, %v; want the manager's mode", info, err)
 				}
 				if was.running != runs {
-					t.Errorf("running is %v after the failed update", was.running)
+					t.Errorf("after the failed update, running is %v, want the state before it", was.running)
 				}
 			})
 		}

@@ -1,6 +1,6 @@
-// Package passkey registers an account's passkeys (WebAuthn) and signs people in with them. Between its two steps, the
-// browser holds the state of a ceremony, encrypted, for five minutes. The package knows nothing about pages or SQL,
-// and only the ID and address of an account.
+// Package passkey registers an account's passkeys (WebAuthn) and signs people in with them. Between its two steps,
+// the browser holds the state of a ceremony, encrypted, for five minutes. The package contains no page or SQL code.
+// All it knows of an account is the ID and address.
 package passkey
 
 import (
@@ -77,10 +77,10 @@ type Store interface {
 	// PasskeyHolder returns ErrUnknown for an unknown account.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
 	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished or
-	// has already had the maximum number of responses, most. The store may delete the count after until.
+	// has already had most responses. The store may delete the count after until.
 	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
-	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. most is the maximum number of passkeys
-	// per account: beyond it the error is ErrTooMany. It is ErrInvalid for a known credential or a finished ceremony.
+	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the account
+	// already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
 	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
 	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It returns false if the
 	// stored counter no longer equals was, and ErrInvalid if the ceremony is finished.
@@ -147,7 +147,7 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
 }
 
-// algorithms has at least one algorithm that each authenticator supports.
+// algorithms is chosen so that every authenticator supports at least one of them.
 var algorithms = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgES256},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgEdDSA},
@@ -211,8 +211,8 @@ func (s *Service) FinishRegister(
 	return p.Passkey, nil
 }
 
-// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
-// need the account.
+// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. The
+// account need not be known yet.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
 	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {
@@ -307,7 +307,7 @@ func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error)
 }
 
 // try counts a response before its signature is checked, so that at most maxTries are checked even if they arrive
-// concurrently. A wrong response leaves the ceremony open. The transaction that stores the result of the right one
+// concurrently. A wrong response leaves the ceremony open. The transaction that stores the result of the correct one
 // finishes it.
 func (s *Service) try(ctx context.Context, c ceremony) error {
 	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
@@ -336,7 +336,7 @@ func named(name string) string {
 	return name
 }
 
-// take stores the data needed to check the next response, without the attestation.
+// take copies from c what the next sign-in needs. It leaves out the attestation.
 func (p *Stored) take(c *webauthn.Credential) error {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}

@@ -53,7 +53,7 @@ func TestRegisterAndSignIn(t *testing.T) {
 	var told []string
 	s.added = func(_ context.Context, accountID string) { told = append(told, accountID) }
 	if p := register(t, s, d, "  my\n phone "); p.Name != "my phone" || p.ID == "" || len(told) != 1 || told[0] != "ada" {
-		t.Errorf("got %+v, Added called with %v", p, told)
+		t.Errorf("got %+v, Added called with %v; want the passkey \"my phone\" and one call with ada", p, told)
 	}
 	*now = now.Add(time.Hour)
 	for range 2 {
@@ -161,7 +161,7 @@ func TestFinishRegister_Names(t *testing.T) {
 	for given, wanted := range map[string]string{"": "Passkey", "\n\t": "Passkey", "a\x00b": "a b", strings.Repeat("ö",
 		70): strings.Repeat("ö", maxName), "\xff": "Passkey"} {
 		if got := named(given); got != wanted {
-			t.Errorf("named(%q) returned %q", given, got)
+			t.Errorf("named(%q) returned %q, want the cleaned name", given, got)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestCeremony_CountsOnce(t *testing.T) {
 	}
 	for name, s := range map[string]*Service{"the same process": one, "another process": two} {
 		if _, err := s.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("a second right response to %s: got %v, want ErrInvalid", name, err)
+			t.Errorf("a second correct response to %s: got %v, want ErrInvalid", name, err)
 		}
 	}
 

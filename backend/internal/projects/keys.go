@@ -71,9 +71,10 @@ type StoredKey struct {
 // Keys stores the hashes of keys. Every method is atomic. Methods that change something also delete the project's
 // revoked keys beyond RevokedFor and RevokedKept.
 type Keys interface {
-	// AddProjectKey inserts a key, and its project if that does not exist; an alias means the project it was merged into.
-	// The error may be ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys; the limit holds for
-	// concurrent calls. The audit entry gets the project's real ID and sorts after the entry for the project's creation.
+	// AddProjectKey inserts a key, and its project if that does not exist. An alias stands for the project that it was
+	// merged into. The error may be ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys; the limit
+	// holds even with concurrent calls. The audit entry gets the project's real ID and sorts after the entry for the
+	// project's creation.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
 	// ProjectKeys lists live keys, then revoked ones, each newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)

@@ -12,12 +12,12 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Catalog stores projects. Every method is atomic. IDs may be project IDs or aliases of the account.
+// Catalog stores projects. Every method is atomic. A project can be given by its ID or by an alias.
 type Catalog interface {
-	// Projects lists an account's projects by ID, or only the given project unless id is empty. Sessions count as open at
-	// now.
+	// Projects lists an account's projects, sorted by ID. If id is not empty, it lists only that project. It counts the
+	// sessions that are open at now.
 	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
-	// ProjectID returns id itself, the ID of the project it was merged into, or ErrNotFound.
+	// ProjectID returns id, or the ID of the project that id was merged into. It returns ErrNotFound for an unknown id.
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
 	// ChangeProject stores the name and platforms that change sets, with the audit entry. If change returns false,
 	// nothing is written.
@@ -127,9 +127,9 @@ func listed(platforms []string) string {
 	return strings.Join(platforms, ", ")
 }
 
-// Merge moves the keys, sessions, analytics and audit entries of a project to another of the account, as well as the
-// assistant's config, credentials and connection page if into has none. It deletes the rest of from, whose ID remains
-// valid everywhere. The error may be ErrNotFound or ErrSameProject.
+// Merge moves the keys, sessions, analytics and audit entries of a project to another project of the account, as well
+// as the assistant's config, credentials and connection page if into has none. It deletes the rest of from, whose ID
+// remains valid everywhere. The error may be ErrNotFound or ErrSameProject.
 func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
 	from, err := s.Resolve(ctx, accountID, from)
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 )
 
 // ServeApp attaches an app to the session of the path value "id". It returns once the hub has taken over the socket.
-// It refuses with a close code after the upgrade; an unknown session and a wrong secret get the same one.
+// It refuses an app with a close code after the upgrade. The code is the same for an unknown session and a wrong
+// secret.
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// hello's secret authorises the app, so any origin is allowed: apps run in browsers of any site.
@@ -43,7 +44,7 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 
 // ServePage attaches a simulator page. It returns once the hub has taken over the socket. The caller must have checked
 // that the session belongs to the signed-in person; ServePage checks the origin. The query parameter since is the
-// page's cursor. isSignedIn is called every PingEvery; the page ends when it returns false.
+// page's cursor. isSignedIn is called every PingEvery; the page is disconnected when it returns false.
 func (h *Hub) ServePage(
 	rw http.ResponseWriter, r *http.Request, sessionID string, isSignedIn func(context.Context) bool,
 ) {
@@ -135,7 +136,7 @@ type peer struct {
 	unsubscribe func()
 }
 
-// attach attaches a connection to a session. It returns nil if the connection was refused or has already gone. greet
+// attach attaches a connection to a session. It returns nil if the connection was refused or is already closed. greet
 // writes the welcome and the replay.
 func (h *Hub) attach(
 	c *conn, to audience, id string, greet func(context.Context, sessions.Session, *liveSession) error,
@@ -179,7 +180,7 @@ func (h *Hub) attach(
 	return p
 }
 
-// serve reads the peer's frames until it is gone. Its stack is small, because a peer usually has no other goroutine.
+// serve reads frames until the peer is gone. A peer usually has no other goroutine, so serve keeps its stack small.
 func (p *peer) serve() {
 	defer p.leave()
 	defer p.session.hub.serving.Done()
@@ -271,9 +272,9 @@ func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 
 // errTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, it learns
 // that the log was truncated.
-var errTrimmed = errors.New("rows were deleted over the quota while they were replayed")
+var errTrimmed = errors.New("rows beyond the quota were deleted while they were replayed")
 
-// replay passes on the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It
+// replay sends the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It
 // omits rows that were deleted before the session was read, which the welcome reports as truncated.
 func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
 	since = max(since, stored.FirstSeq-1)

@@ -90,6 +90,6 @@ func TestServe_ReturnsWithoutStore(t *testing.T) {
 	begun := time.Now()
 	n.stop()
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %v, want at most 20 s", took)
+		t.Errorf("Close took %v, want at most 20 s", took)
 	}
 }

@@ -44,8 +44,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions whose last check was before an instant, ordered by their last check. The caller must
-// release each of them.
+// holdDue holds the sessions that were last checked before the given time, the least recently checked first. The
+// caller must release each of them.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -86,8 +86,8 @@ func newManySessions(t *testing.T, n int) (*Hub, *manySessions) {
 	return h, l
 }
 
-// One round of maintenance checks every due session, in the order of their last checks, with few queries however many
-// sessions there are.
+// One round of maintenance checks every due session, the least recently checked first, with one query per checkBatch
+// sessions.
 func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	const count = 2000
 	h, l := newManySessions(t, count)
@@ -95,7 +95,7 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	for _, want := range []int{count, 0} { // the second round finds nothing to do
 		due := h.holdDue(begun)
 		if !slices.IsSortedFunc(due, func(a, b *liveSession) int { return a.checked.Compare(b.checked) }) {
-			t.Error("the sessions are not ordered by their last check")
+			t.Error("the due sessions are not ordered by their last check")
 		}
 		h.check(t.Context(), due)
 		seen := map[string]bool{}
@@ -105,7 +105,7 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 			}
 		}
 		if len(seen) != want || len(l.asked) > (want+checkBatch-1)/checkBatch {
-			t.Errorf("%d of %d sessions were checked, with %d queries", len(seen), want, len(l.asked))
+			t.Errorf("%d of %d sessions were checked, with %d queries; want all, in batches", len(seen), want, len(l.asked))
 		}
 		l.asked = nil
 	}
@@ -125,7 +125,8 @@ func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
 			got += len(ids)
 		}
 		if got != tc.want || len(l.asked) > 1 {
-			t.Errorf("account %s, link %s: checked %d sessions with %d queries", tc.account, tc.link, got, len(l.asked))
+			t.Errorf("account %s, link %s: checked %d sessions with %d queries, want only its own with one",
+				tc.account, tc.link, got, len(l.asked))
 		}
 	}
 	if n := len(h.holdDue(time.Now().Add(-time.Minute))); n != 2000-60-10 {
@@ -167,6 +168,6 @@ func TestKeepAlive_LimitsItsWrite(t *testing.T) {
 	if r, ok := h.hold("ses_1"); !ok {
 		t.Fatal("closing")
 	} else if r.keepAlive(t.Context()); !w.bounded {
-		t.Error("the write has no deadline")
+		t.Error("the write had no deadline")
 	}
 }

@@ -76,9 +76,8 @@ func (h *Hub) newConn(ws *websocket.Conn, w *wire) *conn {
 	}
 }
 
-// send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if that
-// belongs to a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps
-// up.
+// send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if it is
+// a stream frame. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
 func (c *conn) send(m message) (relieved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,8 +216,8 @@ func (c *conn) greet(frame []byte) error {
 	return c.ws.Write(context.Background(), websocket.MessageText, frame)
 }
 
-// read calls handle for every frame until the peer is gone. It then reuses the message's memory, unless handle retains
-// it. limit is the maximum size of a binary frame, in bytes.
+// read calls handle for every frame until the peer is gone. After each call, it reuses the frame's memory unless
+// handle has retained it. limit is the maximum size of a binary frame, in bytes.
 func (c *conn) read(limit int, handle func(message)) {
 	c.ws.SetReadLimit(int64(max(limit, glasses.MaxFrame)))
 	for {

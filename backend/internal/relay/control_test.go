@@ -50,7 +50,7 @@ func TestControl(t *testing.T) {
 	done := n.control(t.Context(), "sim.input", `{"kind":"tap","x":1,"y":2,"later":3}`, nil)
 	f := page.want("sim.input", nil)
 	if !strings.HasPrefix(f.ID, "ctl-") || !strings.Contains(string(f.Payload), `"later":3`) {
-		t.Errorf("the page received %+v", f)
+		t.Errorf("the page received %+v, want a control frame with the unknown field", f)
 	}
 	page.send("input", "g1", `{"kind":"tap","x":1,"y":2}`)
 	page.send("result", f.ID, `{"ok":true,"state":{"worn":true},"new":1}`)
@@ -63,11 +63,11 @@ func TestControl(t *testing.T) {
 	done = n.control(t.Context(), "sim.camera", `{}`, []byte("picture"))
 	header, body, err := glasses.ParseBinary(page.wantBlob())
 	if err != nil || string(body) != "picture" || header.Type != "sim.camera" {
-		t.Errorf("the page received %+v %q, %v", header, body, err)
+		t.Errorf("the page received %+v %q, error %v; want sim.camera with the picture", header, body, err)
 	}
 	page.send("result", header.ID, `{"error":{"code":"unsupported","message":"no camera"}}`)
 	if o := <-done; o.err != nil || !strings.Contains(string(o.result), "no camera") {
-		t.Errorf("the error from the glasses: got %s, %v", o.result, o.err)
+		t.Errorf("got %s, error %v; want the error from the glasses as the result", o.result, o.err)
 	}
 
 	for typ, payload := range map[string]string{"sim.input": `{"kind":"wink"}`, "display.show": `{}`,
@@ -110,7 +110,7 @@ func TestControl_AsksThePlayer(t *testing.T) {
 	for {
 		f, err := mirror.next()
 		if err != nil || f.Type == "sim.state" {
-			t.Fatalf("the mirror received %+v, %v", f, err)
+			t.Fatalf("the mirror received %+v, error %v; want no control frame", f, err)
 		}
 		if f.Type == "row" && strings.Contains(string(f.Payload), `"g1"`) {
 			return

@@ -12,7 +12,7 @@
 //
 // Streams (pictures, sound, motion) bypass all of this: they are relayed without the lock, in pooled memory, dropped
 // for a peer that is behind, counted, and never logged. Control frames are sent to the page that acts as the glasses,
-// which is the newest one, and its result is returned to the caller.
+// which is the newest page, and its result is returned to the caller.
 //
 // An idle connection keeps a small read buffer and one goroutine. Everything else exists only while there is work: a
 // writer that ends when its queue is empty, and buffers from pools. One maintenance goroutine serves all sessions.

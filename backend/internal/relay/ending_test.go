@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// Another process, such as the operator's revoke command or another backend, can change only the database.
+// Another process, such as the operator's revoke command or another backend, can only change the database. The hub
+// must notice that.
 func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})

@@ -26,7 +26,7 @@ type memory struct {
 	state  *sessions.State
 	gate   chan struct{} // if set, AppendEvents waits for it
 	refuse error
-	away   error // returned by Session
+	away   error // the error that Session returns
 
 	signedOut atomic.Bool // whether the person who opened the pages signed out
 }

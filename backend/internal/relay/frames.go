@@ -112,8 +112,8 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 	c.sendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
-// perform carries out the broker's decisions about a frame of from, which is nil for decisions without a frame. mu
-// must be held.
+// perform carries out the broker's decisions about a frame. from is its sender, or nil if the decisions concern no
+// frame. mu must be held.
 func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.Output) {
 	for _, o := range outputs {
 		switch o.Action {
@@ -201,7 +201,7 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	return nil
 }
 
-// countStream counts a frame of a stream.
+// countStream adds a frame to the counts that are logged as rows.
 func (s *liveSession) countStream(typ string, size int) {
 	s.streamsMu.Lock()
 	defer s.streamsMu.Unlock()

@@ -41,8 +41,8 @@ func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway 
 	return g
 }
 
-// renewTokens sends a new token to the apps whose token expires soon. If hasChanged, the session may have gained a
-// gateway, so it also sends a token to the apps that have none.
+// renewTokens sends a new token to the apps whose token expires soon. If hasChanged is set, the session may have
+// gained a gateway, so it also sends a token to the apps that have none.
 func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
 	now := s.hub.Now()
 	s.peersMu.Lock()

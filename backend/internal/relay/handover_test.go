@@ -24,13 +24,13 @@ func TestHandOver_KeepsOrder(t *testing.T) {
 		}
 		app.send(typ, fmt.Sprint("a", i), payload)
 		page.wantID(typ, fmt.Sprint("a", i), nil)
-		next.wantID(typ, fmt.Sprint("a", i), nil) // as an observer it already receives them
+		next.wantID(typ, fmt.Sprint("a", i), nil) // an observing page receives commands too
 	}
 	_ = page.ws.CloseNow()
 	for i := range 12 {
 		f := next.find(func(f glasses.Frame) bool { return glasses.IsCommand(f.Type) }, "a command", nil)
 		if f.ID != fmt.Sprint("a", i) {
-			t.Fatalf("command %d has the ID %s", i, f.ID)
+			t.Fatalf("command %d has the ID %s, want the app's order", i, f.ID)
 		}
 	}
 }

@@ -30,9 +30,10 @@ type Log interface {
 	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that already
 	// existed. It deletes the oldest rows that exceed a quota.
 	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
-	// SessionEvents returns up to limit rows with seq above since, in order. Rows may be missing only before the first.
+	// SessionEvents returns up to limit rows with seq above since, in order. There are no gaps after the first returned
+	// row, but rows before it may have been deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// Memory returns the state a session resumes from, which includes rows that the quota has deleted.
+	// Memory returns the state from which a session resumes. It reflects deleted rows too.
 	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
 	// Session returns the session's current state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
@@ -58,8 +59,8 @@ type Options struct {
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
 	CountEvery  time.Duration // between the rows that report stream counts; 10 s
 	RetryPause  time.Duration // before the second attempt to write rows, then doubled each time; 200 ms
-	FrameRate   int           // frames per second for a session's apps and for its pages, without streams; 200
-	FrameBurst  int           // frames in one burst, per side as FrameRate; 400
+	FrameRate   int           // frames per second from a session's apps, and from its pages, without streams; 200
+	FrameBurst  int           // frames in one burst, counted as for FrameRate; 400
 	QueueSize   int           // rows in the queue of the writer; 1024
 	OutboxSize  int           // frames in the queue of one peer; 256
 }
@@ -72,7 +73,7 @@ type Hub struct {
 	conns    atomic.Int64
 	dropped  atomic.Int64
 	watchers atomic.Int64
-	lastPeer atomic.Int64    // the conn.id given out last
+	lastPeer atomic.Int64    // the last conn.id assigned
 	endings  atomic.Int64    // number of calls to Ended
 	isAway   atomic.Bool     // the store has refused rows for more than commitTries attempts
 	life     context.Context // ends when the hub closes

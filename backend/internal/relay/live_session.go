@@ -39,11 +39,11 @@ type liveSession struct {
 	display  json.RawMessage // payload of the last display.show; nil if the panel is clear
 	touched  time.Time
 	state    sessions.State
-	isSaved  bool // the log contains state, or a queued row does
+	isSaved  bool // the log or a queued row contains state
 	isLinked bool // whether the apps were last told that a page is attached
 
 	pending atomic.Int64                   // a copy of broker.Pending, readable without mu
-	active  atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest one
+	active  atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest page
 	owner   atomic.Pointer[sessions.Owner] // nil until the first peer attaches
 
 	streamsMu sync.Mutex
@@ -113,8 +113,8 @@ func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (session
 	return stored, unsubscribe, nil
 }
 
-// flushRows waits until every queued row is committed and published. mu must be held, so that this session queues
-// nothing meanwhile.
+// flushRows waits until every queued row is committed and published. mu must be held, so that this session queues no
+// rows during the wait.
 func (s *liveSession) flushRows(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if err := s.enqueue(ctx, entry{flushed: flushed}); err != nil {
@@ -289,7 +289,7 @@ func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
-		return // announce fails them
+		return // announce fails the commands
 	}
 	for _, frame := range s.broker.HandOver(left.id, next.id) {
 		next.sendText(frame)
@@ -311,7 +311,8 @@ func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
 	s.appendRow(ctx, nil, row, false)
 }
 
-// appendRow queues a row, and waits while the queue is full. The commit is acknowledged to from. mu must be held.
+// appendRow queues a row, and waits while the queue is full. After the commit, the writer acknowledges the row to
+// from. mu must be held.
 func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
 	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
 	if !s.isSaved {

@@ -136,7 +136,7 @@ func (p *peer) find(match func(glasses.Frame) bool, what string, into any) glass
 	for {
 		f, err := p.next()
 		if err != nil {
-			p.t.Fatalf("waiting for %s: %v", what, err)
+			p.t.Fatalf("the connection ended while waiting for %s: %v", what, err)
 		}
 		if !match(f) {
 			continue

@@ -17,7 +17,7 @@ func TestNew_SetsDefaults(t *testing.T) {
 	h := relay.New(relay.Options{})
 	if h.FrameRate != 200 || h.FrameBurst != 400 ||
 		h.Quota != (sessions.Quota{SessionRows: 100_000, SessionBytes: 64 << 20, AccountBytes: 1 << 30}) {
-		t.Errorf("got %d frames per second, a burst of %d and %+v", h.FrameRate, h.FrameBurst, h.Quota)
+		t.Errorf("got %d frames per second, a burst of %d and %+v; want the defaults", h.FrameRate, h.FrameBurst, h.Quota)
 	}
 }
 
@@ -68,7 +68,8 @@ func TestRateLimit_ExemptsStreams(t *testing.T) {
 	}
 }
 
-// A peer whose cursor is before the oldest row is welcomed with truncated set, and receives the remaining rows.
+// If a peer's cursor is before the oldest row, its welcome says that the log is truncated, and it receives the
+// remaining rows.
 func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

@@ -35,7 +35,7 @@ func (l rateLimits) wait(ctx context.Context, sender string) {
 	}
 }
 
-// isFull reports whether all capacity is available, so that new limits would allow as much.
+// isFull reports whether all capacity is available. New limits would then allow just as much.
 func (l rateLimits) isFull() bool {
 	return l.apps.Tokens() >= float64(l.apps.Burst()) && l.pages.Tokens() >= float64(l.pages.Burst())
 }

@@ -39,7 +39,7 @@ func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	var in map[string]any
 	app.wantID("input", "p1", &in)
 	if in["x"] != 10.0 || in["pressure"] != 3.0 {
-		t.Errorf("input is %v; want the unknown fields preserved", in)
+		t.Errorf("got input %v, want the unknown fields preserved", in)
 	}
 	var ack glasses.Ack
 	page.wantID("ack", "p1", &ack)
@@ -50,11 +50,12 @@ func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	}
 	request, result := find(rows, "a1", "request"), find(rows, "a1", "result")
 	if request.Sender != "app" || result.Sender != "glasses" || result.Chip != "display" {
-		t.Errorf("rows with the same ID: %+v, %+v", request, result)
+		t.Errorf("rows with the same ID: got %+v and %+v, want a request of the app and a result of the glasses",
+			request, result)
 	}
 	live := n.Attached(testID)
 	if len(live.Apps) != 1 || live.Apps[0].Name != "Test app" || live.Pages != 1 {
-		t.Errorf("Attached returned %+v", live)
+		t.Errorf("Attached returned %+v, want one app and one page", live)
 	}
 }
 
@@ -78,7 +79,7 @@ func TestCommand_IsAlwaysAnswered(t *testing.T) {
 		var r glasses.Result
 		app.wantID("result", id, &r)
 		if r.Error == nil {
-			t.Fatalf("%s: got no error", id)
+			t.Fatalf("%s: got no error, want one", id)
 		}
 		return r.Error.Code
 	}
@@ -171,11 +172,11 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	n = startNode(t, m, relay.Options{})
 	page, w := n.page(t, fmt.Sprintf("?since=%d", last))
 	if string(w.Display) != hello {
-		t.Errorf("display after the restart is %s", w.Display)
+		t.Errorf("after the restart the display is %s, want the one before it", w.Display)
 	}
 	seen := page.wantRow("glasses.attached")
 	if seen.Seq <= last {
-		t.Errorf("seq decreased: %d after %d", seen.Seq, last)
+		t.Errorf("got seq %d after %d, want a higher one", seen.Seq, last)
 	}
 	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
 	var ack glasses.Ack
@@ -192,7 +193,7 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 1000)
 	for i, e := range rows {
 		if e.Seq != int64(i+1) {
-			t.Fatalf("row %d has seq %d", i, e.Seq)
+			t.Fatalf("row with index %d has seq %d, want no gap", i, e.Seq)
 		}
 	}
 }

@@ -14,7 +14,8 @@ func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = state, false
 }
 
-// stateFromRows computes the state of a session whose log contains none. It is partial if the first rows were deleted.
+// stateFromRows computes the state of a session whose log contains none. The state is partial if the first rows were
+// deleted.
 func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessions.State, error) {
 	state := sessions.FreshState()
 	state.IsPartial = stored.FirstSeq > 1

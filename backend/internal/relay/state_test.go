@@ -39,11 +39,11 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	app, w := n.app(t, "")
 	if w.Link != "disconnected" || w.Glasses.Link != "disconnected" || w.Glasses.Battery.Level != 100 ||
 		w.Glasses.Clock != glasses.ClockReal {
-		t.Errorf("before a page is open the welcome is %+v", w)
+		t.Errorf("without a page the welcome is %+v, want disconnected glasses", w)
 	}
 	page, first := n.page(t, "")
 	if first.Glasses.Link != "connected" || !first.Glasses.Worn {
-		t.Errorf("the first page received %+v", first.Glasses)
+		t.Errorf("the first page received %+v, want connected glasses that are worn", first.Glasses)
 	}
 	for i, event := range [][2]string{
 		{"battery", `{"level":15,"charging":true}`}, {"wear", `{"worn":false}`}, {"hinge", `{"state":"folded"}`},
@@ -60,7 +60,7 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 		`"disabled":["speech"],"clock":"real"}`
 	late, w := n.app(t, "")
 	if got := encoded(t, w.Glasses); got != want || w.Link != "lossy" {
-		t.Errorf("got link %s, glasses %s", w.Link, got)
+		t.Errorf("got link %s, glasses %s; want every reported state", w.Link, got)
 	}
 	for _, p := range []*peer{app, late, page} {
 		_ = p.ws.CloseNow()
@@ -71,7 +71,7 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	_, second := n.page(t, "")
 	_, w = n.app(t, "")
 	if got := encoded(t, w.Glasses); got != want || encoded(t, second.Glasses) != want {
-		t.Errorf("after the restart the app received %s", got)
+		t.Errorf("after the restart the app received %s, want the state before it", got)
 	}
 }
 
@@ -98,7 +98,8 @@ func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 			}
 			late, w := n.page(t, "")
 			if isClear := len(w.Display) == 0 || string(w.Display) == "null"; isClear != test.isClear {
-				t.Errorf("link %s, restart %v: the panel shows %s", test.link, isRestart, w.Display)
+				t.Errorf("link %s, restart %v: the panel shows %s, want it clear only if the link returned",
+					test.link, isRestart, w.Display)
 			}
 			page = late
 		}
@@ -137,7 +138,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	}
 	page, _ := n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a page opened later received %+v", s)
+		t.Errorf("a page opened later received %+v, want the phrases only", s)
 	}
 	app.send("transcription.start", "a3", `{"language":"en"}`) // the glasses refuse it, so it must not be saved
 	page.wantID("transcription.start", "a3", nil)
@@ -152,16 +153,16 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	both := `{"phrases":["next page"],"transcription":{"language":"de"}}`
 	other, _ := n.page(t, "") // another page takes over
 	if s := other.standing(); encoded(t, s) != both {
-		t.Errorf("the second page received %+v", s)
+		t.Errorf("the second page received %+v, want both settings", s)
 	}
 	_ = other.ws.CloseNow()
 	if s := page.standing(); encoded(t, s) != both {
-		t.Errorf("the first page received %+v after the second left", s)
+		t.Errorf("after the second page left, the first received %+v, want both settings", s)
 	}
 
 	_ = app.ws.CloseNow() // no app remains to receive transcripts
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("without an app the page received %+v", s)
+		t.Errorf("without an app the page received %+v, want no transcription", s)
 	}
 	_ = page.ws.CloseNow()
 	n.stop()
@@ -173,7 +174,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	}
 	app, _ = n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if s := page.standing(); encoded(t, s) != both {
-		t.Errorf("after the app returned, the page received %+v", s)
+		t.Errorf("after the app returned, the page received %+v, want both settings", s)
 	}
 
 	_ = app.ws.CloseNow()
@@ -181,7 +182,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app, _ = n.app(t, "") // a new process did not start transcription
 	again, _ := n.page(t, "")
 	if s := again.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("with a new app, the page received %+v", s)
+		t.Errorf("with a new app, the page received %+v, want no transcription", s)
 	}
 	app.do(again, "transcription.start", "b1", `{}`)
 }

@@ -62,7 +62,7 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 			bytes.Repeat([]byte{byte(i + 1)}, size))
 		page.blob(frame)
 		if got := app.wantBlob(); !bytes.Equal(got, frame) {
-			t.Fatalf("a frame of %d bytes arrived changed, with %d bytes", len(frame), len(got))
+			t.Fatalf("a frame of %d bytes arrived with other content and %d bytes", len(frame), len(got))
 		}
 		total += size
 	}
@@ -94,7 +94,7 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 		t.Errorf("got rows %s\nwant prefix %s", got, want)
 	}
 	if find(rows, "a1", "result").Chip != "camera" {
-		t.Error("the result does not have the chip of its command")
+		t.Error("want the result to have the chip of its command, camera")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 	app.blob(binary(t, "video.frame", "x", `{}`, nil))
 	var e glasses.Error
 	app.want("error", &e)
-	if e.Code != "bad_frame" || !strings.Contains(e.Message, "text frames only") {
+	if e.Code != "bad_frame" || !strings.Contains(e.Message, "only text frames") {
 		t.Errorf("a binary frame from an app: got %+v, want bad_frame", e)
 	}
 	page.bytes(`{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"` + strings.Repeat("x", glasses.MaxFrame) + `"}}`)
@@ -184,7 +184,7 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	}
 	page.send("input", "last", `{"kind":"tap","x":1,"y":1}`)
 	if count := <-got; count != frames {
-		t.Errorf("the app that reads got %d of %d frames", count, frames)
+		t.Errorf("the app that reads got %d of %d frames, want all", count, frames)
 	}
 	if n.Dropped() == 0 {
 		t.Error("no frame was dropped for the app that does not read")

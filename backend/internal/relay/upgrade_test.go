@@ -76,15 +76,15 @@ func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
 	n := serve(t, m, store, m, relay.Options{})
 	page, w := n.page(t, "")
 	if w.Glasses == nil || w.Glasses.Battery.Level != 15 || w.Glasses.Thermal != "warm" || !w.Glasses.Worn {
-		t.Errorf("the page received %+v", w.Glasses)
+		t.Errorf("the page received %+v, want the state from the whole log", w.Glasses)
 	}
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("the page received the settings %+v", s)
+		t.Errorf("the page received the settings %+v, want the phrases only", s)
 	}
 	page.wantRow(glasses.RowGlassesAttached)
 	memory, err := store.Memory(t.Context(), testID)
 	if err != nil || memory.State == nil || memory.State.Glasses.Battery.Level != 15 {
-		t.Errorf("the next row stored %+v, %v", memory.State, err)
+		t.Errorf("the next row stored %+v, error %v; want the state from the whole log", memory.State, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestUpgrade_StateIsUnknownWithTrimmedLog(t *testing.T) {
 		}
 		app, welcome := n.app(t, "")
 		if welcome.Glasses.Thermal != "warm" {
-			t.Errorf("the app received %+v", welcome.Glasses)
+			t.Errorf("the app received %+v, want the reported temperature", welcome.Glasses)
 		}
 		page.send("wear", id, `{"worn":false}`)
 		app.want("wear", nil)

@@ -89,7 +89,7 @@ func (w *wire) freeBurst() {
 	}
 }
 
-// Write buffers p while corked, as far as it fits.
+// While w is corked, Write buffers as much of p as fits.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

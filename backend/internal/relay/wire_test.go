@@ -26,7 +26,7 @@ func TestHello_InHandshakePacket(t *testing.T) {
 		piece := make([]byte, 4096)
 		got, err := conn.Read(piece)
 		if err != nil {
-			t.Fatalf("after reading %q: %v", all, err)
+			t.Fatalf("read failed after %q: %v", all, err)
 		}
 		all = append(all, piece[:got]...)
 	}

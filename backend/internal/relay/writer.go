@@ -25,8 +25,7 @@ const (
 	maxPause      = 5 * time.Second
 )
 
-// write commits the whole queue in one transaction, again and again. It returns when stop is closed and the queue is
-// empty.
+// write repeatedly commits the whole queue in one transaction. It returns once stop is closed and the queue is empty.
 func (h *Hub) write(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
@@ -88,8 +87,8 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	h.publishCursors(rows)
 }
 
-// appendRows retries while the store is unavailable, because nobody would send the service's rows again. Meanwhile the
-// queue fills up and delays the senders. Once the hub is closing, it tries at most commitTries times.
+// appendRows retries while the store is unavailable, because nobody would send the service's rows again. During that
+// time, the queue fills up and delays the senders. Once the hub is closing, it tries at most commitTries times.
 func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 	var err error
 	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
@@ -100,7 +99,7 @@ func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 		once, cancel := context.WithTimeout(ctx, commitTimeout)
 		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
-		if err == nil || errors.Is(err, sessions.ErrNotFound) { // no retry helps a row whose session was deleted
+		if err == nil || errors.Is(err, sessions.ErrNotFound) { // retries cannot help if the session was deleted
 			h.isAway.Store(false)
 			return err
 		}

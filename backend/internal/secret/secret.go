@@ -1,4 +1,4 @@
-// Package secret generates the backend's random credentials, and the keyed hashes that are stored in place of them. It
+// Package secret generates the backend's random credentials, and the keyed hashes that are stored instead of them. It
 // does not know what a credential is for.
 package secret
 

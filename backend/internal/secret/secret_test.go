@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 			seen[s] = true
 			for _, other := range append(prefixes, "") {
 				if other != prefix && Valid(other, s) {
-					t.Errorf("a %s credential is valid as %q", prefix, other)
+					t.Errorf("a %s credential is valid as %q, want it invalid", prefix, other)
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func TestHash(t *testing.T) {
 		"kind and credential moved": h.Hash("token", "x") == h.Hash("toke", "nx"),
 	} {
 		if equal {
-			t.Errorf("%s have the same hash", name)
+			t.Errorf("%s: got the same hash, want different ones", name)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func FuzzValidSecret(f *testing.F) {
 		body, ok := strings.CutPrefix(s, prefix)
 		if !ok || len(body) != randomChars+tailChars || Valid(prefix, s+"0") || Valid(prefix, s[:len(s)-1]) ||
 			Valid("x"+prefix, s) {
-			t.Fatalf("%q is valid as %q", s, prefix)
+			t.Fatalf("the invalid text %q is valid with the prefix %q", s, prefix)
 		}
 	})
 }

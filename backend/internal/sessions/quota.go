@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Quota limits the size of event logs. Beyond it the oldest rows are deleted, and a cursor before them gets a page
-// marked as truncated.
+// Quota limits the size of event logs. Beyond it the oldest rows are deleted, and a page read from a cursor before
+// them is marked as truncated.
 type Quota struct {
 	SessionRows  int64 // per session
 	SessionBytes int64 // per session, as counted by Row.Bytes

@@ -186,8 +186,8 @@ type Page struct {
 }
 
 // Events reads the log after since. limit is clamped to 1..MaxEvents; 0 means DefaultEvents. If there is no row, it
-// waits for one, up to wait but no longer than MaxWait. It may return an empty page earlier, and does so immediately
-// if the session is not open. The error may be ErrTooManyWaiters.
+// waits for one, at most for wait and never longer than MaxWait. It may return an empty page earlier, and does so
+// immediately if the session is not open. The error may be ErrTooManyWaiters.
 func (s *Service) Events(
 	ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration,
 ) (Page, error) {
@@ -203,7 +203,7 @@ func (s *Service) Events(
 		return Page{}, ErrTooManyWaiters
 	}
 	defer leave()
-	woken, stop, err := s.Live.Watch(id) // before the first read, to miss no row
+	woken, stop, err := s.Live.Watch(id) // before the first read, so that no row is missed
 	if err != nil {
 		return Page{}, err
 	}
@@ -242,7 +242,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 		p.Next, p.Truncated = p.Events[n-1].Seq, p.Events[0].Seq > since+1
 		return p, nil
 	}
-	got, err := s.Store.Session(ctx, id) // read last, because rows after the cursor may have been deleted meanwhile
+	got, err := s.Store.Session(ctx, id) // read last, because rows after the cursor may have just been deleted
 	if err != nil {
 		return Page{}, err
 	}

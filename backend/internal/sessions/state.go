@@ -3,12 +3,12 @@ package sessions
 import "github.com/service-dev/service/proto/glasses"
 
 // State is the current state of a session's glasses and apps, independent of which rows its event log still has. Its
-// maps and slices are replaced, never changed.
+// maps and slices are replaced, never modified.
 type State struct {
 	Glasses  glasses.State    `json:"glasses"`
 	Standing glasses.Standing `json:"standing"`
-	// IsPartial reports that rows were deleted that may have contained more state. The parts that no remaining row sets
-	// are the same as in FreshState.
+	// IsPartial reports that deleted rows may have contained more state. Fields that no remaining row sets are as in
+	// FreshState.
 	IsPartial bool `json:"partial,omitempty"`
 }
 

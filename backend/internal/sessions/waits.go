@@ -2,7 +2,8 @@ package sessions
 
 import "sync"
 
-// maxAccountWaits limits the calls of one account that wait for events, so that it cannot exhaust the shared capacity.
+// maxAccountWaits limits the calls of one account that wait for events, so that one account cannot exhaust the shared
+// capacity.
 const maxAccountWaits = 100
 
 // waits counts the waiting calls of each account.

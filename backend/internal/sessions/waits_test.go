@@ -66,6 +66,6 @@ func TestWaits_BoundedPerAccount(t *testing.T) {
 		<-done
 	}
 	if len(s.waits.of) != 0 {
-		t.Errorf("calls are still counted: %v", s.waits.of)
+		t.Errorf("got waiting calls %v after all have ended, want none", s.waits.of)
 	}
 }

@@ -37,7 +37,7 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account) error {
 	return err
 }
 
-// lockAccount makes other changes to the account wait until the transaction ends, on both engines.
+// lockAccount blocks other changes to the account until the transaction ends, on both engines.
 func lockAccount(ctx context.Context, tx *sql.Tx, accountID string) error {
 	return mustChange(ctx, tx, account.ErrNotFound, "lock account",
 		"UPDATE accounts SET state = state WHERE id = $1", accountID)
@@ -78,8 +78,8 @@ func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t aud
 	return done, err
 }
 
-// SetPassword replaces the password hash from of the entry's account by another, and ends all browser sessions except
-// keepHash. If the stored hash is not from, it returns account.ErrBadCredentials.
+// SetPassword stores the password hash to for the entry's account, and ends all browser sessions except keepHash. If
+// the stored hash does not equal from, it returns account.ErrBadCredentials.
 func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := mustChange(ctx, tx, account.ErrBadCredentials, "set password",
@@ -171,8 +171,8 @@ func (s *Store) WebSessions(ctx context.Context, accountID string, now time.Time
 		WHERE account_id = $1 AND expires_at > $2 ORDER BY used_at DESC, id`, accountID, toMS(now))
 }
 
-// EndWebSessions ends the browser session with this ID of the entry's account, or all except keepHash if id is "". It
-// returns how many it ended.
+// EndWebSessions ends one browser session of the entry's account, or all except keepHash if id is "". It returns how
+// many it ended.
 func (s *Store) EndWebSessions(ctx context.Context, id, keepHash string, e audit.Entry) (int, error) {
 	var n int64
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {

@@ -35,14 +35,14 @@ func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	for _, e := range exportSections {
 		for column := range strings.SplitSeq(e.columns, ",") {
 			if name := strings.TrimSpace(column); neverExported[name] {
-				t.Errorf("%s exports %s", e.name, name)
+				t.Errorf("section %s exports %s, which must never be exported", e.name, name)
 			}
 		}
 	}
 }
 
-// Deleting an account also removes it from the journal of a running server. A reader of the earlier state delays this
-// until the next sweep.
+// Deleting an account also removes it from the journal of a running server. A reader that still sees the earlier state
+// delays this until the next sweep.
 func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), filepath.Join(dir, "service.db"), slog.New(slog.DiscardHandler))
@@ -58,7 +58,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(filesWith(t, dir, email)) == 0 {
-			t.Fatal("the existing account is in no file")
+			t.Fatal("found no file that contains the existing account")
 		}
 	}
 	insert()
@@ -77,7 +77,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	defer reader.Rollback()
 	var n int
 	if err := reader.QueryRow("SELECT COUNT(*) FROM accounts").Scan(&n); err != nil || n != 1 {
-		t.Fatalf("the reader sees %d accounts, %v; want 1", n, err)
+		t.Fatalf("the reader sees %d accounts (error %v), want 1", n, err)
 	}
 	if err := s.DeleteAccount(t.Context(), "a", time.Now()); err != nil {
 		t.Errorf("deletion while a reader is open: %v", err)
@@ -87,7 +87,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	}
 	var timeout int
 	if err := s.writes.QueryRow("PRAGMA busy_timeout").Scan(&timeout); err != nil || timeout != busyTimeout {
-		t.Errorf("the writer's busy timeout is %d ms, %v; want busyTimeout", timeout, err)
+		t.Errorf("the writer's busy timeout is %d ms (error %v), want busyTimeout", timeout, err)
 	}
 	now := time.Now()
 	if _, err := s.Sweep(t.Context(), now, now, now, audit.Trace{}); err != nil {

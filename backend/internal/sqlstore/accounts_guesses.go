@@ -8,8 +8,8 @@ import (
 )
 
 // TakeGuess uses up one of the key's limit guesses; one guess is restored each interval. It returns 0, or the time
-// until a guess is restored if none is left. A single conditional statement decides, so that several processes never
-// use the same guess.
+// until a guess is restored if none is left. It uses a single conditional statement, so that no two processes take the
+// same guess.
 func (s *Store) TakeGuess(
 	ctx context.Context, key string, now time.Time, interval time.Duration, limit int,
 ) (wait time.Duration, err error) {

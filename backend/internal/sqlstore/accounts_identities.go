@@ -83,7 +83,7 @@ func (s *Store) DeleteIdentity(ctx context.Context, provider, subject string, e 
 }
 
 // deleteWayIn locks the entry's account, runs remove and writes the entry. If nothing can sign in to the account
-// afterwards, it returns last.
+// afterwards, it returns the error last.
 func (s *Store) deleteWayIn(ctx context.Context, e audit.Entry, last error, remove func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockAccount(ctx, tx, e.AccountID); err != nil {

@@ -33,8 +33,8 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 	})
 }
 
-// lockAddress makes other mails to an address wait until the transaction ends, so that each of them counts the earlier
-// ones. SQLite has a single writer and needs no lock.
+// lockAddress blocks other mails to an address until the transaction ends, so that each count includes the earlier
+// mails. SQLite has a single writer and needs no lock.
 func (s *Store) lockAddress(ctx context.Context, tx *sql.Tx, email string) error {
 	if s.engine != "postgres" {
 		return nil
@@ -114,9 +114,9 @@ func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.
 	return err
 }
 
-// ResetPassword sets a password with a mailed link, revokes the access that revoke names and ends all browser
-// sessions. If the address was not verified, the account loses its passkeys, identities and links in any case, because
-// somebody else may have created it.
+// ResetPassword sets a password with a mailed link, revokes the kinds of access selected by revoke, and ends all
+// browser sessions. If the address was not verified, the account loses its passkeys, identities and links in any case,
+// because somebody else may have created it.
 func (s *Store) ResetPassword(
 	ctx context.Context, t account.MailToken, passwordHash string, revoke account.Access, now time.Time,
 	e audit.Entry, tr audit.Trace,
@@ -146,7 +146,7 @@ func (s *Store) ResetPassword(
 	})
 }
 
-// revokeAccess removes the ways in that somebody else may have left in an account.
+// revokeAccess removes the selected means of access to an account, because somebody else may have added them.
 func revokeAccess(
 	ctx context.Context, tx *sql.Tx, accountID string, access account.Access, now time.Time, t audit.Trace,
 ) error {

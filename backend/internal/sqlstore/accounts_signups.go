@@ -9,7 +9,7 @@ import (
 )
 
 // InsertSignUp stores a sign-up until its mailed link is opened, and deletes expired sign-ups. It returns
-// account.ErrTooManyMails if the address already has limit sign-ups since then.
+// account.ErrTooManyMails if limit sign-ups for the address were stored after since.
 func (s *Store) InsertSignUp(ctx context.Context, p account.PendingSignUp, since time.Time, limit int) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := s.lockAddress(ctx, tx, p.Email); err != nil {
@@ -44,8 +44,8 @@ func (s *Store) SignUpByToken(ctx context.Context, hash string, now time.Time) (
 		hash, toMS(now))
 }
 
-// FinishSignUp deletes the sign-up and the others for its address, and inserts the account. The error may be
-// account.ErrBadToken or account.ErrEmailTaken.
+// FinishSignUp deletes all sign-ups for the address and inserts the account. The error may be account.ErrBadToken or
+// account.ErrEmailTaken.
 func (s *Store) FinishSignUp(ctx context.Context, hash string, a account.Account) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := mustChange(ctx, tx, account.ErrBadToken, "consume sign-up",

@@ -30,7 +30,7 @@ func (s *Store) AnalyticsCounters(
 	return counters, nil
 }
 
-// SweepAnalytics deletes salts first, because without its salt no hash of a day can be computed again.
+// SweepAnalytics deletes salts first, because the hashes of a day cannot be computed again without its salt.
 func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, limit int) (more bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		left := int64(limit)
@@ -64,8 +64,8 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 }
 
 // mergeAnalytics moves the counts of one project of the account to another. It adds counters, and merges ids and
-// installs. For days whose hashes were deleted, it adds the active installs, so an install of both projects counts
-// twice.
+// installs. For days whose hashes were deleted, it adds the active installs, so an install that used both projects
+// counts twice.
 func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string) error {
 	// Both rows are locked in ID order, as in CountAnalytics.
 	ids := map[string]int64{}

@@ -31,13 +31,13 @@ func (s *Store) writeAudited(ctx context.Context, e audit.Entry, f func(tx *sql.
 	})
 }
 
-// InsertAudit inserts an entry by itself, about an event that changed no row.
+// InsertAudit inserts an entry in its own transaction, for an event that changed no row.
 func (s *Store) InsertAudit(ctx context.Context, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return insertAudit(ctx, tx, e) })
 }
 
-// markUndone marks an entry as undone by another, in the transaction that undoes it. It returns none if the entry has
-// no before value or is already undone.
+// markUndone records that the entry undoneBy undid an entry, in the transaction that undoes it. It returns the error
+// none if the entry has no before value or is already undone.
 func markUndone(ctx context.Context, tx *sql.Tx, none error, accountID, entryID, undoneBy string) error {
 	return mustChange(ctx, tx, none, "mark audit entry undone", `UPDATE audit SET undone_by = $1
 		WHERE id = $2 AND account_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, undoneBy, entryID, accountID)
@@ -75,7 +75,7 @@ func (s *Store) AuditEntry(ctx context.Context, accountID, id string) (audit.Ent
 }
 
 // AddAuditRead inserts e unless an entry after since records the same action by the same actor on the same project.
-// Usually one does, so nothing is written.
+// Usually there is one, so nothing is written.
 func (s *Store) AddAuditRead(ctx context.Context, e audit.Entry, since time.Time) error {
 	if known, err := hasAuditSince(ctx, s.reads, e, since); known || err != nil {
 		return err

@@ -16,7 +16,7 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 	n := newNotes(t)
 	var synchronous int
 	if err := n.writes.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil || synchronous != 2 {
-		t.Errorf("synchronous is %d, %v; want 2, so that commits wait for the disk", synchronous, err)
+		t.Errorf("synchronous is %d (error %v), want 2, so that commits wait for the disk", synchronous, err)
 	}
 	var writers sync.WaitGroup
 	for w := range 16 {
@@ -24,7 +24,7 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 			for i := range 20 {
 				id := w*1000 + i
 				if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, id) }); err != nil || !n.has(id) {
-					t.Errorf("note %d was not committed: %v", id, err)
+					t.Errorf("note %d: got error %v, want it committed", id, err)
 				}
 			}
 		})

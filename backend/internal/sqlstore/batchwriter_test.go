@@ -171,7 +171,7 @@ func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
 	}
 	err := <-slow
 	if err != nil && !errors.Is(err, context.Canceled) { // the context may have ended before the statement began
-		t.Errorf("the slow write: %v", err)
+		t.Errorf("the slow write: got %v, want success or context.Canceled", err)
 	}
 	if err := <-between; !errors.Is(err, context.Canceled) {
 		t.Errorf("a write whose context ended between statements: got %v, want context.Canceled", err)
@@ -216,7 +216,7 @@ func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
 		t.Errorf("the write that broke the transaction: got %v, want errRolledBack", err)
 	}
 	if err := <-first; err != nil || !n.has(1) {
-		t.Errorf("the other write: %v", err)
+		t.Errorf("the other write: got error %v, want it committed", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
 		t.Errorf("the write that broke the transaction: got %v, want its own error", err)
 	}
 	if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
-		t.Errorf("the other writes: %v", err)
+		t.Errorf("the other writes: got error %v, want both committed", err)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
 	}
 	if err := n.reads.QueryRow("SELECT COUNT(*) FROM events WHERE session_id = 'ses_1'").Scan(&kept); err != nil ||
 		kept != 1 {
-		t.Errorf("%d events are stored, %v; want 1", kept, err)
+		t.Errorf("%d events are stored (error %v), want 1", kept, err)
 	}
 }
 

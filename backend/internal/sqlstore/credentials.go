@@ -110,8 +110,8 @@ func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) 
 		WHERE c.hash = $1 AND c.expires_at > $2`, hash, toMS(now))
 }
 
-// CredentialsUnder lists up to limit credentials whose data key is wrapped with the given key. They are ordered by
-// account, project and provider, and start behind after.
+// CredentialsUnder lists up to limit credentials whose data key is wrapped with the given key. It sorts them by
+// account, project and provider, and starts after the position given by after.
 func (s *Store) CredentialsUnder(
 	ctx context.Context, keyID string, after credentials.Stored, limit int,
 ) ([]credentials.Stored, error) {

@@ -65,7 +65,7 @@ func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 	})
 }
 
-// grantFree reports whether an address and a network get free credit, and records that they did.
+// grantFree reports whether an address and a network get free credit, and records the grant.
 func (s *Store) grantFree(ctx context.Context, tx *sql.Tx, b credit.NewBook) (bool, error) {
 	if b.Free == 0 {
 		return false, nil
@@ -89,7 +89,7 @@ func (s *Store) grantFree(ctx context.Context, tx *sql.Tx, b credit.NewBook) (bo
 
 // InsertTransfer books a transfer of an account at most once per ID.
 func (s *Store) InsertTransfer(ctx context.Context, t credit.Transfer, e audit.Entry) (booked bool, err error) {
-	for range 2 { // again if another account's transfer used the ID meanwhile
+	for range 2 { // try again if another account's transfer has just used the ID
 		err = s.write(ctx, func(tx *sql.Tx) error {
 			booked, err = s.bookTransfer(ctx, tx, t, e)
 			return err
@@ -142,7 +142,7 @@ func scanTransfer(row scanner) (t credit.Transfer, err error) {
 	return t, err
 }
 
-// Transfers lists an account's transfers, newest first, without the first skip of them.
+// Transfers lists an account's transfers, newest first, and omits the first skip.
 func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error) {
 	book, err := queryValue[string](ctx, s.reads, `SELECT book FROM credit_balances WHERE account_id = $1`, accountID)
 	if err != nil {
@@ -211,7 +211,7 @@ func tellAgain(accountID, project, what string) statement {
 		project, what)
 }
 
-// ClaimNotice reports whether to mail a notice on this day.
+// ClaimNotice reports whether to mail a notice on this day. If so, it records the notice.
 func (s *Store) ClaimNotice(ctx context.Context, n credit.Notice, period, day string) (claimed bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		claimed, err = changed(ctx, tx, "claim notice", `INSERT INTO credit_notices (account_id, project, what, period, day)
@@ -221,7 +221,7 @@ func (s *Store) ClaimNotice(ctx context.Context, n credit.Notice, period, day st
 			n.AccountID, n.Project, n.Of, period, day, boolInt(n.Refused))
 		return err
 	})
-	if errors.Is(err, projects.ErrNotFound) { // the account was deleted meanwhile
+	if errors.Is(err, projects.ErrNotFound) { // the account has just been deleted
 		return false, nil
 	}
 	return claimed && err == nil, err
@@ -234,7 +234,7 @@ func amountOrNull(a *credit.Amount) sql.NullInt64 {
 	return sql.NullInt64{Int64: int64(*a), Valid: true}
 }
 
-// CreditCaps returns the caps of a project or of the account. Without a row there are none.
+// CreditCaps returns the caps of a project or of the account, or no caps if there is no row.
 func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c credit.Caps, err error) {
 	query, args := `SELECT day_cap, month_cap, caps_version FROM credit_balances WHERE account_id = $1`, []any{accountID}
 	if project != "" {

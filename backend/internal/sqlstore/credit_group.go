@@ -14,7 +14,7 @@ import (
 
 // creditGroup writes holds and settlements in one transaction as if they came one after another: first all
 // settlements, which release money, then the holds in order of arrival. It locks the account balances, always in the
-// same order. The values read under the lock and the group's own changes decide about the holds.
+// same order. It decides on each hold by the values that it read under the lock and its own changes to them.
 type creditGroup struct {
 	s   *Store
 	tx  stepper
@@ -271,8 +271,8 @@ func (d dayKey) periods() []periodKey {
 	return all
 }
 
-// admit returns the reason to refuse a hold, or nil. It reports a cap that would refuse the hold even without the
-// calls in flight before other reasons.
+// admit returns the reason to refuse a hold, or nil. If a cap would refuse the hold even without the calls in flight,
+// it reports that cap rather than any other reason.
 func (g *creditGroup) admit(op *creditOp) (passing error) {
 	h := op.hold
 	p := g.purses[h.Account]

@@ -72,7 +72,8 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		}
 
 		if report, err := ledger.Check(t.Context()); err != nil || len(report.Differences) > 0 || report.OpenHolds != 4 {
-			t.Errorf("got %d open holds, differences %v, %v; want 4 open holds", report.OpenHolds, report.Differences, err)
+			t.Errorf("got %d open holds, differences %v (error %v), want 4 open holds", report.OpenHolds, report.Differences,
+				err)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func transferOf(id, debit, credited string, amount int64, at time.Time, note str
 		VALUES ($1, $2, $3, $4, $5, $6)`, id, debit, credited, amount, toMS(at), note)}
 }
 
-// expireAtOnce is how many holds one sweep ends at most.
+// expireAtOnce is the maximum number of holds that one sweep ends.
 const expireAtOnce = 1000
 
 // ExpireHolds gives back open holds whose lease ended before now, each in a separate transaction.
@@ -102,7 +102,7 @@ func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err erro
 	for _, id := range due {
 		expired := false
 		err := s.write(ctx, func(tx *sql.Tx) error {
-			// Meanwhile its process may have renewed or settled it, or another process may have swept it.
+			// Since the query, its process may have renewed or settled the hold, or another process may have swept it.
 			h, err := scanEndedHold(tx.QueryRowContext(ctx, `UPDATE credit_holds SET state = 'expired'
 				WHERE id = $1 AND state = 'open' AND lease_until < $2 RETURNING `+endedHoldColumns, id, toMS(now)))
 			if expired = err == nil; !expired {

@@ -21,7 +21,7 @@ func (m *purse) check(rt *rapid.T) {
 	}
 	if held := m.held(isAnyHold); err != nil || b.Posted != m.posted || b.Held != held || b.Free != 2*credit.USD ||
 		b.Held < 0 || b.Held > b.Posted {
-		rt.Fatalf("balance %s, held %s (%v); the model has %s, %s", b.Posted, b.Held, err, m.posted, held)
+		rt.Fatalf("got balance %s, held %s (error %v), want %s, %s as in the model", b.Posted, b.Held, err, m.posted, held)
 	}
 	if m.steps++; m.steps%checkEvery == 0 {
 		m.checkBooks(rt)
@@ -38,7 +38,7 @@ func (m *purse) checkSpending(rt *rapid.T) {
 		}
 		if p.Day.Spent+p.Day.Held != m.used(project, day) || p.Month.Spent+p.Month.Held != m.used(project, month) ||
 			p.Day.Spent != m.spent[project+" "+day] {
-			rt.Fatalf("spending of %q: %+v, %+v; the model has %s, %s", project, p.Day, p.Month, m.used(project, day),
+			rt.Fatalf("spending of %q: got %+v, %+v, want %s, %s as in the model", project, p.Day, p.Month, m.used(project, day),
 				m.used(project, month))
 		}
 	}
@@ -48,7 +48,7 @@ func (m *purse) checkSpending(rt *rapid.T) {
 func (m *purse) checkBooks(rt *rapid.T) {
 	r, err := m.ledger.Check(m.t.Context())
 	if err != nil || len(r.Differences) > 0 || r.Operator != m.operator {
-		rt.Fatalf("%v, differences %+v, the operator pays %s, the model has %s",
+		rt.Fatalf("got error %v, differences %+v, the operator pays %s, want %s as in the model",
 			err, r.Differences, r.Operator, m.operator)
 	}
 	if r.Free+r.PaidIn+r.Operator != r.Posted+r.Used+r.Closed {
@@ -75,7 +75,7 @@ func (m *purse) checkUsage(rt *rapid.T) {
 		want += h.charged
 	}
 	if !maps.Equal(calls, m.calls) || charged != want {
-		rt.Fatalf("counted %v calls and %s; the model has %v and %s; holds %v", calls, charged, m.calls, want,
+		rt.Fatalf("counted %v calls and %s, want %v and %s as in the model; holds %v", calls, charged, m.calls, want,
 			slices.Collect(maps.Keys(m.spent)))
 	}
 }

@@ -182,7 +182,7 @@ func (m *purse) hold(rt *rapid.T) {
 	want := m.refusal(r)
 	h, err := m.ledger.Hold(m.t.Context(), r)
 	if got := kindOfRefusal(err); got != want {
-		rt.Fatalf("hold of %s: got %v, the model has %q", r.Amount, err, want)
+		rt.Fatalf("hold of %s: got %v, want %q as in the model", r.Amount, err, want)
 	}
 	if err == nil {
 		day, _ := credit.Periods(m.now)
@@ -196,7 +196,7 @@ func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, outcome 
 		rt.Fatal(err)
 	}
 	if want := m.settled(h, charge); got != want {
-		rt.Fatalf("settling a hold that was %s charged %s, the model has %s", h.state, got, want)
+		rt.Fatalf("settling a hold that was %s charged %s, want %s as in the model", h.state, got, want)
 	}
 }
 
@@ -220,7 +220,7 @@ func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
 	return h.charged
 }
 
-// race settles a hold twice concurrently. Only one of the two counts.
+// race settles a hold twice concurrently. Only one of the settlements takes effect.
 func (m *purse) race(rt *rapid.T) {
 	h, charges := m.any(rt), []credit.Amount{1000, 2000}
 	type outcome struct {
@@ -244,10 +244,10 @@ func (m *purse) race(rt *rapid.T) {
 	}
 	first := before - m.operator + one.charged // only the sums show which of the two came first
 	if first != charges[0] && first != charges[1] && (h.state == "open" || h.state == "expired") {
-		rt.Fatalf("two concurrent settlements booked %s", first)
+		rt.Fatalf("two concurrent settlements booked %s, want one of the two charges", first)
 	}
 	if want := m.settled(h, first); one.charged != want {
-		rt.Fatalf("two concurrent settlements charged %s, the model has %s", one.charged, want)
+		rt.Fatalf("two concurrent settlements charged %s, want %s as in the model", one.charged, want)
 	}
 }
 
@@ -255,7 +255,7 @@ func (m *purse) renew(rt *rapid.T) {
 	h := m.any(rt)
 	err := m.ledger.Renew(m.t.Context(), h.ID)
 	if want := h.state == "open"; (err == nil) != want || !want && !errors.Is(err, credit.ErrHoldEnded) {
-		rt.Fatalf("renewing a hold that is %s: %v", h.state, err)
+		rt.Fatalf("renewing a hold that is %s: got %v, want success only if it is open", h.state, err)
 	}
 	if err == nil {
 		h.LeaseUntil = m.now.Add(credit.Lease)
@@ -285,7 +285,7 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 	switch held := m.held(isAnyHold); {
 	case known && before == sign*amount:
 		if booked || err != nil {
-			rt.Fatalf("repeating a transfer: got %v, %v; want no booking", booked, err)
+			rt.Fatalf("repeating a transfer: got %v (error %v), want no booking", booked, err)
 		}
 	case known:
 		if !errors.Is(err, credit.ErrReferenceUsed) {
@@ -296,7 +296,7 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 			rt.Fatalf("taking %s of %s while %s are held: got %v, want a refusal", amount, m.posted, held, err)
 		}
 	case err != nil || !booked:
-		rt.Fatalf("transfer: got %v, %v; want a booking", booked, err)
+		rt.Fatalf("transfer: got %v (error %v), want a booking", booked, err)
 	default:
 		m.references[reference], m.posted = sign*amount, m.posted+sign*amount
 	}

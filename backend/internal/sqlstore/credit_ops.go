@@ -24,7 +24,7 @@ const (
 )
 
 // creditOp is one write of the ledger: a hold, the settlement of a hold, or a call without money. Each run of its
-// group sets the results anew.
+// group overwrites the results.
 type creditOp struct {
 	hold   credit.Hold       // inserted if it has an ID
 	settle credit.Settlement // settles HoldID, or only its call if callID is set
@@ -33,8 +33,8 @@ type creditOp struct {
 
 	refused error // why nothing was written
 	ended   endedHold
-	late    bool // the hold was given back before
-	repeat  bool // the hold was settled before, or does not exist
+	late    bool // the hold had already been given back
+	repeat  bool // the hold had already been settled, or does not exist
 	charged credit.Amount
 }
 
@@ -95,7 +95,7 @@ func (s *Store) InsertHold(ctx context.Context, h credit.Hold, at time.Time) err
 func (s *Store) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
 	op := &creditOp{settle: in, at: in.At}
 	var err error
-	for range 3 { // again if the project was deleted meanwhile, which leaves no project to count the call in
+	for range 3 { // try again without the project if it has just been deleted
 		if err = s.credit.do(ctx, op); !errors.Is(err, projects.ErrNotFound) {
 			break
 		}
@@ -109,7 +109,7 @@ func (s *Store) SettleHold(ctx context.Context, in credit.Settlement) (credit.Am
 // RecordCall counts a call that cost nothing. It ignores a call of an unknown project.
 func (s *Store) RecordCall(ctx context.Context, id string, c credit.Call, at time.Time) error {
 	err := s.credit.do(ctx, &creditOp{settle: credit.Settlement{Call: c}, callID: id, at: at})
-	if errors.Is(err, projects.ErrNotFound) { // the project was deleted meanwhile
+	if errors.Is(err, projects.ErrNotFound) { // the project has just been deleted
 		return nil
 	}
 	return err

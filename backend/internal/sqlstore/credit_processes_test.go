@@ -137,7 +137,7 @@ func work(t *testing.T, l *credit.Ledger, seed uint64) (charged, asked credit.Am
 				for range 1 + random.IntN(2) { // some calls settle twice
 					got, err := l.Settle(t.Context(), h.ID, charge, call("ok"))
 					if err != nil || got != min(charge, h.Amount) {
-						t.Errorf("settling charged %s of %s: %v", got, charge, err)
+						t.Errorf("settling charged %s of %s (error %v), want all that the hold covers", got, charge, err)
 					}
 				}
 				c.Add(int64(min(charge, h.Amount)))
@@ -227,7 +227,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 				// If another process settles it afterwards, nothing more is charged.
 				again, err := l.Settle(t.Context(), id, 900_000, call("ok"))
 				if err != nil || again != point.charged {
-					t.Errorf("settling again: got %s, %v; want the same charge", again, err)
+					t.Errorf("settling again: got %s (error %v), want the same charge", again, err)
 				}
 				carried := credit.Amount(0)
 				if !settled {
@@ -341,7 +341,7 @@ func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	}
 	wantBooks(t, l, 3*credit.USD-charged, 0, asked-charged)
 	if r, err := l.Check(t.Context()); err != nil || r.Used != asked {
-		t.Errorf("used %s, but the calls cost %s; %v", r.Used, asked, err)
+		t.Errorf("the ledger shows %s used, want %s, the cost of the calls (error %v)", r.Used, asked, err)
 	}
 	// Credit that was refused because of calls in flight becomes available again.
 	if _, err := l.Hold(t.Context(), credit.HoldRequest{Account: sharedAccount, Amount: 3*credit.USD - charged}); err != nil {
@@ -360,7 +360,7 @@ func watchBalance(t *testing.T, db *sql.DB, done <-chan struct{}) {
 		var posted, held int64
 		err := db.QueryRowContext(t.Context(), "SELECT posted, held FROM credit_balances").Scan(&posted, &held)
 		if err != nil || held < 0 || held > posted {
-			t.Errorf("posted %d, held %d, %v; want 0 <= held <= posted", posted, held, err)
+			t.Errorf("posted %d, held %d (error %v), want 0 <= held <= posted", posted, held, err)
 			return
 		}
 	}

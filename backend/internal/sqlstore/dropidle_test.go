@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// slowlyClosed makes connections; the first one to be closed waits for resume.
+// slowlyClosed is a connector. Closing a connection for the first time waits for resume.
 type slowlyClosed struct {
 	first           atomic.Bool
 	closing, resume chan struct{}
@@ -31,8 +31,8 @@ func (c slowConn) Close() error {
 	return nil
 }
 
-// If several writes lose their server at the same time, each drops the idle connections. No connection made since then
-// is closed.
+// If several writes lose their server at the same time, each drops the idle connections. Connections made since then
+// stay open.
 func TestDropIdle_ClosesNoNewConnection(t *testing.T) {
 	made := &slowlyClosed{closing: make(chan struct{}), resume: make(chan struct{})}
 	db := sql.OpenDB(made)

@@ -40,7 +40,7 @@ func TestKeepKey_FirstKeyWins(t *testing.T) {
 		events := func(want int64) {
 			t.Helper()
 			if n, err := s.TelemetryRows(t.Context()); err != nil || n != want {
-				t.Errorf("%d events, %v; want %d", n, err, want)
+				t.Errorf("%d events (error %v), want %d", n, err, want)
 			}
 		}
 		use := telemetry.Batch{Install: 1, ReceivedAt: time.Now(), Records: []wire.Record{{At: time.Now().UnixMilli(),
@@ -50,14 +50,14 @@ func TestKeepKey_FirstKeyWins(t *testing.T) {
 		}
 		events(1)
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || !changed {
-			t.Errorf("got %v, %v; want a changed key", changed, err)
+			t.Errorf("got %v (error %v), want a changed key", changed, err)
 		}
 		events(0) // their installs could no longer request their deletion
 		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
 			t.Fatal(err)
 		}
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || changed {
-			t.Errorf("the same key again: got %v, %v; want no change", changed, err)
+			t.Errorf("the same key again: got %v (error %v), want no change", changed, err)
 		}
 		events(1)
 		if err := s.CheckKey(t.Context(), "one"); !errors.Is(err, sqlstore.ErrOtherKey) {

@@ -33,7 +33,7 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 }
 
 // insertTraced inserts a code, which has ten arguments, and its trail line. On PostgreSQL a single statement saves
-// three round trips. SQLite does not support that statement, but has no round trips either.
+// three round trips. SQLite does not support that statement, and has no round trips to save.
 func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l audit.TrailLine) error {
 	if s.batches == nil {
 		_, err := s.exec(ctx, "insert code", "WITH code AS ("+insert+`) INSERT INTO link_trail
@@ -167,7 +167,7 @@ func (s *Store) MarkRepolled(ctx context.Context, deviceHash string, now time.Ti
 }
 
 // MarkUsed records the use of a token. An empty address keeps the stored one. It returns link.ErrRevoked if the link
-// was revoked since it was read.
+// has been revoked since it was read.
 func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, link.ErrRevoked, "touch link", `UPDATE links

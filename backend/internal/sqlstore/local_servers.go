@@ -53,7 +53,7 @@ func (s *Store) PutLocalServer(ctx context.Context, l gateway.LocalServer, most 
 	})
 }
 
-// NoteLocalServer stores the result of a check, unless the server was replaced or deleted meanwhile.
+// NoteLocalServer stores the result of a check, unless the server has been replaced or deleted since the check began.
 func (s *Store) NoteLocalServer(ctx context.Context, account, project string, l gateway.LocalServer) error {
 	models, err := json.Marshal(l.Models)
 	if err != nil {

@@ -76,12 +76,12 @@ func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 			}
 			got, err := service.Of(t.Context(), "ada", project)
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("%s: %v %s", project, err, diff)
+				t.Errorf("grants of %s: error %v, difference %s", project, err, diff)
 			}
 			config, err := s.AssistantConfig(t.Context(), "ada", project)
 			if err != nil || config.Version != 3 || config.RealtimeModel != "r" || config.Voice != "v" ||
 				config.MemoryModel != "m" || config.TextModel != "" || !config.SessionMemory || config.Sounds {
-				t.Errorf("%s: got config %+v, %v", project, config, err)
+				t.Errorf("%s: got config %+v (error %v), want the old values without a text model", project, config, err)
 			}
 		}
 	})

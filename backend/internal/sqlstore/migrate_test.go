@@ -165,21 +165,21 @@ func holdsTheDay(t *testing.T, database string) {
 	for _, email := range []string{"day@example.org", "night@example.org"} {
 		a, err := s.AccountByEmail(t.Context(), email)
 		if err != nil || !a.Active {
-			t.Fatalf("account %s: got %v, %v; want it active", email, a, err)
+			t.Fatalf("account %s: got %v (error %v), want it active", email, a, err)
 		}
 		links, err := s.AllLinks(t.Context(), a.ID)
 		if err != nil || len(links) != 1 || !links[0].RevokedAt.IsZero() {
-			t.Errorf("links of %s: got %v, %v; want one, not revoked", email, links, err)
+			t.Errorf("links of %s: got %v (error %v), want one, not revoked", email, links, err)
 		}
 		// The sessions of that day have ended, but their rows and logs must still exist.
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 		open, err := s.OpenSessions(t.Context(), a.ID, day)
 		if err != nil || len(open) != 1 || open[0].Project != "com.example.day" {
-			t.Fatalf("open sessions of %s: got %v, %v; want one", email, open, err)
+			t.Fatalf("open sessions of %s: got %v (error %v), want one", email, open, err)
 		}
 		rows, err := s.SessionEvents(t.Context(), open[0].ID, 0, 100)
 		if err != nil || int64(len(rows)) != open[0].LastSeq {
-			t.Fatalf("got %d rows with last seq %d (%v)", len(rows), open[0].LastSeq, err)
+			t.Fatalf("got %d rows with last seq %d (error %v), want one row for each number", len(rows), open[0].LastSeq, err)
 		}
 		var types []string
 		for _, r := range rows {
@@ -191,7 +191,7 @@ func holdsTheDay(t *testing.T, database string) {
 		all, err := s.Projects(t.Context(), a.ID, "", day)
 		if err != nil || len(all) != 1 || all[0].DisplayName != "Day" || all[0].OpenSessions != 1 ||
 			all[0].LastActiveAt.IsZero() {
-			t.Errorf("projects of %s: got %+v, %v", email, all, err)
+			t.Errorf("projects of %s: got %+v (error %v), want one with an open session", email, all, err)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 		for _, k := range keys {
 			owner, err := service.Authenticate(t.Context(), k)
 			if err != nil || owner.Project != "com.example.app" || len(owner.KeyID) != 36 {
-				t.Errorf("owner: got %+v, %v", owner, err)
+				t.Errorf("owner: got %+v (error %v), want com.example.app and a key ID", owner, err)
 			}
 			ids = append(ids, owner.KeyID)
 		}
@@ -246,7 +246,7 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 		}
 		list, err := service.Keys(t.Context(), "ada", "com.example.app")
 		if err != nil || len(list) != 2 || list[0].Prefix != "spk_" || list[0].By != "" || list[0].Name != "laptop" {
-			t.Errorf("keys: got %+v, %v", list, err)
+			t.Errorf("keys: got %+v (error %v), want two from laptop", list, err)
 		}
 	})
 }

@@ -62,8 +62,12 @@ func (m *model) do(o op, now time.Time) string {
 		switch {
 		case c.gone:
 			return outcome(link.ErrUnknown)
-		case !open:
+		case c.state == link.Denied:
+			return outcome(link.ErrDenied)
+		case c.state != link.Pending:
 			return outcome(link.ErrNotPending)
+		case !open:
+			return outcome(link.ErrExpired)
 		}
 		c.trail[audit.TrailView] = 1
 	case "approve", "deny":

@@ -184,7 +184,7 @@ func (m *machine) anyCode(rt *rapid.T) int {
 	if len(m.codes) == 0 {
 		rt.Skip("no code yet")
 	}
-	// Most operations use one of the latest codes, a few use any code.
+	// Most operations use one of the latest codes; a few use any code.
 	return len(m.codes) - 1 - min(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3, 5, 8}).Draw(rt, "code"), len(m.codes)-1)
 }
 
@@ -203,7 +203,7 @@ func (m *machine) draw(rt *rapid.T, kind string) op {
 func (m *machine) step(rt *rapid.T, o op) {
 	got := m.do(m.t.Context(), o)
 	if want := m.model.do(o, m.now); got != want {
-		rt.Fatalf("%+v: got %s, the model has %s", o, got, want)
+		rt.Fatalf("%+v: got %s, want %s as in the model", o, got, want)
 	}
 }
 
@@ -241,7 +241,7 @@ func (m *machine) race(rt *rapid.T) {
 	case answers == other:
 		m.model = second
 	default:
-		rt.Fatalf("%+v and %+v, concurrently: got %v, but sequentially they return %v or %v", a, b, answers, one, other)
+		rt.Fatalf("%+v and %+v, concurrently: got %v, want the result of either order, %v or %v", a, b, answers, one, other)
 	}
 }
 
@@ -345,7 +345,7 @@ func (m *machine) checkTrail(rt *rapid.T) {
 			got[l.Action]++
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.trail) {
-			rt.Fatalf("the trail of code %d is %v, the model has %v", i, got, c.trail)
+			rt.Fatalf("the trail of code %d is %v, want %v as in the model", i, got, c.trail)
 		}
 	}
 }

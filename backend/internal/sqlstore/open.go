@@ -171,7 +171,7 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 const migrationLock = 0x5e71ce_0015
 
 // lockMigrations waits until no other process is migrating this database, because servers may start at the same time.
-// The lock ends with its process, no matter how that ends.
+// The lock is released when its process ends, even if the process crashes.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
 	if s.engine != "postgres" {
 		// The lock uses a separate file, because SQLite loses its locks if the process closes another handle of the

@@ -6,7 +6,7 @@ import (
 )
 
 // pointQuery reads one row with a statement that stays prepared until the database is closed: SQLite needs longer to
-// parse such a query than to run it. Only constant queries are passed, so there are few.
+// parse such a query than to run it. Callers pass only constant queries, so few statements stay prepared.
 func (s *Store) pointQuery(ctx context.Context, query string, args ...any) *sql.Row {
 	ctx = s.pointRead(ctx)
 	stmt, ok := s.prepared.Load(query)

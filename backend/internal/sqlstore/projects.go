@@ -22,13 +22,13 @@ func (s *Store) writeProjects(ctx context.Context, accountID string, f func(tx *
 	})
 }
 
-// lockProjects makes other transactions wait that create, merge or delete projects of the account.
+// lockProjects blocks other transactions that create, merge or delete projects of the account.
 func lockProjects(ctx context.Context, tx *sql.Tx, accountID string) error {
 	return execTx(ctx, tx, "lock account", `UPDATE accounts SET state = state WHERE id = $1`, accountID)
 }
 
-// lockProject makes other changes to a project's row wait, including its deletion. It returns none for an unknown
-// project.
+// lockProject blocks other changes to a project's row, including its deletion. It returns the error none for an
+// unknown project.
 func lockProject(ctx context.Context, tx *sql.Tx, none error, accountID, project string) error {
 	return mustChange(ctx, tx, none, "lock project",
 		`UPDATE projects SET created_at = created_at WHERE account_id = $1 AND app_id = $2`, accountID, project)

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves everything that project src owns to dst and leaves an alias. Both can be given by an alias.
+// MergeProjects moves everything that project src owns to dst and leaves an alias. Either may be an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)
@@ -112,7 +112,7 @@ func markAllUndone(ctx context.Context, tx *sql.Tx, accountID, project, by strin
 		WHERE account_id = $2 AND app_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, by, accountID, project)
 }
 
-// uniteProjects gives into the platforms of both projects and the earlier creation time.
+// uniteProjects adds the platforms of project from to project into, and sets its creation time to the earlier one.
 func uniteProjects(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	old, p, err := readBoth(ctx, tx, readProject, accountID, from, into)
 	if err != nil {

@@ -65,6 +65,6 @@ func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 		t.Errorf("got projects %v, want one merged into three", ids)
 	}
 	if id, err := n.ProjectID(t.Context(), "ada", "one"); id != "three" || err != nil {
-		t.Errorf("one resolves to %q, %v; want three", id, err)
+		t.Errorf("one resolves to %q (error %v), want three", id, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxConflictTries is how many times a conflicting transaction is run.
+	// maxConflictTries is the maximum number of times that a conflicting transaction runs.
 	maxConflictTries = 5
 	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server.
 	maxOutage   = 5 * time.Second
@@ -74,8 +74,8 @@ func isConflict(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// isOutage reports whether PostgreSQL was unreachable, was lost or refuses writes for now. In all these cases it rolls
-// back an uncommitted transaction.
+// isOutage reports whether PostgreSQL was unreachable, closed the connection or temporarily refuses writes. In all
+// these cases PostgreSQL rolls back an uncommitted transaction.
 func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -166,7 +166,7 @@ func (s *Store) commitOutcome(ctx context.Context, id string, lost error) error 
 			return nil
 		case err == nil && status.String == "aborted":
 			return lost
-		case err != nil && !isOutage(err) && ctx.Err() == nil: // the server no longer remembers it
+		case err != nil && !isOutage(err) && ctx.Err() == nil: // the server no longer knows the transaction
 			return errors.Join(errUnknownOutcome, opaqueError{lost}, err)
 		}
 		select { // unreachable, or the transaction is still in progress

@@ -152,7 +152,7 @@ func take(n *atomic.Int32) bool {
 	}
 }
 
-// Losing the connection at the commit leaves no doubt: a committed transaction succeeds, and any other runs again.
+// If the connection is lost at the commit, a write whose transaction was committed succeeds, and any other runs again.
 func TestCommit_ConnectionLost(t *testing.T) {
 	where := onPostgres(t)
 	c := &cutter{}
@@ -201,7 +201,7 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 		return err
 	})
 	if err != nil || runs != 2 {
-		t.Errorf("after termination: got %d runs, %v; want 2", runs, err)
+		t.Errorf("after termination: got %d runs (error %v), want 2", runs, err)
 	}
 	readOnly := func(value string) {
 		if _, err := db.ExecContext(t.Context(),
@@ -223,7 +223,7 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 		return err
 	})
 	if err != nil || runs < 3 {
-		t.Errorf("after a read-only period: got %d runs, %v; want at least 3", runs, err)
+		t.Errorf("after a read-only period: got %d runs (error %v), want at least 3", runs, err)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A code that is redeemed while all links are being revoked leaves no link behind: whichever transaction is second
-// sees the first.
+// A code that is redeemed while all links are being revoked leaves no link behind: whichever transaction comes second
+// sees the changes of the first.
 func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 	now := time.Now()
 	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now,
@@ -47,7 +47,7 @@ func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 			ok(s.InsertCode(t.Context(), link.Code{DeviceHash: "d", UserHash: "u", State: link.Pending, CreatedAt: now,
 				ExpiresAt: now.Add(time.Hour)}, audit.Trace{}))
 			if moved, err := s.Decide(t.Context(), "u", link.Approved, "ada", now, audit.Trace{}); err != nil || !moved {
-				t.Fatalf("approve: got %v, %v", moved, err)
+				t.Fatalf("approve: got %v (error %v), want true", moved, err)
 			}
 			revoked := make(chan error, 1)
 			// The redeeming transaction pauses after its first statement until the other transaction waits for it.
@@ -63,7 +63,7 @@ func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 			ok(<-revoked)
 			l, err := s.LinkByToken(t.Context(), "t")
 			if err != nil || l.RevokedAt.IsZero() {
-				t.Errorf("the link survived the revocation of all links: %v", err)
+				t.Errorf("read the link: got error %v, want it revoked like all others", err)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func (s *Store) MintSession(
 	return got, created, former, err
 }
 
-// maxMintRounds is how many times other calls may intervene on PostgreSQL. SQLite has a single writer.
+// maxMintRounds is the number of attempts on PostgreSQL, where other calls may intervene. SQLite has a single writer.
 const maxMintRounds = 20
 
 func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, bool, string, error) {

@@ -243,7 +243,7 @@ func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
 			return err
 		}
 		if finished = l.closed || active < toMS(idle); !finished {
-			return nil // the session was used meanwhile
+			return nil // the session has just been used
 		}
 		return emptyLog(ctx, tx, id, l)
 	})

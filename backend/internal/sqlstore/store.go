@@ -34,8 +34,8 @@ type Store struct {
 
 // write runs f in a transaction that is committed before write returns nil. f may run several times if the database or
 // another write of its batch requires it, so it must keep no state between runs and must return its first error. It
-// must not call write itself: on SQLite the two would wait for each other. An insertion below a project or an account
-// that was deleted meanwhile fails with projects.ErrNotFound.
+// must not call write itself: on SQLite the two would wait for each other. An insertion that references a project or
+// an account that has just been deleted fails with projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.retry(ctx, func() error { return s.writeOnce(ctx, f) })
 }
@@ -83,7 +83,8 @@ func (s *Store) pointRead(ctx context.Context) context.Context {
 }
 
 // truncateJournal removes deleted data from SQLite's journal as well, where an idle server would keep it indefinitely.
-// A long read prevents that; truncateJournal blocks other writes for such a read for at most a tenth of a second.
+// A long read prevents that. While it waits for such a read, truncateJournal blocks other writes, for at most a tenth
+// of a second.
 func (s *Store) truncateJournal(ctx context.Context) error {
 	if s.batches == nil {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/telemetry"
 )
 
-// AddTelemetry inserts the new records and returns their number. It uses the fastest way of each engine: COPY on
-// PostgreSQL, and single rows on SQLite, where one statement with many values is slower than many short ones.
+// AddTelemetry inserts the new records and returns their number. It uses the fastest method of each engine: COPY on
+// PostgreSQL, and one statement per row on SQLite, where a single statement with many values is slower.
 func (s *Store) AddTelemetry(ctx context.Context, b telemetry.Batch) (fresh int, err error) {
 	if s.batches == nil {
 		err := s.retry(ctx, func() error { return s.copyTelemetry(ctx, &b) })

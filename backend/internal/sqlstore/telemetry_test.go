@@ -33,7 +33,7 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
 		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // with COPY, and then only the rows that are new
 			if n, err := s.AddTelemetry(t.Context(), usage(at, ends...)); err != nil || n != 2-i {
-				t.Fatalf("got %d, %v; want only the new rows", n, err)
+				t.Fatalf("got %d (error %v), want only the new rows", n, err)
 			}
 		}
 		db := enginetest.Connect(t, where)
@@ -49,11 +49,12 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 			var id, happened, came int64
 			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour ||
 				came != hour {
-				t.Errorf("got %x at %d, received at %d, %v", id, happened, came, err)
+				t.Errorf("got %x at %d, received at %d (error %v), want the next event with both times cut to the hour", id,
+					happened, came, err)
 			}
 		}
 		if err := rows.Err(); err != nil || n != 3 {
-			t.Errorf("got %d rows, %v; want 3", n, err)
+			t.Errorf("got %d rows (error %v), want 3", n, err)
 		}
 	})
 }
@@ -82,7 +83,7 @@ func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 	go func() {
 		n, err := s.AddTelemetry(context.WithoutCancel(t.Context()), b)
 		if err == nil && n != 2 {
-			err = fmt.Errorf("%d kept", n)
+			err = fmt.Errorf("%d kept, want 2", n)
 		}
 		added <- err
 	}()
@@ -112,7 +113,7 @@ func TestTelemetry_CountsNoFailedBatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if n, err := s.AddTelemetry(ctx, usage(time.Now(), 1)); err == nil || n != 0 {
-			t.Errorf("got %d, %v; want no rows and an error", n, err)
+			t.Errorf("got %d (error %v), want no rows and an error", n, err)
 		}
 	})
 }

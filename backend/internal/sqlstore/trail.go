@@ -27,7 +27,8 @@ func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 		l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)
 }
 
-// AddTrail inserts a line by itself, about an event that changed no row. It does not change an existing line.
+// AddTrail inserts a line in its own transaction, for an event that changed no row. It does not change an existing
+// line.
 func (s *Store) AddTrail(ctx context.Context, l audit.TrailLine) error {
 	known, err := hasRow(ctx, s.reads, "SELECT 1 FROM link_trail WHERE id = $1", l.ID)
 	if err != nil || known {

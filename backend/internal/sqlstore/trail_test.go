@@ -35,16 +35,16 @@ func TestSweepTrail_InParts(t *testing.T) {
 			want, left int64
 		}{{0, 9500, 0, 10_000}, {0, 7000, 2500, 7500}, {0, 100, 6900, 600}, {10_000, 100, 500, 100}} {
 			if n, err := s.SweepTrail(t.Context(), time.UnixMilli(c.old), c.keep); err != nil || n != c.want {
-				t.Errorf("%+v: deleted %d, %v", c, n, err)
+				t.Errorf("%+v: deleted %d lines (error %v), want the number in the case", c, n, err)
 			}
 			var left int64
 			if err := db.QueryRow("SELECT COUNT(*) FROM link_trail").Scan(&left); err != nil || left != c.left {
-				t.Errorf("%+v: %d lines remain, %v", c, left, err)
+				t.Errorf("%+v: %d lines remain (error %v), want the number in the case", c, left, err)
 			}
 		}
 		if lines, err := s.Trail(t.Context(), audit.TrailFilter{}); err != nil || len(lines) != 100 ||
 			lines[99].At.UnixMilli() != 14_901 {
-			t.Errorf("got %d lines, %v; want the latest 100", len(lines), err)
+			t.Errorf("got %d lines (error %v), want the latest 100", len(lines), err)
 		}
 	})
 }
@@ -62,6 +62,6 @@ func TestJournal_ShrinksAfterSweep(t *testing.T) {
 	}
 	info, err := os.Stat(where + "-wal")
 	if err != nil || info.Size() > 65<<20 {
-		t.Errorf("the journal has %d bytes, %v; want at most 65 MiB", info.Size(), err)
+		t.Errorf("the journal has %d bytes (error %v), want at most 65 MiB", info.Size(), err)
 	}
 }

@@ -85,7 +85,7 @@ func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 			release()
 			check(t, n, <-filler)
 			if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
-				t.Errorf("the other writes of the batch: %v", err)
+				t.Errorf("the other writes of the batch: got error %v, want both committed", err)
 			}
 		})
 	}
@@ -127,7 +127,8 @@ func TestWriterConn_StatementsInUseStayCached(t *testing.T) {
 		err := conn.Raw(func(c any) error {
 			kept := c.(*writerConn).cached
 			if _, known := kept[often]; !known || len(kept) > maxCachedStmts {
-				return fmt.Errorf("after %d other statements: cached %v, cache size %d", i+1, known, len(kept))
+				return fmt.Errorf("after %d other statements: cached %v, cache size %d; want it still cached, in a full cache",
+					i+1, known, len(kept))
 			}
 			return nil
 		})

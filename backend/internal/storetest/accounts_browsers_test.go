@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// changedMeanwhile tests that a sign-in fails if the password changes between the check of the old one and the start
-// of the browser session. Otherwise a thief who keeps signing in would stay in the account after the change.
+// changedMeanwhile tests that a sign-in fails if the password changes between the check of the old password and the
+// start of the browser session. Otherwise a thief who keeps signing in could remain signed in after the change.
 func changedMeanwhile(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	thief, err := f.SignIn(t.Context(), ada.Email, password, "")

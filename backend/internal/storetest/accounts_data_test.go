@@ -19,7 +19,7 @@ func (f *people) install(t *testing.T, accountID string) string {
 	fatal(t, f.links.Approve(t.Context(), issued.UserCode, accountID))
 	poll, err := f.links.Poll(t.Context(), issued.DeviceCode)
 	if err != nil || poll.Token == nil {
-		t.Fatalf("no token: %v, %v", poll.Token, err)
+		t.Fatalf("got token %v (error %v), want one", poll.Token, err)
 	}
 	return poll.Token.AuthToken
 }
@@ -38,7 +38,7 @@ func installs(t *testing.T, f *people) {
 	}
 	all, err := f.links.Links(t.Context(), ada.ID)
 	if err != nil || len(all) != 2 || all[0].ID != who.LinkID && all[1].ID != who.LinkID {
-		t.Fatalf("links: got %+v, %v", all, err)
+		t.Fatalf("links: got %+v (error %v), want two", all, err)
 	}
 	mine := all[0]
 	if mine.ID != who.LinkID {
@@ -46,13 +46,13 @@ func installs(t *testing.T, f *people) {
 	}
 	if !mine.LastUsedAt.Equal(first) || mine.LastIP != "192.0.2.7" || mine.Requester.Host != "laptop" ||
 		mine.TokenHash != "" {
-		t.Errorf("link: got %+v", mine)
+		t.Errorf("link: got %+v, want the values of its first use", mine)
 	}
 	f.clock.pass(time.Minute)
 	must(call(one, "192.0.2.9"))(t)
 	if all, err = f.links.Links(t.Context(), ada.ID); err != nil || all[0].ID != who.LinkID ||
 		all[0].LastIP != "192.0.2.9" || !all[0].UsedAt.Equal(first) || !all[0].LastUsedAt.Equal(f.clock.now()) {
-		t.Errorf("links after another use: got %+v, %v", all, err)
+		t.Errorf("links after another use: got %+v (error %v), want the new address and time", all, err)
 	}
 	want(t, "another's link", f.links.RevokeLink(t.Context(), bob.ID, who.LinkID, audit.Person()), link.ErrUnknown)
 	want(t, "no link", f.links.RevokeLink(t.Context(), ada.ID, "", audit.Person()), link.ErrUnknown)
@@ -60,9 +60,9 @@ func installs(t *testing.T, f *people) {
 	want(t, "revoke again", f.links.RevokeLink(t.Context(), ada.ID, who.LinkID, audit.Person()), link.ErrUnknown)
 	want(t, "the next call", errOf(call(one, "")), link.ErrRevoked)
 	if n, err := f.links.RevokeAll(t.Context(), ada.ID, audit.Person()); err != nil || n != 1 {
-		t.Errorf("revoked %d links, want 1 (%v)", n, err)
+		t.Errorf("revoked %d links, want 1 (error %v)", n, err)
 	}
-	want(t, "the other's next call", errOf(call(two, "")), link.ErrRevoked)
+	want(t, "a call with the other token", errOf(call(two, "")), link.ErrRevoked)
 	want(t, "bob's", errOf(call(other, "")), nil)
 	if got := f.actions(t, ada.ID); got != "link.revoked link.revoked" {
 		t.Errorf("audit actions: got %s, want two revocations", got)

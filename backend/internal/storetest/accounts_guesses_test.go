@@ -26,7 +26,7 @@ func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 		case errors.Is(err, account.ErrBadCredentials):
 			checked++
 		case !errors.As(err, &spent) || spent.Wait <= 0 || spent.Wait > time.Hour:
-			t.Fatalf("a wrong password: got %v", err)
+			t.Fatalf("a wrong password: got %v, want a wait of at most an hour", err)
 		}
 	}
 	return checked
@@ -47,7 +47,7 @@ func guesses(t *testing.T, f *people) {
 	_, err := f.SignIn(t.Context(), " ADA@example.org", password, "")
 	var spent *account.TooManyGuessesError
 	if !errors.As(err, &spent) {
-		t.Errorf("after too many wrong passwords, the right one must fail with the same error: got %v", err)
+		t.Errorf("the right password after too many wrong ones: got %v, want the same error", err)
 	}
 	want(t, "a browser that signed in before", errOf(f.SignIn(t.Context(), ada.Email, password, "laptop")), nil)
 	if n := f.allowed(t, 30, ada.Email, "phone"); n != 10 {
@@ -89,17 +89,17 @@ func guessesAtOnce(t *testing.T, f *people) {
 		f.clock.pass(pass)
 		wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10)
 		if err != nil || (wait == 0) != (i == 2) {
-			t.Errorf("step %d: got wait %s, %v", i, wait, err)
+			t.Errorf("step %d: got wait %s (error %v), want a wait except in step 2", i, wait, err)
 		}
 	}
 	want(t, "return", f.store.ReturnGuess(t.Context(), "k", f.clock.now(), time.Minute), nil)
 	if wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10); err != nil || wait != 0 {
-		t.Errorf("after a guess was returned: got wait %s, %v; want none", wait, err)
+		t.Errorf("after a guess was returned: got wait %s (error %v), want none", wait, err)
 	}
 }
 
-// ownGuesses tests that a person at a signed-in browser gets no more guesses at the password than a stranger, over all
-// forms together.
+// ownGuesses tests that a person at a signed-in browser gets no more guesses at the password than a stranger. All
+// forms count together.
 func ownGuesses(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	forms := []func(password string) error{

@@ -50,10 +50,10 @@ func mailedSignUps(t *testing.T, f *people) {
 	want(t, "nonsense", err, account.ErrBadToken)
 	ada, next, err := f.FinishSignUp(t.Context(), adas, password)
 	if err != nil || !ada.Verified() || ada.Email != "ada@example.org" || next != "/activate?code=x" {
-		t.Fatalf("got account %+v, next %q, %v", ada, next, err)
+		t.Fatalf("got account %+v, next %q (error %v), want ada's verified account and the activation page", ada, next, err)
 	}
 	if got, err := f.SignIn(t.Context(), ada.Email, password, ""); err != nil || got.ID != ada.ID {
-		t.Errorf("sign in: %v", err)
+		t.Errorf("sign in: got error %v, want ada's account", err)
 	}
 	for name, token := range map[string]string{"a used link": adas, "another sign-up with the address": mallorys} {
 		for _, p := range []string{password, "mallory's password"} {
@@ -83,7 +83,7 @@ func mailedSignUps(t *testing.T, f *people) {
 }
 
 // whoHasAnAddress tests that signing up with an address, or changing to it, has the same result whether or not the
-// address has an account: only the mail tells its owner. It also tests that nobody is flooded with mail.
+// address has an account: only the mail to the address differs. It also tests that nobody is flooded with mail.
 func whoHasAnAddress(t *testing.T, f *people) {
 	ada, bob := f.verified(t, "ada"), f.verified(t, "bob")
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -118,7 +118,7 @@ func whoHasAnAddress(t *testing.T, f *people) {
 	want(t, "an address at its mail limit", f.ChangeEmail(t.Context(), bob.ID, ada.Email, password, audit.Person()),
 		nil)
 	if sent := f.box.take(); len(sent) != 0 {
-		t.Errorf("%d mails were sent beyond the limit", len(sent))
+		t.Errorf("%d mails were sent beyond the limit, want none", len(sent))
 	}
 }
 
@@ -137,7 +137,7 @@ func floodedAddress(t *testing.T, f *people) {
 				case err == nil:
 					passed.Add(1)
 				case !errors.Is(err, account.ErrTooManyMails) && !errors.Is(err, account.ErrAddressMailed):
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s: got %v, want an error about too many mails", what, err)
 				}
 			})
 		}

@@ -18,7 +18,7 @@ import (
 
 const password = "correct horse battery"
 
-// people is an account service over a store, and the mails it sent.
+// people is an account service on a store, and the mails that it sent.
 type people struct {
 	*account.Service
 	store *database
@@ -120,7 +120,7 @@ func (f *people) token(t *testing.T, to, page string) string {
 	u, err := url.Parse(sent[0].Link)
 	if err != nil || !strings.HasPrefix(sent[0].Link, f.SiteURL+page+"?token=") || !secret.Valid(credential.Mail,
 		u.Query().Get("token")) {
-		t.Fatalf("the link in the mail leads to the wrong page (%v)", err)
+		t.Fatalf("the link in the mail leads to the wrong page (error %v)", err)
 	}
 	return u.Query().Get("token")
 }
@@ -132,7 +132,7 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 	want(t, "verify", f.Verify(t.Context(), a.ID, f.token(t, a.Email, "/verify")), nil)
 	a, err := f.ByID(t.Context(), a.ID)
 	if err != nil || !a.Verified() {
-		t.Fatalf("verified %v, %v; want true", a.Verified(), err)
+		t.Fatalf("verified %v (error %v), want true", a.Verified(), err)
 	}
 	return a
 }
@@ -162,23 +162,23 @@ func browsers(t *testing.T, f *people) {
 	all, err := f.Sessions(t.Context(), ada.ID, one)
 	if err != nil || len(all) != 3 || !all[0].Current || all[1].Current || !all[0].UsedAt.Equal(f.clock.now()) ||
 		all[0].IP != "192.0.2.1" || all[0].Hash != "" {
-		t.Fatalf("browser sessions: got %+v, %v", all, err)
+		t.Fatalf("browser sessions: got %+v (error %v), want three, the current one first", all, err)
 	}
 	want(t, "another account ends it", f.EndSession(t.Context(), bob.ID, all[1].ID, audit.Person()), account.ErrNotFound)
 	want(t, "no id", f.EndSession(t.Context(), ada.ID, "", audit.Person()), account.ErrNotFound)
 	want(t, "end one", f.EndSession(t.Context(), ada.ID, all[0].ID, audit.Person()), nil)
 	want(t, "an ended one", errOf(f.FindSession(t.Context(), one)), account.ErrNoSession)
 	if n, err := f.EndOtherSessions(t.Context(), ada.ID, two, audit.Person()); err != nil || n != 1 {
-		t.Errorf("ended %d other sessions, want 1 (%v)", n, err)
+		t.Errorf("ended %d other sessions, want 1 (error %v)", n, err)
 	}
 	want(t, "another one", errOf(f.FindSession(t.Context(), three)), account.ErrNoSession)
 	if n, err := f.EndOtherSessions(t.Context(), ada.ID, "", audit.Person()); err != nil || n != 1 {
-		t.Errorf("ended %d sessions everywhere, want 1 (%v)", n, err)
+		t.Errorf("ended %d sessions everywhere, want 1 (error %v)", n, err)
 	}
 	want(t, "everywhere", errOf(f.FindSession(t.Context(), two)), account.ErrNoSession)
 	want(t, "bob's", errOf(f.FindSession(t.Context(), other)), nil)
 	if got := f.actions(t, ada.ID); got != strings.TrimSpace(strings.Repeat("account.sessions_ended ", 3)) {
-		t.Errorf("audit actions: got %s", got)
+		t.Errorf("audit actions: got %s, want account.sessions_ended three times", got)
 	}
 }
 
@@ -199,11 +199,11 @@ func addressProved(t *testing.T, f *people) {
 		want(t, "signed in to another account, or to none", f.Verify(t.Context(), other, last), account.ErrOthersToken)
 	}
 	if got, err := f.ByID(t.Context(), ada.ID); err != nil || got.Verified() {
-		t.Errorf("another account's session confirmed the address: %v, %v", got.Verified(), err)
+		t.Errorf("after another account's session used the link: verified %v (error %v), want false", got.Verified(), err)
 	}
 	want(t, "the last link", f.Verify(t.Context(), ada.ID, last), nil)
 	if got, err := f.ByID(t.Context(), ada.ID); err != nil || !got.Verified() {
-		t.Errorf("after the last link: verified %v, %v; want true", got.Verified(), err)
+		t.Errorf("after the last link: verified %v (error %v), want true", got.Verified(), err)
 	}
 	want(t, "a used link", f.Verify(t.Context(), ada.ID, last), account.ErrBadToken)
 	want(t, "send once proved", f.SendVerification(t.Context(), ada.ID), nil)
@@ -228,18 +228,18 @@ func anotherAddress(t *testing.T, f *people) {
 	want(t, "a new address", change(" Ada@New.example", password), nil)
 	token := f.token(t, "ada@new.example", "/verify")
 	if a, err := f.ByID(t.Context(), ada.ID); err != nil || a.Email != ada.Email {
-		t.Errorf("the address changed before it was confirmed: %v, %v", a.Email, err)
+		t.Errorf("before the new address was confirmed: got address %v (error %v), want the old one", a.Email, err)
 	}
 	want(t, "bob confirms it", f.Verify(t.Context(), bob.ID, token), account.ErrOthersToken)
 	want(t, "ada confirms it", f.Verify(t.Context(), ada.ID, token), nil)
 	a, err := f.ByID(t.Context(), ada.ID)
 	if err != nil || a.Email != "ada@new.example" || !a.Verified() {
-		t.Errorf("got address %v, %v; want the new one, verified", a.Email, err)
+		t.Errorf("got address %v (error %v), want the new one, verified", a.Email, err)
 	}
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
 		t.Errorf("want one notice to the old address, got %d mails", len(sent))
 	}
-	// Two accounts change to the same address: the second change fails because it is taken.
+	// Two accounts change to the same address: the second change fails because the address is taken.
 	f.clock.pass(time.Hour)
 	carl, dora := f.verified(t, "carl"), f.verified(t, "dora")
 	var tokens []string
@@ -250,7 +250,7 @@ func anotherAddress(t *testing.T, f *people) {
 	want(t, "the first", f.Verify(t.Context(), carl.ID, tokens[0]), nil)
 	want(t, "the second", f.Verify(t.Context(), dora.ID, tokens[1]), account.ErrEmailTaken)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.email_asked account.email_changed" {
-		t.Errorf("audit actions: got %s", got)
+		t.Errorf("audit actions: got %s, want email_verified, email_asked and email_changed", got)
 	}
 }
 
@@ -276,6 +276,6 @@ func suspended(t *testing.T, f *people) {
 		account.ErrSuspended)
 	f.box.take()
 	if err := f.serveOnce(t, ada.Email, "bob@example.org"); err != nil || len(f.box.take()) != 0 {
-		t.Errorf("a suspended account received mail (%v)", err)
+		t.Errorf("a suspended account received mail (error %v)", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // serveOnce requests a new password for each address, and then for a canary address. It runs the service until the
-// canary's mail was sent, and drops that mail.
+// canary's mail has been sent, and drops that mail.
 func (f *people) serveOnce(t *testing.T, emails ...string) error {
 	t.Helper()
 	canary := "canary-" + uuid.NewString()[:8]
@@ -78,7 +78,7 @@ func forgottenPassword(t *testing.T, f *people) {
 	want(t, "old password", errOf(f.SignIn(t.Context(), ada.Email, password, "")), account.ErrBadCredentials)
 	want(t, "new password", errOf(f.SignIn(t.Context(), ada.Email, "another password", "")), nil)
 	if ids, err := f.Identities(t.Context(), ada.ID); err != nil || len(ids) != 1 {
-		t.Errorf("a verified account lost its identities: %v, %v", ids, err)
+		t.Errorf("identities of a verified account: got %v (error %v), want one", ids, err)
 	}
 	if sent := f.box.take(); len(sent) != 1 || sent[0].Link != "" {
 		t.Errorf("got %d mails, want one notice without a link", len(sent))
@@ -106,7 +106,7 @@ func madeByAnother(t *testing.T, f *people) {
 	fatal(t, f.serveOnce(t, ada.Email))
 	if got, err := f.ResetPassword(t.Context(), f.token(t, ada.Email, "/reset"), "ada's own password",
 		account.Access{}); err != nil || !got.Verified() {
-		t.Fatalf("verified %v, %v; want true", got.Verified(), err)
+		t.Fatalf("verified %v (error %v), want true", got.Verified(), err)
 	}
 	want(t, "mallory's browser", errOf(f.FindSession(t.Context(), cookie)), account.ErrNoSession)
 	want(t, "mallory's link", errOf(f.links.Authenticate(t.Context(), token)), link.ErrRevoked)
@@ -117,7 +117,7 @@ func madeByAnother(t *testing.T, f *people) {
 		t.Errorf("identities %v and passkeys %v remain (%v, %v)", ids, keys.Passkeys, err, keyErr)
 	}
 	if got, err := f.SignInWith(t.Context(), id); err != nil || got.ID != ada.ID {
-		t.Errorf("ada signs in with her provider: %v", err)
+		t.Errorf("sign in with ada's provider: got error %v, want ada's account", err)
 	}
 }
 
@@ -136,17 +136,18 @@ func resetRevokes(t *testing.T, f *people) {
 		must(f.ResetPassword(t.Context(), tokenOf(page), "another password", revoke))(t)
 		_, err := f.links.Authenticate(t.Context(), token)
 		if revoked := errors.Is(err, link.ErrRevoked); revoked != revoke.Links {
-			t.Errorf("%+v: the link reports %v", revoke, err)
+			t.Errorf("%+v: the link reports %v, want ErrRevoked only if links were revoked", revoke, err)
 		}
 		_, err = f.links.Poll(t.Context(), pending.DeviceCode)
 		if denied := errors.Is(err, link.ErrDenied); denied != revoke.Links {
-			t.Errorf("%+v: the approved code reports %v", revoke, err)
+			t.Errorf("%+v: the approved code reports %v, want ErrDenied only if links were revoked", revoke, err)
 		}
 		ids, err := f.Identities(t.Context(), ada.ID)
 		keys, keyErr := f.store.PasskeyHolder(t.Context(), ada.ID)
 		if err != nil || keyErr != nil || (len(ids) == 0) != revoke.Identities ||
 			(len(keys.Passkeys) == 0) != revoke.Passkeys {
-			t.Errorf("%+v: %d identities and %d passkeys remain (%v, %v)", revoke, len(ids), len(keys.Passkeys), err, keyErr)
+			t.Errorf("%+v: %d identities and %d passkeys remain (%v, %v), want only those not revoked", revoke, len(ids),
+				len(keys.Passkeys), err, keyErr)
 		}
 		f.box.take()
 	}
@@ -173,7 +174,7 @@ func passwords(t *testing.T, f *people) {
 	want(t, "first password", f.SetPassword(t.Context(), bob.ID, password, "", audit.Person()), nil)
 	want(t, "sign in with it", errOf(f.SignIn(t.Context(), bob.Email, password, "")), nil)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.password_changed" {
-		t.Errorf("audit actions: got %s", got)
+		t.Errorf("audit actions: got %s, want email_verified and password_changed", got)
 	}
 }
 
@@ -209,18 +210,18 @@ func identities(t *testing.T, f *people) {
 	want(t, "no address", errOf(with("1", "", true)), account.ErrUnverifiedEmail)
 	want(t, "a new person", errOf(with("9", "new@example.org", true)), account.ErrNeedsConsent)
 	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
-		t.Errorf("ada signs in: got %v, %v", got.ID, err)
+		t.Errorf("ada signs in: got account %v (error %v), want ada's", got.ID, err)
 	}
 	f.told(t, ada, "sign in")
 	f.clock.pass(time.Hour)
 	// The identity is now known, so the address does not matter.
 	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID {
-		t.Errorf("ada signs in again: got %v, %v", got.ID, err)
+		t.Errorf("ada signs in again: got account %v (error %v), want ada's", got.ID, err)
 	}
 	ids, err := f.Identities(t.Context(), ada.ID)
 	if err != nil || len(ids) != 1 || !ids[0].UsedAt.Equal(f.clock.now()) ||
 		strings.TrimSpace(ids[0].Email) != "ADA@example.org" {
-		t.Errorf("identities: got %+v, %v", ids, err)
+		t.Errorf("identities: got %+v (error %v), want one that was just used", ids, err)
 	}
 	_, err = f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "2", Email: ada.Email,
 		EmailVerified: true})
@@ -231,7 +232,7 @@ func identities(t *testing.T, f *people) {
 	eve, err := f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "9", Email: "new@example.org",
 		EmailVerified: true})
 	if err != nil || !eve.Verified() || eve.HasPassword() || !eve.PrivacyAccepted.Equal(f.clock.now()) {
-		t.Errorf("the new account: got %+v, %v", eve, err)
+		t.Errorf("the new account: got %+v (error %v), want a verified one without a password", eve, err)
 	}
 	taken := account.Identity{Provider: "acme", Subject: "9"}
 	want(t, "another's identity", f.LinkIdentity(t.Context(), ada.ID, taken, audit.Person()), account.ErrIdentityTaken)
@@ -240,7 +241,7 @@ func identities(t *testing.T, f *people) {
 	f.told(t, ada, "passkey") // no notice about the existing identity
 	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
-		t.Errorf("audit actions: got %s", got)
+		t.Errorf("audit actions: got %s, want email_verified and identity_linked", got)
 	}
 }
 
@@ -250,7 +251,7 @@ func (f *people) answered(t *testing.T) string {
 	challenge := uuid.NewString()
 	if ok, err := f.store.TryCeremony(t.Context(), challenge, f.clock.now().Add(time.Minute), f.clock.now(),
 		5); err != nil || !ok {
-		t.Fatalf("%v, %v", ok, err)
+		t.Fatalf("count a response: got %v (error %v), want true", ok, err)
 	}
 	return challenge
 }
@@ -358,7 +359,7 @@ func passkeysOfMany(t *testing.T, f *people) {
 		Credential: []byte(`{"a":1}`), SignCount: 4}
 	for i, fresh := range []bool{true, false} {
 		if got, err := f.store.UsePasskey(t.Context(), used, 0, f.answered(t)); err != nil || got != fresh {
-			t.Errorf("use %d: got %v, %v", i, got, err)
+			t.Errorf("use %d: got %v (error %v), want the first use to succeed", i, got, err)
 		}
 	}
 	want(t, "no account", errOf(f.store.PasskeyHolder(t.Context(), "none")), passkey.ErrUnknown)

@@ -40,8 +40,8 @@ func twoReplicas(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// overQuota tests that beyond the quota one install in ten is counted, with a weight of ten, and that apps and reports
-// say so.
+// overQuota tests that beyond the quota one install in ten is counted, with a weight of ten, and that responses and
+// reports say so.
 func overQuota(t *testing.T, f *analyticsFixture) {
 	f.Service = f.replica(1000)
 	send := func(from, n int) (a analytics.Accepted) {
@@ -53,18 +53,19 @@ func overQuota(t *testing.T, f *analyticsFixture) {
 	}
 	for i := range 2 {
 		if a := send(i*500, 500); a.Accepted != 500 || a.SampleRate != 1 {
-			t.Errorf("within the quota: got %+v", a)
+			t.Errorf("within the quota: got %+v, want all 500 accepted at sample rate 1", a)
 		}
 	}
 	if r := f.report(t, analytics.Query{}); r.Estimated || len(r.Approximate) > 0 || r.Events != 1000 ||
 		r.PeakActiveInstalls != 1000 {
-		t.Errorf("in the quota: %d events, %d installs, approximate %v", r.Events, r.PeakActiveInstalls, r.Approximate)
+		t.Errorf("within the quota: %d events, %d installs, approximate %v; want 1000, 1000 and none", r.Events,
+			r.PeakActiveInstalls, r.Approximate)
 	}
 	kept := 0
 	for i := range 40 {
 		a := send(1000+i*500, 500)
 		if a.SampleRate != 10 || a.Accepted+a.Sampled != 500 {
-			t.Fatalf("over the quota: got %+v", a)
+			t.Fatalf("over the quota: got %+v, want sample rate 10 and 500 accepted or sampled", a)
 		}
 		kept += a.Accepted
 	}
@@ -84,7 +85,7 @@ func overQuota(t *testing.T, f *analyticsFixture) {
 	}
 	f.clock.pass(24 * time.Hour)
 	if a := send(90_000, 10); a.SampleRate != 1 || a.Accepted != 10 {
-		t.Errorf("the next day: got %+v", a)
+		t.Errorf("the next day: got %+v, want 10 accepted at sample rate 1", a)
 	}
 }
 
@@ -104,14 +105,14 @@ func manyNames(t *testing.T, f *analyticsFixture) {
 	f.ingest(t, one)
 	r := f.report(t, analytics.Query{})
 	if len(r.ByEvent) != 21 || r.ByEvent[20].Name != analytics.Other || r.ByEvent[20].N != 451-21 || r.Events != 451 {
-		t.Errorf("got %d events as %v", r.Events, r.ByEvent)
+		t.Errorf("got %d events as %v, want 451 under 20 names and Other", r.Events, r.ByEvent)
 	}
 	if r.ByEvent[0] != (analytics.Count{Name: "name-0-000", N: 2}) {
 		t.Errorf("the most frequent name is not first: %v", r.ByEvent[0])
 	}
 	sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanDay, 0, 1<<40)
 	if err != nil || len(sums) > 210 {
-		t.Errorf("%d rows are stored for 450 names, want at most 210 (%v)", len(sums), err)
+		t.Errorf("%d rows are stored for 450 names, want at most 210 (error %v)", len(sums), err)
 	}
 }
 
@@ -122,40 +123,40 @@ func oldGoes(t *testing.T, f *analyticsFixture) {
 	first := f.clock.now()
 	salt, err := f.store.AnalyticsSalt(t.Context(), first.Unix()/86400, []byte("new"))
 	if err != nil || string(salt) == "new" {
-		t.Fatalf("the day has no salt (%v)", err)
+		t.Fatalf("the day has no salt (error %v)", err)
 	}
 	f.clock.pass(71 * time.Hour)
 	want(t, "sweep", f.Sweep(t.Context()), nil)
 	again := f.event("a", 1)
 	again.At = first
 	if a := f.ingest(t, again); a.Duplicates != 1 {
-		t.Errorf("an event sent again in time: got %+v", a)
+		t.Errorf("an event sent again in time: got %+v, want a duplicate", a)
 	}
 	f.clock.pass(5 * 24 * time.Hour)
 	want(t, "sweep", f.Sweep(t.Context()), nil)
 	if a := f.ingest(t, again); a.Late != 1 {
-		t.Errorf("an event sent again too late: got %+v", a)
+		t.Errorf("an event sent again too late: got %+v, want it late", a)
 	}
 	if salt, err := f.store.AnalyticsSalt(t.Context(), first.Unix()/86400, []byte("new")); err != nil ||
 		string(salt) != "new" {
-		t.Errorf("the salt of the day is still stored (%v)", err)
+		t.Errorf("the salt of the day is still stored (error %v)", err)
 	}
 	f.clock.pass(60 * 24 * time.Hour)
 	want(t, "sweep", f.Sweep(t.Context()), nil)
 	byHour := analytics.Query{From: first.Add(-time.Hour), To: first.Add(time.Hour), Interval: analytics.Hour}
 	if r := f.report(t, byHour); r.Events != 2 || r.PeakActiveInstalls != 2 {
-		t.Errorf("hours of two months ago: got %+v", r)
+		t.Errorf("hours of two months ago: got %+v, want 2 events of 2 installs", r)
 	}
 	f.clock.pass(60 * 24 * time.Hour)
 	want(t, "sweep", f.Sweep(t.Context()), nil)
 	if sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanHour, 0, 1<<40); err != nil ||
 		len(sums) != 0 {
-		t.Errorf("%d hourly sums remain (%v)", len(sums), err)
+		t.Errorf("%d hourly sums remain (error %v), want none", len(sums), err)
 	}
 	want(t, "hours that were deleted", errOf(f.Report(t.Context(), "ada", f.app, byHour)), analytics.ErrInvalid)
 	if r := f.report(t, analytics.Query{From: first.Add(-24 * time.Hour), To: first.Add(24 * time.Hour),
 		Interval: analytics.Day}); r.Events != 2 || r.PeakActiveInstalls != 2 {
-		t.Errorf("days of four months ago: got %+v", r)
+		t.Errorf("days of four months ago: got %+v, want 2 events of 2 installs", r)
 	}
 }
 
@@ -168,12 +169,12 @@ func endsOfTime(t *testing.T, f *analyticsFixture) {
 	a := f.ingest(t, at("now", 0), at("ahead", 10*time.Minute), at("future", 10*time.Minute+time.Millisecond),
 		at("oldest", -72*time.Hour), at("older", -72*time.Hour-time.Millisecond), at("ahead", 10*time.Minute))
 	if a.Accepted != 3 || a.Duplicates != 1 || a.Late != 1 || a.Rejected != 1 || a.Problems[0].Index != 2 {
-		t.Errorf("got %+v", a)
+		t.Errorf("got %+v, want 3 accepted, 1 duplicate, 1 late and 1 rejected at index 2", a)
 	}
 	// An event from the future counts when it arrives, and only once even if it is sent again on the next day.
 	f.clock.pass(21 * time.Hour)
 	if a := f.ingest(t, at("ahead", -21*time.Hour+10*time.Minute)); a.Duplicates != 1 {
-		t.Errorf("the event sent again: got %+v", a)
+		t.Errorf("the event sent again: got %+v, want a duplicate", a)
 	}
 	now := f.clock.now()
 	for name, q := range map[string]analytics.Query{
@@ -194,7 +195,7 @@ func endsOfTime(t *testing.T, f *analyticsFixture) {
 		t.Errorf("a report from 23 hours ago has %d %ss, want 24 hours", len(r.Series), r.Interval)
 	}
 	if r, err := f.Report(t.Context(), "bob", f.app, analytics.Query{}); err != nil || r.Events != 0 {
-		t.Errorf("another account's report counts %d events (%v)", r.Events, err)
+		t.Errorf("another account's report counts %d events (error %v), want none", r.Events, err)
 	}
 }
 
@@ -209,10 +210,10 @@ func mergedCounts(t *testing.T, f *analyticsFixture) {
 	r := f.report(t, analytics.Query{From: f.clock.now().Add(-3 * time.Hour)})
 	last := r.Series[len(r.Series)-1]
 	if r.Events != 4 || r.PeakActiveInstalls != 3 || last.ActiveInstalls != 3 || r.ByEvent[0].N != 4 {
-		t.Errorf("the merged report: got %+v", r)
+		t.Errorf("the merged report: got %+v, want 4 events of 3 installs", r)
 	}
 	if a := f.ingest(t, f.event("c", 2), f.event("e", 3)); a.Duplicates != 1 || a.Accepted != 1 {
-		t.Errorf("events after the merge: got %+v", a)
+		t.Errorf("events after the merge: got %+v, want 1 duplicate and 1 accepted", a)
 	}
 	fatal(t, f.projects.Delete(t.Context(), "ada", into, audit.Person()))
 	if _, err := f.Ingest(t.Context(), "ada", into, []analytics.Event{f.event("z", 1)}); !errors.Is(err,

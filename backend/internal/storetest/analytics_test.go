@@ -56,7 +56,7 @@ func (f *analyticsFixture) mint(t *testing.T, app string) string {
 	return app
 }
 
-// replica is another process over the same store.
+// replica is another process on the same store.
 func (f *analyticsFixture) replica(quota int) *analytics.Service {
 	return analytics.New(analytics.Options{Store: f.store, Hasher: hash, Quota: quota, Now: f.clock.now})
 }
@@ -65,7 +65,7 @@ func (f *analyticsFixture) ingest(t *testing.T, events ...analytics.Event) analy
 	t.Helper()
 	a := must(f.Ingest(t.Context(), "ada", f.app, events))(t)
 	if n := a.Accepted + a.Duplicates + a.Late + a.Sampled + a.Rejected; n != len(events) {
-		t.Fatalf("the result accounts for %d of %d events: %+v", n, len(events), a)
+		t.Fatalf("the result accounts for %d of %d events, want all: %+v", n, len(events), a)
 	}
 	return a
 }
@@ -194,8 +194,8 @@ func thousandInstalls(t *testing.T, f *analyticsFixture) {
 		}
 	}
 	if traffic.accepted != len(traffic.model.at) || traffic.rejected != 0 {
-		t.Errorf("accepted %d, the model has %d; rejected or sampled %d", traffic.accepted, len(traffic.model.at),
-			traffic.rejected)
+		t.Errorf("accepted %d, want %d as in the model; rejected or sampled %d, want none", traffic.accepted,
+			len(traffic.model.at), traffic.rejected)
 	}
 	f.agrees(t, traffic.model, start)
 }

@@ -91,29 +91,29 @@ func (f *assistantFixture) voice(t *testing.T, version int64, voice string, by a
 func assistantChange(t *testing.T, f *assistantFixture) {
 	first := f.config(t, "ada")
 	if first.Version != 0 || first.Voice != "ember" || !first.UpdatedAt.IsZero() || first.UpdatedBy != "" {
-		t.Errorf("before any change: got %+v", first)
+		t.Errorf("before any change: got %+v, want the defaults at version 0", first)
 	}
 	after := f.voice(t, 0, "harbor", audit.Agent("link-1"))
 	want := first
 	want.Version, want.Voice, want.UpdatedAt, want.UpdatedBy = 1, "harbor", after.UpdatedAt, "agent"
 	if after != want || after != f.config(t, "ada") || after.UpdatedAt.IsZero() {
-		t.Errorf("after the change: got %+v", after)
+		t.Errorf("after the change: got %+v, want the new voice and the time of the change", after)
 	}
 	e := f.kept.last()
 	if e.Action != "assistant.changed" || e.Summary != "voice: ember -> harbor" || e.Project != appID ||
 		e.Actor.LinkID != "link-1" ||
 		string(e.Before) != `{"voice":"ember"}` || string(e.After) != `{"voice":"harbor"}` {
-		t.Errorf("audit entry: got %+v", e)
+		t.Errorf("audit entry: got %+v, want the change of the voice by the agent", e)
 	}
 	off, model := false, "realtime-swift"
 	before, after, err := f.Change(t.Context(), "ada", appID, assistant.Change{Version: 1, RealtimeModel: &model,
 		Sounds: &off, SessionMemory: &off}, audit.Person())
 	if err != nil || before.Version != 1 || after.Version != 2 || after.Sounds || after.SessionMemory ||
 		after.RealtimeModel != model || after.UpdatedBy != "you" {
-		t.Errorf("got %+v before and %+v after (%v)", before, after, err)
+		t.Errorf("got %+v before and %+v after (error %v), want versions 1 and 2 and the changed fields", before, after, err)
 	}
 	if bob := f.config(t, "bob"); bob != first {
-		t.Errorf("another account's config changed: %+v", bob)
+		t.Errorf("another account's config changed to %+v, want no change", bob)
 	}
 }
 
@@ -139,11 +139,11 @@ func assistantRace(t *testing.T, f *assistantFixture) {
 			t.Fatalf("%d changes won and %d lost, want 1 and 49", won, lost)
 		}
 		if c := f.config(t, "ada"); c.Version != version+1 || c.Voice != voice {
-			t.Errorf("config: got %+v", c)
+			t.Errorf("config: got %+v, want the winner's voice as the next version", c)
 		}
 	}
 	if n := len(f.kept.entries); n != 4 {
-		t.Errorf("%d audit entries for 4 changes", n)
+		t.Errorf("got %d audit entries for 4 changes, want 4", n)
 	}
 }
 
@@ -162,19 +162,19 @@ func assistantUndo(t *testing.T, f *assistantFixture) {
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), nil)
 	c := f.config(t, "ada")
 	if c.Version != 3 || c.Voice != "ember" || c.Sounds || c.UpdatedBy != "you" {
-		t.Errorf("after the undo: got %+v", c)
+		t.Errorf("after the undo: got %+v, want version 3 with voice ember", c)
 	}
 	undo := f.kept.last()
 	if undo.Action != "assistant.undone" || undo.Summary != "voice: harbor -> ember" ||
 		string(undo.After) != string(e.Before) {
-		t.Errorf("audit entry of the undo: got %+v", undo)
+		t.Errorf("audit entry of the undo: got %+v, want harbor -> ember", undo)
 	}
 	want(t, "undo once more", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	want(t, "undo the undo", f.Undo(t.Context(), "ada", undo, audit.Person()), nil)
 	// The voice has the value from the entry again, but the entry is already undone.
 	want(t, "undo a second time", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrNotUndoable)
 	if c := f.config(t, "ada"); c.Version != 4 || c.Voice != "harbor" {
-		t.Errorf("after undoing the undo: got %+v", c)
+		t.Errorf("after undoing the undo: got %+v, want version 4 with voice harbor", c)
 	}
 }
 
@@ -184,11 +184,11 @@ func assistantLateUndo(t *testing.T, f *assistantFixture) {
 	f.voice(t, 1, "willow", audit.Agent("link-1"))
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	if c := f.config(t, "ada"); c.Version != 2 || c.Voice != "willow" {
-		t.Errorf("config: got %+v", c)
+		t.Errorf("config: got %+v, want version 2 with voice willow", c)
 	}
 	read := audit.New(e.At, "ada", audit.Person(), "assistant.read", appID, "read")
 	read.Before, read.After = json.RawMessage(`{}`), json.RawMessage(`{}`)
-	want(t, "undo of a reading", f.Undo(t.Context(), "ada", read, audit.Person()), assistant.ErrNotUndoable)
+	want(t, "undo of a recorded read", f.Undo(t.Context(), "ada", read, audit.Person()), assistant.ErrNotUndoable)
 }
 
 func assistantUndoRace(t *testing.T, f *assistantFixture) {
@@ -217,7 +217,7 @@ func assistantOfMerged(t *testing.T, f *assistantFixture) {
 		fatal(t, f.projects.Merge(t.Context(), "ada", from, into, audit.Person()))
 		c, err := f.Get(t.Context(), "ada", into)
 		if want := []string{"harbor", "willow"}[i]; err != nil || c.Voice != want || c.Version != 1 {
-			t.Errorf("%s: got %+v, want the voice %s (%v)", into, c, want, err)
+			t.Errorf("%s: got %+v, want the voice %s (error %v)", into, c, want, err)
 		}
 	}
 }

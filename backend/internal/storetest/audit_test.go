@@ -26,7 +26,7 @@ func (f *projectFixture) fill(n int) {
 	}
 }
 
-// auditPages tests that paging neither skips nor repeats an entry, even if entries are added meanwhile.
+// auditPages tests that paging neither skips nor repeats an entry, even if entries are added between two pages.
 func auditPages(t *testing.T, f *projectFixture) {
 	f.fill(450)
 	var got []string
@@ -49,13 +49,13 @@ func auditPages(t *testing.T, f *projectFixture) {
 		t.Errorf("the pages have %d entries, want 450 in order", len(got))
 	}
 	if page := f.entries(t, audit.Filter{Limit: 2}); len(page) != 2 || page[0].Action != "key.minted" {
-		t.Errorf("the two newest entries: got %+v", page)
+		t.Errorf("the two newest entries: got %+v, want two, the first for a minted key", page)
 	}
 	if page := f.entries(t, audit.Filter{Project: app}); len(page) != 4 {
 		t.Errorf("the project has %d entries, want 4", len(page)) // its creation, and a key for each of three pages
 	}
 	if foreign, err := f.audit.List(t.Context(), "bob", audit.Filter{}); err != nil || len(foreign) != 0 {
-		t.Errorf("bob's entries: got %v, %v; want none", foreign, err)
+		t.Errorf("bob's entries: got %v (error %v), want none", foreign, err)
 	}
 	want(t, "bob reads an entry of ada's", errOf(f.audit.Get(t.Context(), "bob", got[0])), audit.ErrNotFound)
 }
@@ -82,11 +82,11 @@ func auditNames(t *testing.T, f *projectFixture) {
 		fatal(t, f.audit.Read(t.Context(), "ada", "", "some.read", who))
 		e := f.entries(t, audit.Filter{Limit: 1})[0]
 		if e.ActorName != name || e.Actor != who {
-			t.Errorf("the actor %+v is named %q", who, e.ActorName)
+			t.Errorf("the actor %+v is named %q, want the name in the table", who, e.ActorName)
 		}
 		if again, err := f.audit.Get(t.Context(), "ada", e.ID); err != nil || again.ActorName != name ||
 			again.Summary != e.Summary {
-			t.Errorf("the entry read again: got %+v, %v", again, err)
+			t.Errorf("the entry read again: got %+v (error %v), want the same", again, err)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func auditReads(t *testing.T, f *projectFixture) {
 		}
 	}
 	if e := f.entries(t, audit.Filter{Project: app})[0]; e.Action != "assistant.read" || e.Summary == "" || e.Undoable() {
-		t.Errorf("entry: got %+v", e)
+		t.Errorf("entry: got %+v, want an assistant.read that cannot be undone", e)
 	}
 }
 
@@ -135,7 +135,7 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	f.fill(10)
 	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))
 	if n, err := f.audit.Store.SweepAudit(t.Context(), f.clock.now().Add(-audit.Kept), 7); err != nil || n != 3 {
-		t.Errorf("deleted %d entries, %v; want 3", n, err)
+		t.Errorf("deleted %d entries (error %v), want 3", n, err)
 	}
 	if all := f.entries(t, audit.Filter{}); len(all) != 7 || all[6].ID != "0000-000003" {
 		t.Errorf("%d entries remain, want the latest 7", len(all))
@@ -149,6 +149,6 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	f.clock.pass(2 * time.Hour)
 	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created"}) {
-		t.Errorf("remaining actions: got %v", got)
+		t.Errorf("remaining actions: got %v, want key.minted and project.created", got)
 	}
 }

@@ -62,14 +62,14 @@ func pageID(t *testing.T, f *pageFixture) {
 	close(ids)
 	for id := range ids {
 		if id != first {
-			t.Errorf("one page has two IDs: %s and %s", first, id)
+			t.Errorf("one page has two IDs, %s and %s, want one", first, id)
 		}
 	}
 	if f.page(t, "bob", appID).PageID == first || f.page(t, "ada", otherID).PageID == first {
 		t.Error("another page has the same ID")
 	}
 	if p, err := f.ByPageID(t.Context(), first); err != nil || p.Project != appID || p.Title != "Example app" {
-		t.Errorf("the page by its ID: got %+v (%v)", p, err)
+		t.Errorf("the page by its ID: got %+v (error %v), want the page of the project", p, err)
 	}
 	for _, id := range []string{"", "cp_", "cp_aaaaaaaaaaaaaaaaaaaa", first + "a", "xx" + first[2:], "cp_" +
 		string(make([]byte, 20))} {
@@ -82,20 +82,20 @@ func pageChange(t *testing.T, f *pageFixture) {
 	first := f.page(t, "ada", appID)
 	if first.Version != 0 || first.Title != "Example app" || first.Theme != "auto" || first.UpdatedBy != "" ||
 		!first.UpdatedAt.IsZero() {
-		t.Errorf("before any change: got %+v", first)
+		t.Errorf("before any change: got %+v, want the defaults at version 0", first)
 	}
 	title, toggles := "Sous-chef", []connpage.Toggle{{ID: "captions", Label: "Captions", On: true}}
 	before, after, err := f.Change(t.Context(), "ada", appID, connpage.Change{Title: &title, Toggles: &toggles,
 		Theme: &first.Theme}, audit.Agent(laptop))
 	if err != nil || before.Title != "Example app" || before.Version != 0 {
-		t.Fatalf("before the change: got %+v (%v)", before, err)
+		t.Fatalf("before the change: got %+v (error %v), want the defaults at version 0", before, err)
 	}
 	stands := f.page(t, "ada", appID)
 	if after.Version != 1 || after.Title != title || !slices.Equal(after.Toggles, toggles) ||
 		after.UpdatedBy != "agent on laptop" ||
 		!after.UpdatedAt.Equal(f.clock.now()) || stands.Version != 1 || stands.PageID != first.PageID ||
 		!slices.Equal(stands.Toggles, toggles) {
-		t.Errorf("after the change: got %+v, stored %+v", after, stands)
+		t.Errorf("after the change: got %+v, stored %+v, want version 1 with the new title and toggles", after, stands)
 	}
 	if after = f.title(t, 1, title); after.Version != 1 {
 		t.Errorf("a change without effect made version %d, want 1", after.Version)
@@ -103,12 +103,12 @@ func pageChange(t *testing.T, f *pageFixture) {
 	all := f.entries(t, "page.changed")
 	if len(all) != 1 || all[0].Summary != "connection page: title, toggles" || all[0].Actor.LinkID != laptop ||
 		all[0].Project != appID {
-		t.Fatalf("audit entries: got %+v", all)
+		t.Fatalf("audit entries: got %+v, want one for title and toggles", all)
 	}
 	var was, became map[string]any
 	if json.Unmarshal(all[0].Before, &was) != nil || json.Unmarshal(all[0].After, &became) != nil || len(was) != 2 ||
 		was["title"] != "Example app" || became["title"] != title {
-		t.Errorf("audit values: got %s before and %s after", all[0].Before, all[0].After)
+		t.Errorf("audit values: got %s before and %s after, want the two changed fields", all[0].Before, all[0].After)
 	}
 	if f.page(t, "bob", appID).Title != "Example app" || f.page(t, "ada", otherID).Title != "Other" {
 		t.Error("another page changed as well")
@@ -137,7 +137,7 @@ func pageRace(t *testing.T, f *pageFixture) {
 		}
 	}
 	if n := len(f.entries(t, "page.changed")); n != 3 {
-		t.Errorf("%d audit entries for 3 changes", n)
+		t.Errorf("got %d audit entries for 3 changes, want 3", n)
 	}
 }
 
@@ -156,17 +156,17 @@ func pageUndo(t *testing.T, f *pageFixture) {
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), nil)
 	if p := f.page(t, "ada", appID); p.Version != 3 || p.Title != "Example app" || p.Theme != "dark" ||
 		p.UpdatedBy != "you" {
-		t.Errorf("after the undo: got %+v", p)
+		t.Errorf("after the undo: got %+v, want version 3 with the old title and the new theme", p)
 	}
 	undo := f.entries(t, "page.undone")
 	if len(undo) != 1 || string(undo[0].After) != string(e.Before) {
-		t.Fatalf("audit entries: got %+v", undo)
+		t.Fatalf("audit entries: got %+v, want one with the restored values", undo)
 	}
 	want(t, "undo once more", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrConflict)
 	want(t, "undo the undo", f.Undo(t.Context(), "ada", undo[0], audit.Person()), nil)
 	want(t, "undo a second time", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrNotUndoable)
 	if p := f.page(t, "ada", appID); p.Version != 4 || p.Title != "Sous-chef" {
-		t.Errorf("after undoing the undo: got %+v", p)
+		t.Errorf("after undoing the undo: got %+v, want version 4 with the title Sous-chef", p)
 	}
 }
 
@@ -176,11 +176,11 @@ func pageLateUndo(t *testing.T, f *pageFixture) {
 	f.title(t, 1, "Chef")
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrConflict)
 	if p := f.page(t, "ada", appID); p.Version != 2 || p.Title != "Chef" {
-		t.Errorf("page: got %+v", p)
+		t.Errorf("page: got %+v, want version 2 with the title Chef", p)
 	}
 	other := e
 	other.Action = "assistant.changed"
-	want(t, "undo of another config's", f.Undo(t.Context(), "ada", other, audit.Person()), connpage.ErrNotUndoable)
+	want(t, "undo of a change elsewhere", f.Undo(t.Context(), "ada", other, audit.Person()), connpage.ErrNotUndoable)
 }
 
 func pageUndoRace(t *testing.T, f *pageFixture) {
@@ -200,6 +200,6 @@ func pageMerge(t *testing.T, f *pageFixture) {
 	first := f.page(t, "ada", appID)
 	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
 	if p, err := f.ByPageID(t.Context(), first.PageID); err != nil || p.Project != otherID || p.Title != "Sous-chef" {
-		t.Errorf("after the merge: got %+v (%v)", p, err)
+		t.Errorf("after the merge: got %+v (error %v), want the page under the other project", p, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// many sets credentials for two accounts, more than one batch of a rotation.
+// many sets more credentials for two accounts than a rotation handles in one batch.
 func (f *credentialFixture) many(t *testing.T) int {
 	t.Helper()
 	f.set(t, "ada", appID, "first", keyValue)
@@ -33,16 +33,16 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 	n := f.many(t)
 	both, next := f.with(t, "02", "01"), f.with(t, "02")
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("keys removable before the rotation: got %v, want none (%v)", ids, err)
+		t.Errorf("keys removable before the rotation: got %v, want none (error %v)", ids, err)
 	}
 	if done, err := both.Rewrap(t.Context()); err != nil || done != n {
-		t.Fatalf("rewrapped %d credentials, want %d (%v)", done, n, err)
+		t.Fatalf("rewrapped %d credentials, want %d (error %v)", done, n, err)
 	}
 	if done, err := both.Rewrap(t.Context()); err != nil || done != 0 {
-		t.Errorf("rewrapped %d credentials the second time, want none (%v)", done, err)
+		t.Errorf("rewrapped %d credentials the second time, want none (error %v)", done, err)
 	}
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 1 {
-		t.Errorf("keys removable after the rotation: got %v, want one (%v)", ids, err)
+		t.Errorf("keys removable after the rotation: got %v, want one (error %v)", ids, err)
 	}
 	for _, s := range []*credentials.Service{both, next} {
 		f.opens(t, s, "ada", appID, keyValue)
@@ -50,7 +50,7 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 		f.opens(t, s, "bob", "com.example.appxxxxx", keyValue)
 	}
 	if c := f.status(t, "ada", appID); c.Hint != "...5417" || c.SetBy != "you" {
-		t.Errorf("status after the rotation: got %+v", c)
+		t.Errorf("status after the rotation: got %+v, want the same hint and author", c)
 	}
 }
 
@@ -64,16 +64,16 @@ func credentialDamaged(t *testing.T, f *credentialFixture) {
 	var damaged *credentials.DamagedError
 	done, err := both.Rewrap(t.Context())
 	if done != n-61 || !errors.As(err, &damaged) || len(damaged.Credentials) != 61 {
-		t.Fatalf("rewrapped %d of %d credentials; want all but 61 (%v)", done, n, err)
+		t.Fatalf("rewrapped %d of %d credentials; want all but 61 (error %v)", done, n, err)
 	}
 	first := damaged.Credentials[0]
 	if first.AccountID != "ada" || first.Project != appID || first.Provider != "first" || !strings.Contains(err.Error(),
 		"61 credentials") ||
 		!strings.Contains(err.Error(), first.KeyID) {
-		t.Errorf("the first damaged credential: got %+v: %v", first, err)
+		t.Errorf("the first damaged credential: got %+v: %v, want ada's, and an error with the count and the key", first, err)
 	}
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("removable keys: got %v, want none (%v)", ids, err)
+		t.Errorf("removable keys: got %v, want none (error %v)", ids, err)
 	}
 	f.opens(t, f.with(t, "02"), "bob", appID, keyValue)
 	// A credential whose key was lost is reported as well.
@@ -81,7 +81,7 @@ func credentialDamaged(t *testing.T, f *credentialFixture) {
 		appID)
 	var lost *credentials.MissingKeyError
 	if _, err := both.Rewrap(t.Context()); !errors.As(err, &damaged) || !errors.As(err, &lost) || lost.KeyID != "lost" {
-		t.Errorf("damaged credentials and a lost key: got %v", err)
+		t.Errorf("damaged credentials and a lost key: got %v, want both reported", err)
 	}
 }
 
@@ -101,10 +101,10 @@ func credentialLostKey(t *testing.T, f *credentialFixture) {
 		t.Error("the reported key differs from the stored one")
 	}
 	if _, err := third.Open(t.Context(), "ada", appID, "first"); !errors.As(err, &lost) {
-		t.Errorf("opening a credential with a lost key: got %v", err)
+		t.Errorf("opening a credential with a lost key: got %v, want the key reported as lost", err)
 	}
 	if c, err := third.Status(t.Context(), "ada", appID); err != nil || !c[0].Set {
-		t.Errorf("status: got %+v, want it set (%v)", c, err)
+		t.Errorf("status: got %+v, want it set (error %v)", c, err)
 	}
 	if done, err := f.with(t, "03", "02", "01").Rewrap(t.Context()); done != 1 || err != nil {
 		t.Errorf("after the key was restored: rewrapped %d, want 1: %v", done, err)
@@ -117,7 +117,7 @@ func credentialNoKey(t *testing.T, f *credentialFixture) {
 	f.set(t, "ada", appID, "first", keyValue)
 	none := f.with(t)
 	if c, err := none.Status(t.Context(), "ada", appID); err != nil || !c[0].Set || c[0].Hint != "...5417" {
-		t.Errorf("status: got %+v (%v)", c, err)
+		t.Errorf("status: got %+v (error %v), want it set", c, err)
 	}
 	want(t, "set", none.Set(t.Context(), "ada", appID, "first", keyValue, "", audit.Person()),
 		credentials.ErrNotConfigured)
@@ -139,7 +139,7 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 		t.Helper()
 		f.answer = answer
 		if got, err := f.Test(t.Context(), "ada", appID, "first", audit.Person()); err != nil || got != want {
-			t.Errorf("provider status %d: got %q (%v)", answer, got, err)
+			t.Errorf("provider status %d: got result %q (error %v), want the expected result", answer, got, err)
 		}
 	}
 	want(t, "nothing to test", errOf(f.Test(t.Context(), "ada", appID, "first", audit.Person())), credentials.ErrNotSet)
@@ -148,9 +148,9 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 	if f.asked != keyValue {
 		t.Error("the provider did not receive the key")
 	}
-	try(http.StatusForbidden, credentials.TestOK) // the recent result
+	try(http.StatusForbidden, credentials.TestOK) // answered with the recent result
 	if c := f.status(t, "ada", appID); c.TestResult != credentials.TestOK || !c.TestedAt.Equal(f.clock.now()) {
-		t.Errorf("status after the test: got %+v", c)
+		t.Errorf("status after the test: got %+v, want the result ok and the time", c)
 	}
 	f.clock.pass(time.Minute)
 	try(http.StatusForbidden, credentials.TestRefused)
@@ -161,7 +161,7 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 		t.Errorf("a new key still has the result of the old one: %+v", c)
 	}
 	if all := f.entries(t, "credential.tested"); len(all) != 3 || all[1].Summary != "key of first AI tested: refused" {
-		t.Errorf("audit entries: got %+v", all)
+		t.Errorf("audit entries: got %+v, want 3, the second with the result refused", all)
 	}
 }
 
@@ -172,10 +172,10 @@ func credentialMerge(t *testing.T, f *credentialFixture) {
 	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
 	f.opens(t, f.Service, "ada", otherID, keyValue)
 	if got, err := f.Open(t.Context(), "ada", otherID, "second"); err != nil || got != "k-the-other-one-of-a-key" {
-		t.Errorf("the credential that both projects had: got %q (%v)", got, err)
+		t.Errorf("the credential that both projects had: got %q (error %v), want the other project's", got, err)
 	}
 	if done, err := f.with(t, "02", "01").Rewrap(t.Context()); err != nil || done != 2 {
-		t.Errorf("rewrapped %d credentials, want 2 (%v)", done, err)
+		t.Errorf("rewrapped %d credentials, want 2 (error %v)", done, err)
 	}
 	f.opens(t, f.with(t, "02"), "ada", otherID, keyValue)
 }

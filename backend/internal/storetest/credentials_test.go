@@ -91,7 +91,7 @@ func (f *credentialFixture) status(t *testing.T, account, project string) creden
 	t.Helper()
 	all, err := f.Status(t.Context(), account, project)
 	if err != nil || len(all) != 2 || all[0].Provider.ID != "first" || all[1].Provider.ID != "second" {
-		t.Fatalf("status: got %+v (%v)", all, err)
+		t.Fatalf("status: got %+v (error %v), want both providers in order", all, err)
 	}
 	return all[0]
 }
@@ -99,18 +99,18 @@ func (f *credentialFixture) status(t *testing.T, account, project string) creden
 func (f *credentialFixture) opens(t *testing.T, s *credentials.Service, account, project, want string) {
 	t.Helper()
 	if got, err := s.Open(t.Context(), account, project, "first"); err != nil || got != want {
-		t.Errorf("the credential of %s in %s opens as %q (%v)", project, account, got, err)
+		t.Errorf("the credential of %s in %s: got %q (error %v), want the value that was set", project, account, got, err)
 	}
 }
 
 func credentialLife(t *testing.T, f *credentialFixture) {
 	if c := f.status(t, "ada", appID); c.Set || c.Hint != "" || c.SetBy != "" || !c.SetAt.IsZero() {
-		t.Errorf("status before: got %+v", c)
+		t.Errorf("status before: got %+v, want nothing set", c)
 	}
 	f.set(t, "ada", appID, "first", " "+keyValue+"\n")
 	want(t, "removing an unset one", f.Remove(t.Context(), "ada", appID, "second", audit.Person()), credentials.ErrNotSet)
 	if c := f.status(t, "ada", appID); !c.Set || c.Hint != "...5417" || c.SetBy != "you" || !c.SetAt.Equal(f.clock.now()) {
-		t.Errorf("status once set: got %+v", c)
+		t.Errorf("status once set: got %+v, want the hint, the author and the time", c)
 	}
 	f.opens(t, f.Service, "ada", appID, keyValue)
 	for _, other := range [][2]string{{"bob", appID}, {"ada", otherID}} {
@@ -125,11 +125,11 @@ func credentialLife(t *testing.T, f *credentialFixture) {
 	want(t, "removing", f.Remove(t.Context(), "ada", appID, "first", audit.Person()), nil)
 	want(t, "removing again", f.Remove(t.Context(), "ada", appID, "first", audit.Person()), credentials.ErrNotSet)
 	if c := f.status(t, "ada", appID); c.Set {
-		t.Errorf("status after removal: got %+v", c)
+		t.Errorf("status after removal: got %+v, want it not set", c)
 	}
 	if set, gone := f.entries(t, "credential.set"), f.entries(t, "credential.removed"); len(set) != 2 || len(gone) != 1 ||
 		set[0].Summary != "key of first AI set" || set[0].Before != nil || gone[0].Project != appID {
-		t.Errorf("audit entries: got %+v, %+v", set, gone)
+		t.Errorf("audit entries: got %+v and %+v, want two for setting it and one for removing it", set, gone)
 	}
 	want(t, "an unknown provider", f.Set(t.Context(), "ada", appID, "third", keyValue, "", audit.Person()),
 		credentials.ErrUnknownProvider)
@@ -170,11 +170,11 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 	l, err := f.NewLink(ctx, "ada", appID, "first", audit.Agent(laptop))
 	if err != nil || !secret.Valid(credential.Credential, l.ID) ||
 		!l.ExpiresAt.Equal(f.clock.now().Add(credentials.LinkTTL)) {
-		t.Fatalf("got a link until %v (%v)", l.ExpiresAt, err)
+		t.Fatalf("got a link until %v (error %v), want a valid one for LinkTTL", l.ExpiresAt, err)
 	}
 	if seen, err := f.Link(ctx, "ada", l.ID); err != nil || seen.Project != appID || seen.Provider.ID != "first" ||
 		seen.AskedBy != "the agent on laptop" {
-		t.Errorf("the link shows %+v (%v)", seen, err)
+		t.Errorf("the link shows %+v (error %v), want its project, its provider and the agent", seen, err)
 	}
 	refused := func(what, account, project, provider, id string) {
 		t.Helper()
@@ -194,11 +194,11 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 	refused("once more", "ada", appID, "first", l.ID)
 	want(t, "a used link", errOf(f.Link(ctx, "ada", l.ID)), credentials.ErrUnknownLink)
 	if c := f.status(t, "ada", appID); c.SetBy != "you, asked by the agent on laptop" {
-		t.Errorf("got set by %q", c.SetBy)
+		t.Errorf("got set by %q, want the person at the agent's request", c.SetBy)
 	}
 	late := must(f.NewLink(ctx, "ada", appID, "first", audit.Person()))(t)
 	if seen, err := f.Link(ctx, "ada", late.ID); err != nil || seen.AskedBy != "" {
-		t.Errorf("the link was requested by %q, want nobody (%v)", seen.AskedBy, err)
+		t.Errorf("the link was requested by %q, want nobody (error %v)", seen.AskedBy, err)
 	}
 	f.clock.pass(credentials.LinkTTL)
 	want(t, "an expired link", errOf(f.Link(ctx, "ada", late.ID)), credentials.ErrUnknownLink)
@@ -228,7 +228,7 @@ func credentialManyLinks(t *testing.T, f *credentialFixture) {
 	must(f.NewLink(t.Context(), "ada", otherID, "first", audit.Agent(laptop)))(t)
 	for i, l := range made {
 		if _, err := f.Link(t.Context(), "ada", l.ID); (err == nil) != (i >= 3) {
-			t.Errorf("link %d: got %v", i, err)
+			t.Errorf("link %d: got %v, want an error for the first three links only", i, err)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func capsVersioned(t *testing.T, f *purses) {
 		entries := f.entries(t, "credit.caps_changed")
 		if len(entries) != 3 || entries[1].Summary != "cap of a day: 0.30 USD -> 0.50 USD" ||
 			entries[0].Summary != "cap of a month: 1000000.00 USD -> none" || entries[0].Project != project {
-			t.Fatalf("audit entries: got %+v", entries)
+			t.Fatalf("audit entries: got %+v, want 3 with both changes", entries)
 		}
 		err := f.SetCaps(t.Context(), "ada", project, credit.Caps{Day: amount(0), Version: 2}, audit.Person())
 		var conflict *credit.ConflictError
@@ -52,7 +52,7 @@ func capsVersioned(t *testing.T, f *purses) {
 		}
 		fatal(t, f.UndoCaps(t.Context(), "ada", entries[1], audit.Person())) // undoes the day's cap only
 		if c := must(f.store.CreditCaps(t.Context(), "ada", project))(t); *c.Day != 300_000 || c.Month != nil || c.Version != 4 {
-			t.Errorf("caps: got %+v", c)
+			t.Errorf("caps: got %+v, want 0.30 USD a day and no monthly cap at version 4", c)
 		}
 		want(t, "undone again", f.UndoCaps(t.Context(), "ada", must(f.audit.Get(t.Context(), "ada", entries[1].ID))(t),
 			audit.Person()), credit.ErrNotUndoable)
@@ -155,9 +155,9 @@ func capMails(t *testing.T, f *purses) {
 	n := m.sent[0]
 	banners := must(f.Notices(t.Context(), "ada", appID))(t)
 	if len(banners) != 1 || banners[0] != n || n.Spent != 80_000 || n.Limit != 100_000 || n.Text() != "The project "+appID+
-		" has spent 0.08 USD of its cap of 0.10 USD a day. Calls that could cost more than the rest are refused until "+
+		" has spent 0.08 USD of its cap of 0.10 USD a day. Calls that could cost more than what is left are refused until "+
 		"2026-01-03 00:00 UTC, unless you raise the cap." {
-		t.Errorf("banners: got %+v; mail text %q", banners, n.Text())
+		t.Errorf("banners: got %+v, mail text %q; want one about the project's cap of a day", banners, n.Text())
 	}
 	if account := must(f.Notices(t.Context(), "ada", ""))(t); len(account) != 0 {
 		t.Errorf("the account shows the banner of a project's cap: %+v", account)
@@ -177,9 +177,9 @@ func balanceMails(t *testing.T, f *purses) {
 	m := newMailing(f)
 	m.want(t, "below 80 %", m.spend(t, 1_500_000))
 	m.want(t, "at 80 %", m.spend(t, 200_000), "balance")
-	if n := m.sent[0]; n.Text() != "0.40 USD of credit are left of 2.00 USD. Calls that could cost more than the rest are "+
-		"refused until you top up." && n.Text() != "0.30 USD of credit are left of 2.00 USD. Calls that could cost more "+
-		"than the rest are refused until you top up." {
+	if n := m.sent[0]; n.Text() != "0.40 USD of credit are left of 2.00 USD. Calls that could cost more than what is "+
+		"left are refused until you top up." && n.Text() != "0.30 USD of credit are left of 2.00 USD. Calls that could "+
+		"cost more than what is left are refused until you top up." {
 		t.Error(n.Text())
 	}
 	if banners := must(f.Notices(t.Context(), "ada", ""))(t); len(banners) != 1 || banners[0].Of != credit.OfBalance {

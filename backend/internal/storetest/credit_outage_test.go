@@ -45,8 +45,8 @@ func answered(id string) credit.Call {
 	return credit.Call{Model: id, Kind: "chat", Outcome: credit.OutcomeOK, TextOut: 1}
 }
 
-// Calls that end while the database is unreachable are charged when it returns, however long that takes: even if their
-// leases have ended and another process sweeps first.
+// Calls that end while the database is unreachable are charged when it returns, however long the outage lasts: even if
+// their leases have ended and another process sweeps first.
 func outageLosesNothing(t *testing.T, f *purses) {
 	store, ledger, other := f.newAwayLedgers(nil)
 	f.Ledger = ledger
@@ -74,7 +74,7 @@ func outageLosesNothing(t *testing.T, f *purses) {
 	fatal(t, ledger.SettleKept(t.Context()))
 	fatal(t, ledger.SettleKept(t.Context())) // nothing is left to settle
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-300 {
-		t.Errorf("balance: got %+v", a.Balance)
+		t.Errorf("balance: got %+v, want 300 micro-USD spent and none held", a.Balance)
 	}
 	want(t, "renew", ledger.Renew(t.Context(), crashed.ID), credit.ErrHoldEnded)
 	f.sound(t)
@@ -101,7 +101,7 @@ func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 	store.awaySettlements = false
 	fatal(t, ledger.SettleKept(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-400 {
-		t.Errorf("balance: got %+v", a.Balance)
+		t.Errorf("balance: got %+v, want 400 micro-USD spent and none held", a.Balance)
 	}
 	f.sound(t)
 }
@@ -127,6 +127,6 @@ func outageAtTheEnd(t *testing.T, f *purses) {
 	_ = ledger.Serve(ended)
 	lost := strings.Contains(log.String(), "not charged")
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-5 || lost {
-		t.Errorf("%+v %s", a.Balance, log.String())
+		t.Errorf("got balance %+v and log %s, want 5 micro-USD spent and no lost call", a.Balance, log.String())
 	}
 }

@@ -33,12 +33,12 @@ func deletedAccount(t *testing.T, f *purses) {
 	}
 	r := f.sound(t)
 	if r.Closed != 2_700_000 || r.Used != 300_000 || r.PaidIn != credit.USD || r.Accounts != 0 {
-		t.Errorf("ledger: got %+v", r)
+		t.Errorf("ledger: got %+v, want the closed balance and the amounts used and paid in", r)
 	}
 	want(t, "settle of its call", errOf(f.Settle(t.Context(), open.ID, 1, credit.Call{Outcome: credit.OutcomeOK})),
 		credit.ErrNoHold)
 	if booked, err := f.Grant(t.Context(), "bob", credit.USD, "INV-7", "", audit.Operator()); booked || err == nil {
-		t.Errorf("a used reference was booked again: %v, %v", booked, err)
+		t.Errorf("book a used reference: got %v (error %v), want a refusal", booked, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func deletedProject(t *testing.T, f *purses) {
 		t.Errorf("usage: got %+v, want no calls", u)
 	}
 	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-60_000 || a.Day.Spent != 60_000 {
-		t.Errorf("account: got %+v", a)
+		t.Errorf("account: got %+v, want 60,000 micro-USD spent", a)
 	}
 	f.sound(t)
 }
@@ -82,19 +82,19 @@ func mergedProjects(t *testing.T, f *purses) {
 		"project.merged", otherID, "merged")))
 	p := must(f.Project(t.Context(), "ada", otherID))(t)
 	if p.Day.Spent != 500_000 || p.Day.Held != 100_000 || p.Caps.Day == nil || *p.Caps.Day != 650_000 {
-		t.Errorf("project: got %+v", p)
+		t.Errorf("project: got %+v, want 500,000 spent, 100,000 held and a cap of 650,000", p)
 	}
 	must(f.Settle(t.Context(), open.ID, 100_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeFailed}))(t)
 	if u := f.usage(t, "ada", otherID); u.Calls != 3 || u.Charged != 600_000 || u.Failed != 1 {
-		t.Errorf("usage: got %+v", u)
+		t.Errorf("usage: got %+v, want 3 calls for 600,000, one of them failed", u)
 	}
 	if p := must(f.Project(t.Context(), "ada", otherID))(t); p.Day.Spent != 600_000 || p.Day.Held != 0 {
-		t.Errorf("project: got %+v", p)
+		t.Errorf("project: got %+v, want 600,000 spent and none held", p)
 	}
 	f.sound(t)
 }
 
-// A merged project is never allowed more than either of its projects was.
+// A merged project may never spend more than either of the two projects could.
 func mergedSettings(t *testing.T, f *purses) {
 	setSource := func(project, source string) {
 		fatal(t, f.store.SetKeySource(t.Context(), source, audit.New(f.clock.now(), "ada", audit.Person(), "x", project, "")))
@@ -111,20 +111,21 @@ func mergedSettings(t *testing.T, f *purses) {
 	c := must(f.store.CreditCaps(t.Context(), "ada", otherID))(t)
 	source := must(f.store.KeySource(t.Context(), "ada", otherID))(t)
 	if *c.Day != 200_000 || c.Month == nil || *c.Month != 900_000 || c.Version != 3 || source != "own" {
-		t.Errorf("caps: got %s a day, %v a month, version %d; paid by %s", *c.Day, c.Month, c.Version, source)
+		t.Errorf("caps: got %s a day, %v a month, version %d, paid by %s; want the lower caps and own keys", *c.Day, c.Month,
+			c.Version, source)
 	}
 	must(f.projects.MintKey(t.Context(), "ada", "com.example.third", "app", audit.Person()))(t)
 	merge(otherID, "com.example.third") // a project without settings
 	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
 	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 200_000 || source != "own" {
-		t.Errorf("caps: got %+v, paid by %s", c, source)
+		t.Errorf("caps: got %+v, paid by %s; want 200,000 a day and own keys", c, source)
 	}
 	must(f.projects.MintKey(t.Context(), "ada", "com.example.fourth", "app", audit.Person()))(t)
 	f.setCaps(t, "com.example.fourth", amount(100_000), nil)
 	merge("com.example.fourth", "com.example.third")
 	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
 	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 100_000 || source != "own" {
-		t.Errorf("caps: got %+v, paid by %s", c, source)
+		t.Errorf("caps: got %+v, paid by %s; want 100,000 a day and own keys", c, source)
 	}
 	f.sound(t)
 }
@@ -139,7 +140,7 @@ func callsCounted(t *testing.T, f *purses) {
 	want := credit.UsageRow{Calls: 4, Failed: 1, Cancelled: 1, Refused: 3, Estimated: 1, TextIn: 70, TextCached: 28,
 		TextOut: 42, Duration: 10500 * time.Millisecond}
 	if got := f.usage(t, "ada", appID); got != want {
-		t.Errorf("usage: got %+v", got)
+		t.Errorf("usage: got %+v, want the sums of the recorded calls", got)
 	}
 	if got := f.usage(t, "bob", appID); got != (credit.UsageRow{}) {
 		t.Errorf("another account's usage: got %+v, want none", got)
@@ -148,7 +149,7 @@ func callsCounted(t *testing.T, f *purses) {
 		To: f.clock.now().Add(time.Hour)}))(t)
 	if len(refusals) != 2 || refusals[0].Code != "no_credit" || refusals[0].Count != 2 ||
 		!refusals[0].LastAt.Equal(f.clock.now()) {
-		t.Errorf("refusals: got %+v", refusals)
+		t.Errorf("refusals: got %+v, want two codes, no_credit first", refusals)
 	}
 }
 
@@ -163,7 +164,7 @@ func oldRowsGo(t *testing.T, f *purses) {
 	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: now.Add(time.Hour), CallsOfProject: 2}))
 	latest := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID, To: now.Add(time.Hour)}))(t)
 	if len(latest) != 2 || latest[0].Code != "code3" || latest[1].Code != "code4" {
-		t.Errorf("the latest calls: got %+v", latest)
+		t.Errorf("the latest calls: got %+v, want code3 and code4", latest)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM credit_holds"); n != 1 {
 		t.Errorf("%d holds remain, want only the open one", n)

@@ -87,7 +87,7 @@ func grantedOnce(t *testing.T, f *purses) {
 	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Amount: credit.USD}))(t)
 	if all := must(f.Transfers(t.Context(), "bob", 0, 10))(t); len(all) != 1 || all[0].Debit != credit.BookFree ||
 		all[0].Credit != "" {
-		t.Errorf("transfers: got %+v", all)
+		t.Errorf("transfers: got %+v, want only the free credit", all)
 	}
 	want(t, "unknown account", errOf(f.Account(t.Context(), "nobody")), credit.ErrNoAccount)
 	want(t, "hold of one", errOf(f.Hold(t.Context(), credit.HoldRequest{Account: "nobody", Amount: 1})), credit.ErrNoAccount)
@@ -165,20 +165,20 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	var reserved *credit.Reserved
 	err := errOf(f.hold(t, 1))
 	if !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
-		t.Errorf("a call that the cap would cover without calls in flight: got %v", err)
+		t.Errorf("a call that the cap would cover without calls in flight: got %v, want credit.Reserved", err)
 	}
 	var reached *credit.CapReached
 	if err := errOf(f.hold(t, 500_001)); !errors.As(err, &reached) || reached.Used != 500_000 {
-		t.Errorf("a call above the new day's cap: got %v", err)
+		t.Errorf("a call above the new day's cap: got %v, want a refusal with 500,000 used", err)
 	}
 	must(f.Settle(t.Context(), late.ID, 300_000, credit.Call{Outcome: credit.OutcomeOK}))(t)
 	p := must(f.Project(t.Context(), "ada", appID))(t)
 	if p.Day.Spent != 0 || p.Day.Held != 500_000 || p.Month != p.Day {
-		t.Errorf("yesterday's call counts towards today: %+v", p)
+		t.Errorf("on the new day: got %+v, want only today's call to count", p)
 	}
 	f.clock.pass(-time.Minute) // with the clock set back, the previous day's cap still counts its call
 	if err := errOf(f.hold(t, 200_001)); !errors.As(err, &reached) || reached.Used != 300_000 {
-		t.Errorf("the old day's cap: got %v", err)
+		t.Errorf("a call above the old day's cap: got %v, want a refusal with 300,000 used", err)
 	}
 	must(f.hold(t, 200_000))(t)
 	fatal(t, f.Release(t.Context(), next.ID, credit.Call{Outcome: credit.OutcomeFailed}))
@@ -202,7 +202,7 @@ func capsRefuse(t *testing.T, f *purses) {
 		var got *credit.CapReached
 		if err := errOf(f.hold(t, 100_001)); !errors.As(err, &got) || got.Cap != test.want.Cap || got.Of != test.want.Of ||
 			got.Limit != 400_000 || got.Used != 300_000 || !got.ResetsAt.After(f.clock.now()) {
-			t.Errorf("want %+v, got %v", test.want, err)
+			t.Errorf("got %[2]v, want %+[1]v", test.want, err)
 		}
 		fatal(t, f.Release(t.Context(), must(f.hold(t, 100_000))(t).ID, credit.Call{Outcome: credit.OutcomeFailed}))
 		f.setCaps(t, test.project, nil, nil)
@@ -212,8 +212,8 @@ func capsRefuse(t *testing.T, f *purses) {
 	}
 }
 
-// Of two hundred concurrent calls on five cents, those refused because of the others get that reason, and nothing is
-// spent twice.
+// Two hundred concurrent calls share five cents. Those refused only because of other calls in flight get that reason,
+// and no money is spent twice.
 func manyCallsOnLittle(t *testing.T, f *purses) {
 	must(f.Account(t.Context(), "ada"))(t)
 	must(f.Take(t.Context(), "ada", 1_950_000, "leave five cents", "", audit.Operator()))(t)
@@ -236,7 +236,7 @@ func manyCallsOnLittle(t *testing.T, f *purses) {
 		return errOf(f.Settle(t.Context(), holds[i].ID, 500, credit.Call{Outcome: credit.OutcomeOK}))
 	})
 	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 25_000 || a.Held != 0 {
-		t.Errorf("balance: got %+v", a)
+		t.Errorf("balance: got %+v, want 25,000 micro-USD and none held", a)
 	}
 	must(f.hold(t, 25_000))(t)
 	f.sound(t)
@@ -254,6 +254,6 @@ func shortfall(t *testing.T, f *purses) {
 	must(f.Settle(t.Context(), none.ID, 7, credit.Call{Account: "ada", Project: appID, Outcome: credit.OutcomeOK}))(t)
 	r := f.sound(t)
 	if r.Operator != 4_000 || r.Used != 5_000 || len(r.Shortfalls) != 1 || r.Shortfalls[0].ID != "short:"+h.ID {
-		t.Errorf("ledger: got %+v", r)
+		t.Errorf("ledger: got %+v, want one shortfall of 4,000 paid by the operator", r)
 	}
 }

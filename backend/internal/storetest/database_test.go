@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
 }
 
-// database is a store with direct access to its database, like an operator's own client.
+// database is a store with direct access to its database, as an operator's SQL client has.
 type database struct {
 	*sqlstore.Store
 	t       *testing.T

@@ -87,7 +87,7 @@ func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (wo
 		case isLost(err):
 			lost++
 		default:
-			t.Errorf("call %d of %d concurrent calls: %v", i, n, err)
+			t.Errorf("call %d of %d concurrent calls: got unexpected error %v", i, n, err)
 		}
 	}
 	return won, lost

@@ -68,7 +68,7 @@ func grantsSet(t *testing.T, f *projectFixture) {
 	if e.Action != "grants.changed" || e.Undoable() ||
 		e.Summary != "assistant_config.voice: read_write -> off; "+
 			"assistant_config.sounds: read_write -> read; analytics: read -> read_write" {
-		t.Errorf("audit entry: got %+v", e)
+		t.Errorf("audit entry: got %+v, want the three changed grants", e)
 	}
 	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" ||
@@ -100,7 +100,7 @@ func grantsRefused(t *testing.T, f *projectFixture) {
 		}
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 0 {
-		t.Errorf("%d rows of refused grants are stored", n)
+		t.Errorf("%d rows of refused grants are stored, want none", n)
 	}
 }
 

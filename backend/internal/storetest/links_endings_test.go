@@ -39,7 +39,7 @@ func endsWithLink(t *testing.T, f *sessionFixture) {
 			want(t, "an app's attach", errOf(f.Open(t.Context(), s.ID, sst)), sessions.ErrClosed)
 			want(t, "another secret", errOf(f.MintSecret(t.Context(), o.AccountID, s.ID)), sessions.ErrClosed)
 			if got, err := f.Get(t.Context(), o.AccountID, s.ID); err != nil || got.State(f.clock.now()) != "closed" {
-				t.Errorf("Get returned %+v, %v; want a closed session", got, err)
+				t.Errorf("Get returned %+v (error %v), want a closed session", got, err)
 			}
 			some, err := f.store.SomeSessions(t.Context(), []string{"ses_never", s.ID, other.ID})
 			open := map[string]bool{}
@@ -47,13 +47,13 @@ func endsWithLink(t *testing.T, f *sessionFixture) {
 				open[one.ID] = one.Open(f.clock.now())
 			}
 			if isOpen, found := open[s.ID]; err != nil || len(open) != 2 || !found || isOpen || !open[other.ID] {
-				t.Errorf("SomeSessions: got %v, %v; want one closed and one open", open, err)
+				t.Errorf("SomeSessions: got %v (error %v), want one closed and one open", open, err)
 			}
 			if list, err := f.List(t.Context(), o.AccountID); err != nil || len(list) != 0 {
-				t.Errorf("open sessions: got %+v, %v; want none", list, err)
+				t.Errorf("open sessions: got %+v (error %v), want none", list, err)
 			}
 			if got, err := f.Get(t.Context(), "ada", other.ID); err != nil || got.State(f.clock.now()) != "open" {
-				t.Errorf("another link's session: got %+v, %v; want it open", got, err)
+				t.Errorf("another link's session: got %+v (error %v), want it open", got, err)
 			}
 		})
 	}

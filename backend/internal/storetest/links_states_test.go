@@ -55,7 +55,7 @@ func (f *fixture) pacing(t *testing.T) {
 	}
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
 	if p, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || p.Token == nil {
-		t.Errorf("an early poll of an approved code: got %v, %v; want a token", p, err)
+		t.Errorf("an early poll of an approved code: got %v (error %v), want a token", p, err)
 	}
 }
 
@@ -66,7 +66,7 @@ func (f *fixture) suspended(t *testing.T) {
 	issued := f.start(t)
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
 	if ok, err := f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
-		t.Fatalf("suspend: got %v, %v; want true", ok, err)
+		t.Fatalf("suspend: got %v (error %v), want true", ok, err)
 	}
 	for range 3 {
 		poll, err := f.Poll(f.ctx, issued.DeviceCode)
@@ -76,14 +76,14 @@ func (f *fixture) suspended(t *testing.T) {
 		}
 	}
 	if links, err := f.store.AllLinks(f.ctx, ada.ID); err != nil || len(links) != 0 {
-		t.Fatalf("the suspended account has %d links, want none (%v)", len(links), err)
+		t.Fatalf("the suspended account has %d links, want none (error %v)", len(links), err)
 	}
 	if ok, err := f.accounts().Restore(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
-		t.Fatalf("restore: got %v, %v; want true", ok, err)
+		t.Fatalf("restore: got %v (error %v), want true", ok, err)
 	}
 	poll, err := f.Poll(f.ctx, issued.DeviceCode)
 	if err != nil || poll.Token == nil {
-		t.Fatalf("poll after the restoration: got %v, %v; want a token", poll, err)
+		t.Fatalf("poll after the restoration: got %v (error %v), want a token", poll, err)
 	}
 	for _, step := range []struct {
 		set    func() (bool, error)
@@ -93,7 +93,7 @@ func (f *fixture) suspended(t *testing.T) {
 		{func() (bool, error) { return f.accounts().Restore(f.ctx, ada.ID, audit.Operator()) }, nil},
 	} {
 		if ok, err := step.set(); err != nil || !ok {
-			t.Fatalf("%v, %v", ok, err)
+			t.Fatalf("change the state: got %v (error %v), want true", ok, err)
 		}
 		want(t, "the very next call", errOf(f.Authenticate(f.ctx, poll.Token.AuthToken)), step.wanted)
 	}
@@ -118,12 +118,12 @@ func (f *fixture) legacy(t *testing.T) {
 		who, err := f.Authenticate(f.ctx, token)
 		want(t, "at "+step.at.String(), err, step.wanted)
 		if err == nil && !who.ExpiresAt.Equal(end) {
-			t.Errorf("the token's reported end is %v", who.ExpiresAt)
+			t.Errorf("the token's reported end is %v, want the end of its original lifetime", who.ExpiresAt)
 		}
 	}
 }
 
-// takenFirst gives the first new codes the user code of an existing one.
+// takenFirst assigns the user code of an existing code to the first new codes.
 type takenFirst struct {
 	link.CodeStore
 	taken string
@@ -149,24 +149,24 @@ func (f *fixture) collisions(t *testing.T) {
 		slog.New(slog.DiscardHandler), f.clock.now)
 	second, err := s.Start(f.ctx, link.Requester{Host: "desk"})
 	if err != nil || second.UserCode == first.UserCode || codes.times != 0 {
-		t.Fatalf("got %v, and %d collisions left over", err, codes.times)
+		t.Fatalf("got %v and %d collisions left over, want none", err, codes.times)
 	}
 	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 2 {
-		t.Errorf("%d pending codes, want 2 (%v)", n, err)
+		t.Errorf("%d pending codes, want 2 (error %v)", n, err)
 	}
 	codes.times = 5
 	if _, err := s.Start(f.ctx, link.Requester{}); err == nil {
 		t.Error("got a code although every drawn code was in use")
 	}
 	if got := f.actions(t, link.Asked{}); got != "issue issue" {
-		t.Errorf("trail actions: got %s", got)
+		t.Errorf("trail actions: got %s, want issue twice", got)
 	}
 	want(t, "approve the second", f.Approve(f.ctx, second.UserCode, ada.ID), nil)
 	if poll, err := f.Poll(f.ctx, first.DeviceCode); err != nil || poll.Token != nil {
-		t.Errorf("the first code: got %v, %v; want it pending", poll, err)
+		t.Errorf("the first code: got %v (error %v), want it pending", poll, err)
 	}
 	if poll, err := f.Poll(f.ctx, second.DeviceCode); err != nil || poll.Token == nil {
-		t.Errorf("the second code: got %v, %v; want a token", poll, err)
+		t.Errorf("the second code: got %v (error %v), want a token", poll, err)
 	}
 }
 

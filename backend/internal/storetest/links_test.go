@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// fixture is a link service over a store, with a clock that the test sets.
+// fixture is a link service on a store, with a clock that the test sets.
 type fixture struct {
 	*link.Service
 	clock *clock
@@ -109,12 +109,12 @@ func (f *fixture) oneWinner(t *testing.T) {
 			t.Fatalf("round %d: %d polls got a token and %d got ErrUnknown, want 1 and 49", round, won, unknown)
 		}
 		if who, err := f.Authenticate(f.ctx, <-tokens); err != nil || who.AccountID != ada.ID {
-			t.Fatalf("round %d: the token does not work: %v, %v", round, who, err)
+			t.Fatalf("round %d: got account %v with the token (error %v), want ada's", round, who, err)
 		}
 	}
 	// Each round created exactly one token, so revoking all of them counts the rounds.
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != rounds {
-		t.Errorf("%d tokens after %d rounds (%v)", n, rounds, err)
+		t.Errorf("got %d tokens after %d rounds (error %v), want one for each round", n, rounds, err)
 	}
 }
 
@@ -123,15 +123,15 @@ func (f *fixture) states(t *testing.T) {
 
 	issued := f.start(t)
 	if poll, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || poll.Token != nil || poll.Interval != 5*time.Second {
-		t.Errorf("poll of a pending code: got %v, %v", poll, err)
+		t.Errorf("poll of a pending code: got %v (error %v), want no token and an interval of 5 s", poll, err)
 	}
 	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 1 {
-		t.Errorf("%d pending codes, want 1 (%v)", n, err)
+		t.Errorf("%d pending codes, want 1 (error %v)", n, err)
 	}
 	// Lower and upper case work, with or without the dash.
 	loose := fmt.Sprintf(" %s %s", issued.UserCode[:4], issued.UserCode[5:])
 	if code, err := f.View(f.ctx, loose); err != nil || code.Requester.Host != "laptop" {
-		t.Errorf("view: %v, %v", code, err)
+		t.Errorf("view: got %v (error %v), want the code that laptop requested", code, err)
 	}
 	want(t, "deny", f.Deny(f.ctx, issued.UserCode), nil)
 	want(t, "approve after deny", f.Approve(f.ctx, issued.UserCode, ada.ID), link.ErrNotPending)
@@ -149,7 +149,7 @@ func (f *fixture) states(t *testing.T) {
 	f.clock.pass(11 * time.Minute)
 	want(t, "approve too late", f.Approve(f.ctx, late.UserCode, ada.ID), link.ErrNotPending)
 	want(t, "poll too late", errOf(f.Poll(f.ctx, late.DeviceCode)), link.ErrExpired)
-	want(t, "view too late", errOf(f.View(f.ctx, late.UserCode)), link.ErrNotPending)
+	want(t, "view too late", errOf(f.View(f.ctx, late.UserCode)), link.ErrExpired)
 
 	want(t, "poll of a code never issued", errOf(f.Poll(f.ctx, secret.New(credential.DeviceCode))), link.ErrUnknown)
 	want(t, "poll of nonsense", errOf(f.Poll(f.ctx, "sdc_nonsense")), link.ErrUnknown)
@@ -182,7 +182,7 @@ func (f *fixture) unclaimed(t *testing.T) {
 	f.clock.pass(59 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if l, err := f.store.LinkByToken(f.ctx, hash.Hash("token", lostToken)); err != nil || !l.RevokedAt.IsZero() {
-		t.Errorf("the token was revoked too early: %v, %v", l, err)
+		t.Errorf("got link %v (error %v), want it not revoked yet", l, err)
 	}
 	f.clock.pass(2 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
@@ -202,10 +202,10 @@ func (f *fixture) revocation(t *testing.T) {
 		tokens[who.ID] = p.Token.AuthToken
 	}
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != 1 {
-		t.Fatalf("revoked %d links, want 1 (%v)", n, err)
+		t.Fatalf("revoked %d links, want 1 (error %v)", n, err)
 	}
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != 0 {
-		t.Errorf("revoked %d links the second time, want none (%v)", n, err)
+		t.Errorf("revoked %d links the second time, want none (error %v)", n, err)
 	}
 	want(t, "ada's token", errOf(f.Authenticate(f.ctx, tokens[ada.ID])), link.ErrRevoked)
 	want(t, "bob's token", errOf(f.Authenticate(f.ctx, tokens[bob.ID])), nil)
@@ -223,11 +223,11 @@ func (f *fixture) signIns(t *testing.T) {
 	want(t, "unknown address", errOf(s.SignIn(f.ctx, "bob@example.org", "correct horse battery", "")),
 		account.ErrBadCredentials)
 	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery", ""); err != nil || got.ID != ada.ID {
-		t.Errorf("sign in: got %v, %v; want ada", got, err)
+		t.Errorf("sign in: got %v (error %v), want ada", got, err)
 	}
 	cookie := must(s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword}))(t)
 	if got, err := s.FindSession(f.ctx, cookie); err != nil || got.ID != ada.ID {
-		t.Errorf("find session: got %v, %v; want ada", got, err)
+		t.Errorf("find session: got %v (error %v), want ada", got, err)
 	}
 	ended := ""
 	s.Ended = func(accountID string) { ended += accountID }

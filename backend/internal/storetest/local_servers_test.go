@@ -41,14 +41,14 @@ func serverLife(t *testing.T, f *purses) {
 	fatal(t, f.store.NoteLocalServer(t.Context(), "ada", appID, stale)) // checked before its address changed
 	got := must(f.store.LocalServers(t.Context(), "ada", appID))(t)
 	if len(got) != 1 || !got[0].Checked.Equal(checked.Checked) {
-		t.Fatalf("servers: got %+v", got)
+		t.Fatalf("servers: got %+v, want one with the result of its check", got)
 	}
 	got[0].Checked = checked.Checked
 	if !reflect.DeepEqual(got[0], checked) {
-		t.Errorf("server: got %+v", got[0])
+		t.Errorf("server: got %+v, want the one that was stored", got[0])
 	}
 	if others := must(f.store.LocalServers(t.Context(), "bob", appID))(t); len(others) != 0 {
-		t.Errorf("another account sees the servers %+v", others)
+		t.Errorf("another account sees the servers %+v, want none", others)
 	}
 	fatal(t, f.store.DeleteLocalServer(t.Context(), "ollama", f.serverEntry(appID, "gateway.server_removed")))
 	want(t, "removed twice", f.store.DeleteLocalServer(t.Context(), "ollama",
@@ -80,7 +80,7 @@ func serverMerge(t *testing.T, f *purses) {
 		"project.merged", otherID, "merged")))
 	if got := must(f.store.LocalServers(t.Context(), "ada", otherID))(t); len(got) != 2 ||
 		got[0].ID != "a" || got[1].ID != "b" {
-		t.Errorf("servers: got %+v", got)
+		t.Errorf("servers: got %+v, want a and b", got)
 	}
 	keys := must(f.store.Credentials(t.Context(), "ada", otherID))(t)
 	if len(keys) != 1 || keys[0].Provider != credentials.ServerPrefix+"a" {

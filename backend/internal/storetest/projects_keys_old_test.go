@@ -39,7 +39,7 @@ func oldKeys(t *testing.T, f *projectFixture) {
 	}
 	all, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(all) != projects.RevokedKept+1 || all[0].ID != stays.ID || all[1].ID != last.ID {
-		t.Errorf("%d keys after many rotations, want RevokedKept+1 (%v)", len(all), err)
+		t.Errorf("%d keys after many rotations, want RevokedKept+1 (error %v)", len(all), err)
 	}
 	if _, err := f.Authenticate(t.Context(), stays.Secret); err != nil {
 		t.Error(err)

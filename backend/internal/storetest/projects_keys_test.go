@@ -22,7 +22,7 @@ func keyToldOnce(t *testing.T, f *projectFixture) {
 		t.Error("the two keys are equal or malformed")
 	}
 	if !strings.HasSuffix(second.Secret, second.Hint) || len(second.Hint) != 4 || !second.CreatedAt.Equal(f.clock.now()) {
-		t.Errorf("got hint %q, created at %v", second.Hint, second.CreatedAt)
+		t.Errorf("got hint %q, created at %v; want the last 4 characters and the current time", second.Hint, second.CreatedAt)
 	}
 	all := f.store.dump()
 	if strings.Contains(all, first.Secret) || !strings.Contains(all, f.Hasher.Hash("project key", first.Secret)) {
@@ -30,12 +30,12 @@ func keyToldOnce(t *testing.T, f *projectFixture) {
 	}
 	keys, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(keys) != 2 {
-		t.Fatalf("keys: got %v, %v; want 2", keys, err)
+		t.Fatalf("keys: got %v (error %v), want 2", keys, err)
 	}
 	if k := keys[1]; k.ID != first.ID || k.Name != "laptop" || k.Hint != first.Hint || k.Prefix != first.Secret[:8] ||
 		k.By != "laptop · test" ||
 		!k.CreatedAt.Equal(first.CreatedAt) || !k.LastUsedAt.IsZero() || !k.RevokedAt.IsZero() {
-		t.Errorf("the first key: got %+v", k)
+		t.Errorf("the first key: got %+v, want the values it was created with", k)
 	}
 	for _, e := range f.entries(t, audit.Filter{}) {
 		if strings.Contains(e.Summary, first.Secret) {
@@ -63,7 +63,7 @@ func fiftyKeys(t *testing.T, f *projectFixture) {
 	want(t, "after a rotation", mint("ada", app), projects.ErrTooManyKeys)
 	keys, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(keys) != projects.MaxKeys+1 {
-		t.Fatalf("%d keys, %v", len(keys), err)
+		t.Fatalf("got %d keys (error %v), want one more than the limit", len(keys), err)
 	}
 	want(t, "revoke", f.RevokeKey(t.Context(), "ada", app, keys[0].ID, audit.Person()), nil)
 	want(t, "mint after a revocation", mint("ada", app), nil)
@@ -98,7 +98,7 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	owner, err := f.Authenticate(t.Context(), k.Secret)
 	if err != nil || owner != (projects.KeyOwner{AccountID: "ada", Project: app, KeyID: k.ID}) {
-		t.Errorf("owner: got %+v, %v", owner, err)
+		t.Errorf("owner: got %+v (error %v), want ada, the project and the key", owner, err)
 	}
 	for _, wrong := range []string{"", "spk_", k.Secret + "x", k.Secret[:len(k.Secret)-1],
 		secret.New(credential.ProjectKey),
@@ -109,7 +109,7 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	f.store.exec("UPDATE accounts SET state = 'suspended' WHERE id = 'ada'")
 	want(t, "a suspended account's key", errOf(f.Authenticate(t.Context(), k.Secret)), projects.ErrUnknownKey)
 	if live, err := f.store.LiveKeys(t.Context(), []string{k.ID}); err != nil || len(live) != 0 {
-		t.Errorf("live keys of a suspended account: got %v, %v; want none", live, err)
+		t.Errorf("live keys of a suspended account: got %v (error %v), want none", live, err)
 	}
 	f.store.exec("UPDATE accounts SET state = 'active' WHERE id = 'ada'")
 	want(t, "active again", errOf(f.Authenticate(t.Context(), k.Secret)), nil)
@@ -130,15 +130,15 @@ func keyUse(t *testing.T, f *projectFixture) {
 		return keys[0].LastUsedAt
 	}
 	if got := used(); !got.Equal(first) {
-		t.Errorf("first use recorded at %v", got)
+		t.Errorf("first use recorded at %v, want the time of the use", got)
 	}
 	f.clock.pass(5*time.Minute - time.Millisecond)
 	if got := used(); !got.Equal(first) {
-		t.Errorf("within five minutes the recorded use changed to %v", got)
+		t.Errorf("within five minutes the recorded use changed to %v, want no change", got)
 	}
 	f.clock.pass(time.Millisecond)
 	if got := used(); !got.Equal(f.clock.now()) {
-		t.Errorf("after five minutes the recorded use is %v", got)
+		t.Errorf("after five minutes the recorded use is %v, want the current time", got)
 	}
 }
 
@@ -147,22 +147,22 @@ func rotate(t *testing.T, f *projectFixture) {
 	f.clock.pass(time.Minute)
 	k, err := f.RotateKey(t.Context(), "ada", app, old.ID, audit.Person())
 	if err != nil || k.Secret == old.Secret || k.ID == old.ID {
-		t.Fatalf("%v", err)
+		t.Fatalf("rotate: got error %v, want a new key with another ID", err)
 	}
 	want(t, "the old key", errOf(f.Authenticate(t.Context(), old.Secret)), projects.ErrUnknownKey)
 	if owner, err := f.Authenticate(t.Context(), k.Secret); err != nil || owner.KeyID != k.ID {
-		t.Errorf("the new key: got %v, %v", owner, err)
+		t.Errorf("the new key: got owner %v (error %v), want the new key's ID", owner, err)
 	}
 	keys, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(keys) != 2 || keys[0].ID != k.ID || keys[0].Name != "laptop" || keys[0].By != "you" ||
 		!keys[1].RevokedAt.Equal(f.clock.now()) {
-		t.Errorf("keys: got %+v, %v", keys, err)
+		t.Errorf("keys: got %+v (error %v), want the new key and the revoked one", keys, err)
 	}
 	want(t, "a revoked one", errOf(f.RotateKey(t.Context(), "ada", app, old.ID, audit.Person())), projects.ErrNoKey)
 	want(t, "none", errOf(f.RotateKey(t.Context(), "ada", app, "nonsense", audit.Person())), projects.ErrNoKey)
 	if e := f.entries(t, audit.Filter{})[0]; e.Action != "key.rotated" || !strings.Contains(e.Summary,
 		old.Hint+" -> "+k.Hint) {
-		t.Errorf("audit entry: got %+v", e)
+		t.Errorf("audit entry: got %+v, want a rotation with both hints", e)
 	}
 }
 
@@ -190,7 +190,7 @@ func revokeKey(t *testing.T, f *projectFixture) {
 	want(t, "the other key", errOf(f.Authenticate(t.Context(), stays.Secret)), nil)
 	live, err := f.store.LiveKeys(t.Context(), []string{k.ID, stays.ID, "nonsense"})
 	if err != nil || len(live) != 1 || live[0] != stays.ID {
-		t.Errorf("live keys: got %v, %v; want one", live, err)
+		t.Errorf("live keys: got %v (error %v), want one", live, err)
 	}
 	want(t, "none", f.RevokeKey(t.Context(), "ada", app, "nonsense", audit.Person()), projects.ErrNoKey)
 	f.key(t, other)

@@ -35,25 +35,25 @@ func merge(t *testing.T, f *projectFixture) {
 
 	all, err := f.List(t.Context(), "ada")
 	if err != nil || len(all) != 1 {
-		t.Fatalf("%v, %v", all, err)
+		t.Fatalf("got projects %v (error %v), want one", all, err)
 	}
 	if p := all[0]; p.ID != app || p.DisplayName != "Name of "+app || p.Keys != 2 || !slices.Equal(p.Platforms,
 		[]string{"ios", "web"}) || !p.CreatedAt.Equal(began) {
-		t.Errorf("the merged project: got %+v", p)
+		t.Errorf("the merged project: got %+v, want both keys, both platforms and the earlier time", p)
 	}
 	if p := f.get(t, other); p.ID != app {
-		t.Errorf("the project by its old ID: got %+v", p)
+		t.Errorf("the project by its old ID: got %+v, want the remaining project", p)
 	}
 	for _, k := range []projects.Key{old, own} {
 		if owner, err := f.Authenticate(t.Context(), k.Secret); err != nil || owner.Project != app {
-			t.Errorf("an embedded key: got %+v, %v", owner, err)
+			t.Errorf("an embedded key: got %+v (error %v), want the remaining project", owner, err)
 		}
 	}
 	if more := f.key(t, other); f.get(t, app).Keys != 3 {
 		t.Errorf("the project does not count a key minted with the old ID: %+v", more)
 	}
 	if s, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other}); s.Project != app {
-		t.Errorf("a session minted with the old ID belongs to %s", s.Project)
+		t.Errorf("a session minted with the old ID belongs to %s, want the remaining project", s.Project)
 	}
 	noError(t, f.RevokeKey(t.Context(), "ada", other, old.ID, audit.Person()))
 	for _, pair := range [][2]string{{app, app}, {other, app}, {app, other}} {
@@ -61,11 +61,11 @@ func merge(t *testing.T, f *projectFixture) {
 	}
 	for _, e := range f.entries(t, audit.Filter{}) {
 		if e.Project != app {
-			t.Errorf("an entry was not moved: %+v", e)
+			t.Errorf("got entry %+v, want it in the remaining project", e)
 		}
 	}
 	if got := f.actions(t); !slices.Contains(got, "project.merged") {
-		t.Errorf("audit actions: got %v", got)
+		t.Errorf("audit actions: got %v, want project.merged among them", got)
 	}
 }
 
@@ -79,15 +79,15 @@ func mergeSessions(t *testing.T, f *projectFixture) {
 	for _, id := range []string{both.ID, onlyOld.ID, kept.ID} {
 		s, err := f.live.Get(t.Context(), "ada", id)
 		if err != nil || s.Project != app || !s.Open(f.clock.now()) {
-			t.Errorf("session: got %+v, %v", s, err)
+			t.Errorf("session: got %+v (error %v), want it open in the remaining project", s, err)
 		}
 	}
 	if s, created := f.live.mint(t, f.live.ada, sessions.Request{Project: other}); created || s.ID != kept.ID {
-		t.Errorf("on web the mint returned %s, created %v", s.ID, created)
+		t.Errorf("on web the mint returned %s, created %v; want the remaining project's session", s.ID, created)
 	}
 	if s, created := f.live.mint(t, f.live.ada, sessions.Request{Project: app, Platform: "ios"}); created ||
 		s.ID != onlyOld.ID {
-		t.Errorf("on ios the mint returned %s, created %v", s.ID, created)
+		t.Errorf("on ios the mint returned %s, created %v; want the moved session", s.ID, created)
 	}
 	if p := f.get(t, app); p.OpenSessions != 3 {
 		t.Errorf("%d open sessions, want 3", p.OpenSessions)
@@ -110,12 +110,12 @@ func mergeConfigs(t *testing.T, f *projectFixture) {
 	}
 	f.merge(t, other, app)
 	if g, err := f.grants.Of(t.Context(), "ada", app); err != nil || g.Analytics != grants.Off {
-		t.Errorf("grants: got %+v, %v", g, err)
+		t.Errorf("grants: got %+v (error %v), want the remaining project's", g, err)
 	}
 	for id, undoable := range map[string]bool{other: false, app: true} {
 		e, err := f.audit.Get(t.Context(), "ada", id+"-change")
 		if err != nil || e.Project != app || e.Undoable() != undoable {
-			t.Errorf("audit entry: got %+v, %v", e, err)
+			t.Errorf("audit entry: got %+v (error %v), want it moved, and undoable only if its config remains", e, err)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func mergeChain(t *testing.T, f *projectFixture) {
 	f.merge(t, ids[1], ids[2])
 	for _, id := range ids {
 		if p := f.get(t, id); p.ID != ids[2] || p.Keys != 3 {
-			t.Errorf("project %s: got %+v", id, p)
+			t.Errorf("project %s: got %+v, want the last project with three keys", id, p)
 		}
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM projects"); n != 1 {
@@ -168,14 +168,14 @@ func mergeAgainstMint(t *testing.T, f *projectFixture) {
 		wg.Wait()
 		for i := range secrets {
 			if owner, err := f.Authenticate(t.Context(), secrets[i]); err != nil || owner.Project != into {
-				t.Errorf("key: got %+v, %v", owner, err)
+				t.Errorf("key: got %+v (error %v), want it in the remaining project", owner, err)
 			}
 			if s, err := f.live.Get(t.Context(), "ada", ids[i]); err != nil || s.Project != into {
-				t.Errorf("session: got %+v, %v", s, err)
+				t.Errorf("session: got %+v (error %v), want it in the remaining project", s, err)
 			}
 		}
 		if p := f.get(t, from); p.ID != into || p.Keys != 6 || p.OpenSessions != 4 {
-			t.Errorf("project: got %+v", p)
+			t.Errorf("project: got %+v, want 6 keys and 4 open sessions in the remaining one", p)
 		}
 	}
 }
@@ -203,8 +203,8 @@ func mergeBothWays(t *testing.T, f *projectFixture) {
 	}
 }
 
-// deleteProject tests that everything below the project is deleted except its audit entries, and that its open
-// sessions end.
+// deleteProject tests that everything that belongs to the project is deleted except its audit entries, and that its
+// open sessions end.
 func deleteProject(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	stays := f.key(t, "com.example.stays")
@@ -227,7 +227,7 @@ func deleteProject(t *testing.T, f *projectFixture) {
 	want(t, "its session", errOf(f.live.Get(t.Context(), "ada", s.ID)), sessions.ErrNotFound)
 	want(t, "its session's secret", errOf(f.live.Open(t.Context(), s.ID, sst)), sessions.ErrBadSecret)
 	if !slices.Equal(f.live.live.closed, []string{s.ID}) {
-		t.Errorf("ended sessions: got %v", f.live.live.closed)
+		t.Errorf("ended sessions: got %v, want the project's only session", f.live.live.closed)
 	}
 	for table, n := range map[string]int{"project_keys": 1, "project_grants": 0, "project_aliases": 0, "sessions": 0,
 		"session_secrets": 0, "projects": 1} {
@@ -239,7 +239,7 @@ func deleteProject(t *testing.T, f *projectFixture) {
 		t.Errorf("another project's key no longer works: %v", err)
 	}
 	if got := f.actions(t); got[0] != "project.deleted" || !slices.Contains(got, "key.minted") {
-		t.Errorf("audit actions: got %v", got)
+		t.Errorf("audit actions: got %v, want project.deleted first and key.minted kept", got)
 	}
 }
 
@@ -279,6 +279,6 @@ func deletedComesBack(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	if p := f.get(t, app); strings.Contains(p.DisplayName, "Former") || len(p.Platforms) != 0 || p.Keys != 1 ||
 		!p.CreatedAt.Equal(f.clock.now()) {
-		t.Errorf("project: got %+v", p)
+		t.Errorf("project: got %+v, want a new one with one key", p)
 	}
 }

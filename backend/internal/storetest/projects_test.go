@@ -98,7 +98,7 @@ func (f *projectFixture) entries(t *testing.T, filter audit.Filter) []audit.Entr
 
 func beginnings(t *testing.T, f *projectFixture) {
 	if all, err := f.List(t.Context(), "ada"); err != nil || len(all) != 0 {
-		t.Errorf("projects at first: got %v, %v; want none", all, err)
+		t.Errorf("projects at first: got %v (error %v), want none", all, err)
 	}
 	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.hello-world"})
 	began := f.clock.now()
@@ -106,26 +106,26 @@ func beginnings(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	all, err := f.List(t.Context(), "ada")
 	if err != nil || len(all) != 2 {
-		t.Fatalf("projects: got %v, %v; want 2", all, err)
+		t.Fatalf("projects: got %v (error %v), want 2", all, err)
 	}
 	if p := all[0]; p.ID != app || p.DisplayName != "Example app" || p.Keys != 1 || p.OpenSessions != 0 ||
 		!p.LastActiveAt.IsZero() || len(p.Platforms) != 0 {
-		t.Errorf("the project with a key: got %+v", p)
+		t.Errorf("the project with a key: got %+v, want one key, no sessions and no activity", p)
 	}
 	if p := all[1]; p.DisplayName != "Hello world" || p.Keys != 0 || p.OpenSessions != 1 || !p.CreatedAt.Equal(began) ||
 		!p.LastActiveAt.Equal(began) {
-		t.Errorf("the project with a session: got %+v", p)
+		t.Errorf("the project with a session: got %+v, want one open session and no keys", p)
 	}
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created", "project.created"}) {
-		t.Errorf("audit actions: got %v", got)
+		t.Errorf("audit actions: got %v, want key.minted after project.created twice", got)
 	}
 	if e := f.entries(t, audit.Filter{Project: "com.example.hello-world"}); len(e) != 1 ||
 		e[0].Actor != audit.Agent("link-1") {
-		t.Errorf("the audit entry of the project's creation: got %+v", e)
+		t.Errorf("the audit entry of the project's creation: got %+v, want one by the agent", e)
 	}
 	f.clock.pass(sessions.Lifetime)
 	if p := f.get(t, "com.example.hello-world"); p.OpenSessions != 0 || !p.LastActiveAt.Equal(began) {
-		t.Errorf("after its session expired: got %+v", p)
+		t.Errorf("after its session expired: got %+v, want no open session and the same activity", p)
 	}
 }
 
@@ -150,7 +150,7 @@ func changeProject(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	p, err := f.Update(t.Context(), "ada", app, "  Hällo  ", []string{"web", "ios", "web"}, audit.Person())
 	if err != nil || p.DisplayName != "Hällo" || !slices.Equal(p.Platforms, []string{"ios", "web"}) || p.Keys != 1 {
-		t.Errorf("after the change: got %+v, %v", p, err)
+		t.Errorf("after the change: got %+v (error %v), want the new name and platforms", p, err)
 	}
 	if _, err := f.Update(t.Context(), "ada", app, "Hällo", []string{"ios", "web"}, audit.Person()); err != nil {
 		t.Error(err)
@@ -158,14 +158,14 @@ func changeProject(t *testing.T, f *projectFixture) {
 	e := f.entries(t, audit.Filter{Limit: 1})[0]
 	if e.Action != "project.changed" || e.Summary != "name: Example app -> Hällo; platforms: none -> ios, web" ||
 		e.ActorName != "you" {
-		t.Errorf("audit entry: got %+v", e)
+		t.Errorf("audit entry: got %+v, want the changed name and platforms", e)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM audit WHERE action = 'project.changed'"); n != 1 {
-		t.Errorf("%d audit entries for one change", n)
+		t.Errorf("got %d audit entries for one change, want 1", n)
 	}
 	if p, err = f.Update(t.Context(), "ada", app, "", nil, audit.Person()); err != nil || p.DisplayName != "Example app" ||
 		len(p.Platforms) != 0 {
-		t.Errorf("after the reset to the default: got %+v, %v", p, err)
+		t.Errorf("after the reset to the default: got %+v (error %v), want the default name, no platforms", p, err)
 	}
 	for _, c := range []struct {
 		name      string
@@ -203,6 +203,6 @@ func foreignProjects(t *testing.T, f *projectFixture) {
 	want(t, "a foreign key", errOf(f.RotateKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person())),
 		projects.ErrNoKey)
 	if _, err := f.Authenticate(t.Context(), k.Secret); err != nil {
-		t.Errorf("ada's key: got %v", err)
+		t.Errorf("ada's key: got error %v, want none", err)
 	}
 }

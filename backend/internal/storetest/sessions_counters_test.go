@@ -30,7 +30,7 @@ func countersHold(t *testing.T, f *sessionFixture) {
 				// Two writers each send the same IDs, so one of the rows is a duplicate.
 				rows := f.someRows(ids, fmt.Sprintf("%d-%d", writer%3, n))
 				if err := f.store.AppendEvents(t.Context(), rows, q); err != nil && !errors.Is(err, sessions.ErrNotFound) {
-					t.Errorf("append: %v", err)
+					t.Errorf("append: got error %v, want none or ErrNotFound", err)
 				}
 			}
 		})
@@ -56,7 +56,8 @@ func countersHold(t *testing.T, f *sessionFixture) {
 		}
 		rows, listed := f.store.SessionEvents(t.Context(), id, 0, 10*int(q.SessionRows))
 		if err != nil || listed != nil || int64(len(rows)) != s.LastSeq-s.FirstSeq+1 || int64(len(rows)) > q.SessionRows {
-			t.Errorf("got %d rows, numbered %d to %d: %v, %v", len(rows), s.FirstSeq, s.LastSeq, err, listed)
+			t.Errorf("got %d rows, numbered %d to %d (errors %v, %v), want no gap and at most the quota", len(rows), s.FirstSeq,
+				s.LastSeq, err, listed)
 		}
 	}
 }

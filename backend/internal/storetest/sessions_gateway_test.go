@@ -26,11 +26,11 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 		fatal(t, a.SetScript(t.Context(), "ada", s.ID, []byte(script)))
 	}
 	if got := must(f.store.AssistantScript(t.Context(), s.ID))(t); got != script {
-		t.Errorf("got script %s", got)
+		t.Errorf("got script %s, want the stored one", got)
 	}
 	first := must(a.Gateway(t.Context(), s.ID))(t)
 	if got := must(a.Open(t.Context(), first.Token))(t); got.ID != s.ID || got.Owner != f.ada || got.Project != s.Project {
-		t.Errorf("the token opens %+v", got)
+		t.Errorf("the token opens %+v, want the session of ada's project", got)
 	}
 	f.clock.pass(glasses.GatewayTokenLife - time.Minute)
 	second := must(a.Gateway(t.Context(), s.ID))(t)

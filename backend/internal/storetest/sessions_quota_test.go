@@ -63,7 +63,7 @@ func (f *sessionFixture) accountBytes(t *testing.T) (counted, real int64) {
 func (f *sessionFixture) counts(t *testing.T, when string) {
 	t.Helper()
 	if counted, real := f.accountBytes(t); counted != real {
-		t.Errorf("%s: the counter has %d bytes, the rows have %d", when, counted, real)
+		t.Errorf("%s: the counter has %d bytes, the rows have %d, want the same", when, counted, real)
 	}
 }
 
@@ -104,12 +104,12 @@ func sessionQuota(t *testing.T, f *sessionFixture) {
 	f.counts(t, "over the rows")
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || m.Display.ID != "d" || m.State == nil ||
 		m.State.Glasses.Battery.Level != 7 {
-		t.Errorf("the display or the state was deleted with its row: %+v, %v", m, err)
+		t.Errorf("after the rows were deleted: got %+v (error %v), want the last display and the state", m, err)
 	}
 	f.append(t, s.ID, "c", 20, 60_000, q) // 1.2 MB
 	f.counts(t, "over the bytes")
 	if _, real := f.accountBytes(t); real > q.SessionBytes || real < q.SessionBytes*9/10 {
-		t.Errorf("%d bytes are stored, with a quota of %d", real, q.SessionBytes)
+		t.Errorf("%d bytes are stored with a quota of %d, want 90 to 100 %%", real, q.SessionBytes)
 	}
 	if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.LastSeq != 270 {
 		t.Errorf("the newest row is %d, want 270: %v", got.LastSeq, err)
@@ -131,7 +131,7 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 	f.append(t, ids[2], "b", 10, 30_000, q) // 1.2 MB
 	f.counts(t, "over the account's bytes")
 	if _, real := f.accountBytes(t); real > q.AccountBytes || real < q.AccountBytes*9/10 {
-		t.Errorf("%d bytes are stored, with a quota of %d", real, q.AccountBytes)
+		t.Errorf("%d bytes are stored with a quota of %d, want 90 to 100 %%", real, q.AccountBytes)
 	}
 	for i, kept := range []int{4, 10, 20} { // the oldest rows were in the first session
 		if n := f.stored(t, ids[i]); n != kept {
@@ -146,7 +146,7 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 	}
 	f.counts(t, "swept to a smaller quota")
 	if n := f.stored(t, ids[0]) + f.stored(t, ids[1]); n != 0 {
-		t.Errorf("%d rows of the older sessions remain", n)
+		t.Errorf("%d rows of the older sessions remain, want none", n)
 	}
 }
 
@@ -159,7 +159,7 @@ func deletedLog(t *testing.T, f *sessionFixture) {
 	f.append(t, other.ID, "a", 3, 40, sessions.DefaultQuota)
 	must(f.Close(t.Context(), "ada", s.ID))(t)
 	if n := f.stored(t, s.ID); n != 0 {
-		t.Errorf("%d rows remain after the session was closed", n)
+		t.Errorf("%d rows remain after the session was closed, want none", n)
 	}
 	f.page(t, s.ID, 0, 6001, 6000, true)
 	f.page(t, s.ID, 6000, 6001, 6000, false)
@@ -193,7 +193,7 @@ func idleLog(t *testing.T, f *sessionFixture) {
 	}
 	got, err := f.Get(t.Context(), "ada", s.ID)
 	if err != nil || got.LastSeq != 5 || !got.ClosedAt.IsZero() {
-		t.Errorf("the idle session: got %+v, %v", got, err)
+		t.Errorf("the idle session: got %+v (error %v), want it not closed and its numbers kept", got, err)
 	}
 	f.page(t, s.ID, 2, 6, 5, true)
 	f.counts(t, "after the sweep")
@@ -243,7 +243,7 @@ func boundedSecrets(t *testing.T, f *sessionFixture) {
 	}
 	for i, is := range map[int]bool{0: false, 2: false, 3: true, sessions.MaxSecrets + 2: true} {
 		if got, err := f.store.HasSessionSecret(t.Context(), s.ID, fmt.Sprint("hash-", i)); err != nil || got != is {
-			t.Errorf("secret %d: got %v, %v", i, got, err)
+			t.Errorf("secret %d: got %v (error %v), want only the newest MaxSecrets to be valid", i, got, err)
 		}
 	}
 }

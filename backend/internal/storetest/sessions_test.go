@@ -125,15 +125,16 @@ func oneOfFifty(t *testing.T, f *sessionFixture) {
 func mints(t *testing.T, f *sessionFixture) {
 	first, created := f.mint(t, f.ada, sessions.Request{})
 	if !created || first.DeviceModel != "rayban_display" || first.Platform != "web" {
-		t.Errorf("first mint: got %+v, created %v", first, created)
+		t.Errorf("first mint: got %+v, created %v; want a new session with the requested model", first, created)
 	}
 	again, created := f.mint(t, f.ada, sessions.Request{DeviceModel: "even_g1"})
 	if created || again.ID != first.ID || again.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
-		t.Errorf("mint with another model: got %+v, created %v, notified %v", again, created, f.live.switched)
+		t.Errorf("mint with another model: got %+v, created %v, notified %v; want the session with the model", again,
+			created, f.live.switched)
 	}
 	kept, _ := f.mint(t, f.ada, sessions.Request{})
 	if kept.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
-		t.Errorf("mint without a model: got %+v", kept)
+		t.Errorf("mint without a model: got %+v, want the model unchanged", kept)
 	}
 	for name, other := range map[string]struct {
 		o sessions.Owner
@@ -174,18 +175,18 @@ func expiry(t *testing.T, f *sessionFixture) {
 	f.clock.pass(23 * time.Hour)
 	if s, created := f.mint(t, f.ada, sessions.Request{}); created ||
 		!s.ExpiresAt.Equal(f.clock.now().Add(sessions.Lifetime)) {
-		t.Errorf("resuming did not extend the session: %+v", s)
+		t.Errorf("resume the session: got %+v, want it extended", s)
 	}
 	f.clock.pass(23 * time.Hour)
 	fatal(t, f.Touch(t.Context(), first.ID))
 	f.clock.pass(23 * time.Hour)
 	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "open" {
-		t.Errorf("after a touch: got %v, %v; want open", s.State(f.clock.now()), err)
+		t.Errorf("after a touch: got %v (error %v), want open", s.State(f.clock.now()), err)
 	}
 	f.clock.pass(2 * time.Hour)
 	fatal(t, f.Touch(t.Context(), first.ID))
 	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "closed" {
-		t.Errorf("an expired session is open again: %v", err)
+		t.Errorf("get an expired session: got error %v, want it closed", err)
 	}
 	if s, created := f.mint(t, f.ada, sessions.Request{}); !created || s.ID == first.ID {
 		t.Error("an expired session was resumed")
@@ -197,18 +198,18 @@ func closing(t *testing.T, f *sessionFixture) {
 	one := must(f.MintSecret(t.Context(), "ada", s.ID))(t)
 	two, err := f.MintSecret(t.Context(), "ada", s.ID)
 	if err != nil || one == two {
-		t.Fatalf("want a second, different secret: %v", err)
+		t.Fatalf("got an error or the first secret again, want a different one: %v", err)
 	}
 	for _, secret := range []string{one, two} {
 		if got, err := f.Open(t.Context(), s.ID, secret); err != nil || got.ID != s.ID {
-			t.Errorf("open: %v", err)
+			t.Errorf("open: got error %v, want the session", err)
 		}
 	}
 	other, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
 	want(t, "a secret of another session", errOf(f.Open(t.Context(), other.ID, one)), sessions.ErrBadSecret)
 	for range 2 {
 		if got, err := f.Close(t.Context(), "ada", s.ID); err != nil || got.State(f.clock.now()) != "closed" {
-			t.Errorf("close: %v", err)
+			t.Errorf("close: got error %v, want the session closed", err)
 		}
 	}
 	if len(f.live.closed) != 1 {
@@ -224,7 +225,7 @@ func model(t *testing.T, f *sessionFixture) {
 		t.Helper()
 		fatal(t, f.SetModel(t.Context(), s.ID, to))
 		if got, err := f.Get(t.Context(), "ada", s.ID); err != nil || got.DeviceModel != want {
-			t.Errorf("model %s, %v; want %s", got.DeviceModel, err, want)
+			t.Errorf("model %s (error %v), want %s", got.DeviceModel, err, want)
 		}
 	}
 	set("even_g1", "even_g1")
@@ -244,7 +245,7 @@ func foreign(t *testing.T, f *sessionFixture) {
 		}
 	}
 	if list, err := f.List(t.Context(), "bob"); err != nil || len(list) != 0 {
-		t.Errorf("bob sees %d sessions of ada", len(list))
+		t.Errorf("bob sees %d sessions of ada, want none", len(list))
 	}
 }
 
@@ -263,21 +264,22 @@ func eventLog(t *testing.T, f *sessionFixture) {
 	fatal(t, f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota))
 	for i, seq := range []int64{1, 1, 2, 1, 3} {
 		if rows[i].Event.Seq != seq || rows[i].Duplicate != (i == 3) {
-			t.Errorf("row %d: got seq %d, duplicate %v", i, rows[i].Event.Seq, rows[i].Duplicate)
+			t.Errorf("row %d: got seq %d, duplicate %v, want the next number and one duplicate", i, rows[i].Event.Seq,
+				rows[i].Duplicate)
 		}
 	}
 	page, err := f.Events(t.Context(), "ada", s.ID, 0, 2, 0)
 	if err != nil || len(page.Events) != 2 || !page.More || page.Next != 2 {
-		t.Fatalf("first page: got %+v, %v", page, err)
+		t.Fatalf("first page: got %+v (error %v), want two rows and more to come", page, err)
 	}
 	page, err = f.Events(t.Context(), "ada", s.ID, page.Next, 2, 0)
 	if err != nil || len(page.Events) != 1 || page.More || page.Next != 3 ||
 		string(page.Events[0].Payload) != `{"a":"ü\u0000"}` {
-		t.Fatalf("second page: got %+v, %v", page, err)
+		t.Fatalf("second page: got %+v (error %v), want the last row", page, err)
 	}
 	page, err = f.Events(t.Context(), "ada", s.ID, 99, 0, 0)
 	if err != nil || len(page.Events) != 0 || page.Next != 99 {
-		t.Errorf("a page past the end: got %+v, %v", page, err)
+		t.Errorf("a page past the end: got %+v (error %v), want no rows and the same cursor", page, err)
 	}
 	if err := f.store.AppendEvents(t.Context(), []sessions.Row{row("ses_missing", "1", "event", "x", false)},
 		sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) {
@@ -306,7 +308,7 @@ func manyWriters(t *testing.T, f *sessionFixture) {
 	}
 	for i, e := range rows {
 		if e.Seq != int64(i+1) {
-			t.Fatalf("row %d has seq %d", i, e.Seq)
+			t.Fatalf("row %d has seq %d, want no gap", i, e.Seq)
 		}
 	}
 	if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.LastSeq != 81 {
@@ -317,13 +319,13 @@ func manyWriters(t *testing.T, f *sessionFixture) {
 func lastDisplay(t *testing.T, f *sessionFixture) {
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if m, err := f.store.Memory(t.Context(), s.ID); m.Display.Seq != 0 || err != nil {
-		t.Errorf("an empty log: got %+v, %v; want no display", m, err)
+		t.Errorf("an empty log: got %+v (error %v), want no display", m, err)
 	}
 	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(s.ID, "1", "result", "result", true),
 		row(s.ID, "2", "request", "display.show", false), row(s.ID, "2", "result", "result", false)}
 	fatal(t, f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || m.Display.ID != "1" {
-		t.Errorf("a refused show was remembered: %+v, %v", m, err)
+		t.Errorf("after a refused show: got %+v (error %v), want the display before it", m, err)
 	}
 }
 
@@ -332,7 +334,7 @@ func lastDisplay(t *testing.T, f *sessionFixture) {
 func sessionState(t *testing.T, f *sessionFixture) {
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {
-		t.Errorf("a new session has the state %+v, %v", m.State, err)
+		t.Errorf("a new session has the state %+v (error %v), want none", m.State, err)
 	}
 	want := sessions.FreshState()
 	want.Standing = glasses.Standing{
@@ -345,10 +347,10 @@ func sessionState(t *testing.T, f *sessionFixture) {
 	fatal(t, f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota))
 	fatal(t, f.store.AppendEvents(t.Context(), []sessions.Row{row(s.ID, "4", "event", "x", false)}, sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || !reflect.DeepEqual(m.State, &want) {
-		t.Errorf("got %+v, %v", m.State, err)
+		t.Errorf("got state %+v (error %v), want the one of the latest row that has one", m.State, err)
 	}
 	fatal(t, f.store.SweepLogs(t.Context(), f.clock.now().Add(time.Hour), sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {
-		t.Errorf("after the log was deleted the state is %+v, %v", m.State, err)
+		t.Errorf("after the log was deleted the state is %+v (error %v), want none", m.State, err)
 	}
 }

@@ -59,14 +59,14 @@ func (u *usage) events(n int, ago time.Duration) []wire.Record {
 func (u *usage) ingest(t *testing.T, install string, records []wire.Record, want telemetry.Receipt) {
 	t.Helper()
 	if got, err := u.Ingest(t.Context(), install, records); err != nil || got != want {
-		t.Errorf("got %+v, %v; want %+v", got, err, want)
+		t.Errorf("got %+v (error %v), want %+v", got, err, want)
 	}
 }
 
 func (u *usage) purged(t *testing.T, install string, want int64) {
 	t.Helper()
 	if n, err := u.Purge(t.Context(), install); err != nil || n != want {
-		t.Errorf("erased %d events of %s, %v; want %d", n, install, err, want)
+		t.Errorf("erased %d events of %s (error %v), want %d", n, install, err, want)
 	}
 }
 
@@ -106,7 +106,7 @@ func (u *usage) manyHands(t *testing.T) {
 		}
 		group.Wait()
 		if sum.Accepted != 40 || sum.Duplicates != hands*40-hands*(hands-1)/2-40 {
-			t.Fatalf("round %d: got %+v", round, sum)
+			t.Fatalf("round %d: got %+v, want 40 accepted and the rest duplicates", round, sum)
 		}
 	}
 	u.purged(t, "a", 40*rounds)
@@ -133,7 +133,7 @@ func (u *usage) sweep(t *testing.T) {
 func (u *usage) rows(t *testing.T, want int64) {
 	t.Helper()
 	if n, err := u.store.TelemetryRows(t.Context()); err != nil || n != want {
-		t.Errorf("%d rows are stored, %v; want %d", n, err, want)
+		t.Errorf("%d rows are stored (error %v), want %d", n, err, want)
 	}
 }
 
@@ -148,7 +148,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	before := telemetry.Hour(old[0].At) + 1
 	for i, want := range []int64{100, 50, 0} { // in parts, so that no other write waits long
 		if n, err := u.store.SweepTelemetry(t.Context(), before, 100); err != nil || n != want {
-			t.Errorf("sweep %d: deleted %d, %v", i, n, err)
+			t.Errorf("sweep %d: deleted %d (error %v), want the next part", i, n, err)
 		}
 	}
 	u.purged(t, "a", 7)
@@ -184,7 +184,7 @@ func (u *usage) inParts(t *testing.T) {
 	u.rows(t, 3)
 }
 
-// partly records the size of the parts that are deleted.
+// partly counts the purges and records the largest number of events that one of them deleted.
 type partly struct {
 	telemetry.Store
 	purges  int

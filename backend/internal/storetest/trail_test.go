@@ -35,7 +35,8 @@ func (f *fixture) accounts() *account.Service {
 	return account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
 }
 
-// trail tests that every step of a link leaves one line, and that only its code, account or address finds it.
+// trail tests that every step of a link leaves one line, and that only queries for its code, account or address find
+// the line.
 func (f *fixture) trail(t *testing.T) {
 	ada := f.person(t, "ada")
 	const laptop, desk = "192.0.2.1", "2001:db8::1"
@@ -119,18 +120,18 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	f.clock.pass(time.Minute + time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if got := f.actions(t, link.Asked{AccountID: ada.ID}); got != "approve redeem revoke" {
-		t.Errorf("a token that no client received: got %s", got)
+		t.Errorf("a token that no client received: got %s, want its revocation", got)
 	}
 	redeemed()
 	redeemed()
 	stopped := approved()
 	f.clock.pass(time.Second)
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Person()); err != nil || n != 2 {
-		t.Fatalf("revoked %d links, want 2 (%v)", n, err)
+		t.Fatalf("revoked %d links, want 2 (error %v)", n, err)
 	}
 	all := f.actions(t, link.Asked{AccountID: ada.ID})
 	if strings.Count(all, "revoke") != 3 || f.actions(t, link.Asked{UserCode: stopped.UserCode}) != "issue approve deny" {
-		t.Errorf("after revoking all links: got %s", all)
+		t.Errorf("after revoking all links: got %s, want 3 revocations and a denied code", all)
 	}
 	// If the address is not verified, a new password set by mail revokes all other access.
 	redeemed()
@@ -141,7 +142,7 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	want(t, "reset", errOf(s.ResetPassword(f.ctx, page[strings.Index(page, "=")+1:], "a whole new password",
 		account.Access{})), nil)
 	if all := f.actions(t, link.Asked{AccountID: ada.ID}); strings.Count(all, "revoke") != 4 {
-		t.Errorf("after a new password: got %s", all)
+		t.Errorf("after a new password: got %s, want 4 revocations", all)
 	}
 }
 
@@ -150,7 +151,7 @@ func (f *fixture) trailBounds(t *testing.T) {
 	const address = "192.0.2.1"
 	for i := range 300 {
 		f.Throttled(link.WithAddress(f.ctx, address))
-		if i == 150 { // another process remembers no lines, but the table does
+		if i == 150 { // a new process remembers no lines, but the table has them
 			f.restart()
 		}
 	}
@@ -181,7 +182,7 @@ func (f *fixture) trailBounds(t *testing.T) {
 	f.clock.pass(31 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if got := f.actions(t, link.Asked{}); got != "issue" || f.actions(t, link.Asked{UserCode: kept.UserCode}) != "issue" {
-		t.Errorf("after 90 days: got %s", got)
+		t.Errorf("after 90 days: got %s, want only the newest code", got)
 	}
 	// Requests for codes never displace an approval.
 	ada := f.person(t, "ada")
@@ -193,9 +194,9 @@ func (f *fixture) trailBounds(t *testing.T) {
 		f.start(t)
 	}
 	if n, err := f.store.SweepTrail(f.ctx, time.Time{}, 2); err != nil || n != 4 {
-		t.Errorf("beyond the limit: deleted %d lines, want 4 (%v)", n, err)
+		t.Errorf("beyond the limit: deleted %d lines, want 4 (error %v)", n, err)
 	}
 	if got := f.actions(t, link.Asked{}); got != "approve issue issue" {
-		t.Errorf("beyond the limit: got %s", got)
+		t.Errorf("beyond the limit: got %s, want one approval and two codes", got)
 	}
 }

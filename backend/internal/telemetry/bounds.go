@@ -32,7 +32,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count counts the stored events again. Changes made meanwhile are counted twice at worst.
+// count counts the stored events again. Changes made during the query are counted twice at worst.
 func (t *total) count(ctx context.Context, store Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)
@@ -67,8 +67,8 @@ type installDay struct {
 	day int64
 }
 
-// take returns the records that still fit into their days, and counts them. It counts only when it knows all of their
-// days at the same time, because an erasure may reset the counters while it reads the store.
+// take counts the records and returns those within MaxOfDay. It counts them only when the counters of all their days
+// are in memory, because an erasure may reset counters while take reads the store.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
 	for {
 		within, ask, unknown := d.try(of, records)
@@ -83,7 +83,7 @@ func (d *daily) take(ctx context.Context, store Store, of Install, records []wir
 	}
 }
 
-// try counts the records. If it does not know a day, it returns that day and counts none.
+// try counts the records. If the counter of a day is not in memory, it returns that day and counts none.
 func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, ask installDay, unknown bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +100,7 @@ func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, as
 	return d.within(of, records), ask, false
 }
 
-// within requires the caller to hold mu and to have loaded every day.
+// within counts the records and returns those within MaxOfDay. mu must be held, and every day's counter in memory.
 func (d *daily) within(of Install, records []wire.Record) []wire.Record {
 	return only(records, func(r *wire.Record) bool { return d.add(of, r) })
 }

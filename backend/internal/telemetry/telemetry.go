@@ -1,7 +1,7 @@
-// Package telemetry stores usage events of installs: the events declared in proto/telemetry, each once however often
-// it is sent, under a keyed hash of the install ID, for Kept. It knows nothing about accounts or HTTP. It rounds times
-// to the hour and drops the time part of an event's ID: otherwise the time of a link would connect the link's row with
-// an install. If only one link was created within an hour, the hour still does.
+// Package telemetry stores usage events of installs, as declared in proto/telemetry, for Kept under a keyed hash of
+// the install ID. It stores an event only once, even if it is sent repeatedly. The package knows nothing about
+// accounts or HTTP. It rounds times to the hour and drops the time part of an event's ID, because the exact time of
+// linking would connect an install with its link. If only one link was created within an hour, the hour still does.
 package telemetry
 
 import (
@@ -22,7 +22,7 @@ import (
 const (
 	// Kept is the maximum age of an event, counted from its time or its arrival, whichever is earlier.
 	Kept = 90 * 24 * time.Hour
-	// ahead is how far the clock of an install may run ahead.
+	// ahead is how far an install's clock may be ahead.
 	ahead = 24 * time.Hour
 )
 
@@ -49,8 +49,8 @@ func Hour(ms int64) int64 {
 	return ms - (ms%hour+hour)%hour
 }
 
-// Day returns the day of a record, in days since 1970 (UTC). It is part of the key, so a record sent again on another
-// day keeps its day. Old days are deleted completely.
+// Day returns the day of a record, in days since 1970 (UTC). It is part of the key, so a record keeps its day if it
+// is sent again later. Old days are deleted completely.
 func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
 // DayOf returns the day of a time in Unix ms.
@@ -146,8 +146,8 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	return out, nil
 }
 
-// oldest returns the time (Unix ms) before which to delete everything, so that no remaining event exceeds Kept before
-// the next sweep.
+// oldest returns a time in Unix ms. Events before it must be deleted now, so that none exceeds Kept before the next
+// sweep.
 func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
 
 // timely returns the records that are not in the future and that no sweep would delete. It does not change records.

@@ -44,7 +44,7 @@ func (s Step) Hint() string {
 }
 
 const (
-	waitABit  = "The app repeats the call after the seconds of Retry-After."
+	waitABit  = "The app repeats the call after the number of seconds in Retry-After."
 	badFields = "Correct the app; the error that it got names the field."
 )
 
@@ -60,16 +60,16 @@ var steps = map[string]Step{
 		Next: "Raise the cap of this project or of the account, or wait until it resets.", At: AtCaps},
 	gateway.CodeRequestTooLarge: {What: "The credit covered only a shorter answer than the app asked for.",
 		Next: "Add credit, lower max_tokens, or shorten the input.", At: AtCredit},
-	gateway.CodeOwnKeyMissing: {What: "Own keys pay, and the project has none for the model's provider.",
+	gateway.CodeOwnKeyMissing: {What: "The project pays with its own keys and has none for the model's provider.",
 		Next: "Store a key, or let credit pay.", At: AtPayer, Tool: "setCredential"},
 	gateway.CodeOwnKeyRefused: {What: "The provider refused the project's own key, or its budget there is spent.",
 		Next: "Test the key and replace it, or check the budget at the provider. Credit is not used instead.", At: AtPayer,
 		Tool: "setCredential"},
-	gateway.CodeProviderUnreachable: {What: "A local server of models did not answer.", Next: "Start it.", At: AtModels},
+	gateway.CodeProviderUnreachable: {What: "A local model server did not answer.", Next: "Start it.", At: AtModels},
 	gateway.CodeForwarded: {What: "A gateway that somebody added as a local server passed a call on to this one.",
 		Next: "Enter the address of the server behind it.", At: AtPayer},
 	gateway.CodeModelNotFound: {What: "The app asked for a model that is not available.",
-		Next: "Have it ask for assistant, or for another model of the list.", At: AtModels},
+		Next: "Have it ask for assistant, or for another model in the list.", At: AtModels},
 	gateway.CodeWrongAPI: {What: "The app called a model through an interface that the model does not have.",
 		Next: "The list of models names the interface of each.", At: AtModels},
 	wire.UnsupportedParameter: {What: "A request had a field that the gateway does not pass on.",

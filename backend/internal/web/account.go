@@ -84,7 +84,7 @@ func (w *Web) signIn(c *call) error {
 	if !w.wordOK(c) {
 		return w.rejectForm(c, f, "word", badWord)
 	}
-	// Input that cannot be correct gets the same response, without the cost of a hash.
+	// Input that cannot be correct gets the same response, but no hash is computed for it.
 	err := account.ErrBadCredentials
 	var owner account.Account
 	n := utf8.RuneCountInString(password)
@@ -99,7 +99,7 @@ func (w *Web) signIn(c *call) error {
 		f.Problem = guessesSpent
 		c.rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.Wait.Seconds()))))
 		return w.showForm(c, http.StatusTooManyRequests, f)
-	case errors.Is(err, account.ErrSuspended): // returned only for the right password
+	case errors.Is(err, account.ErrSuspended): // returned only for the correct password
 		f.Problem = suspended
 	case err != nil:
 		return err

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -17,7 +18,7 @@ type activation struct {
 	Requester []fact
 	Until     string
 	Granted   []string // what an approval allows
-	Manage    bool     // whether there are pages for limiting and revoking it
+	Manage    bool     // whether there are pages for limiting and revoking access
 	Seen      string   // binds Approve and Deny to this browser session and code
 	Approve   string   // form URLs, which contain the code; no input contains it
 	Deny      string
@@ -34,7 +35,7 @@ type fact struct {
 
 // activate shows who requests a link and how to decide. It never changes anything.
 func (w *Web) activate(c *call) error {
-	given := c.URL.Query().Get("code")
+	given := strings.TrimSpace(c.URL.Query().Get("code"))
 	if given == "" {
 		return w.render(c, http.StatusOK, "activate_start", nil)
 	}
@@ -47,11 +48,14 @@ func (w *Web) activate(c *call) error {
 }
 
 // showActivation renders the activation page of a pending code (normalised, "" if it was malformed). All other codes
-// get the same page.
+// get the same page, unless this browser session was shown the code while it was pending.
 func (w *Web) showActivation(c *call, status int, code string, form accountForm) error {
 	req, err := w.pending(c, code)
 	if isCodeGone(err) {
-		return w.noCode(c)
+		return w.noCode(c, code, err)
+	}
+	if err == nil {
+		err = w.saveFlow(c, flowCode, w.seenToken(c, code))
 	}
 	if err != nil {
 		return err
@@ -96,8 +100,21 @@ func (w *Web) caller(c *call) context.Context {
 	return link.WithBrowser(link.WithAddress(c.Context(), w.ClientIP(c.Request)), c.browserID)
 }
 
-func (w *Web) noCode(c *call) error {
-	return w.render(c, http.StatusNotFound, "activate_gone", nil)
+// noCode renders the page of a code that cannot be approved. Only a browser session that was shown the code while it
+// was pending learns what became of it: for anyone else that would tell a guess from a code that existed.
+func (w *Web) noCode(c *call, code string, cause error) error {
+	var seen, fate string
+	if w.loadFlow(c, flowCode, &seen) && equal(seen, w.seenToken(c, code)) {
+		switch {
+		case errors.Is(cause, link.ErrDenied):
+			fate = "denied"
+		case errors.Is(cause, link.ErrNotPending):
+			fate = "approved"
+		case errors.Is(cause, link.ErrExpired):
+			fate = "expired"
+		}
+	}
+	return w.render(c, http.StatusNotFound, "activate_gone", fate)
 }
 
 func (w *Web) approve(c *call) error {
@@ -124,7 +141,8 @@ func (w *Web) decide(c *call, done string, act func(code string) error) error {
 	}
 	err := act(code)
 	if isCodeGone(err) {
-		return w.noCode(c)
+		_, cause := w.Links.View(w.caller(c), code) // it knows why
+		return w.noCode(c, code, cause)
 	}
 	if err != nil {
 		return err

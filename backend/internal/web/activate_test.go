@@ -35,8 +35,8 @@ func TestActivation_DenyWithoutAccount(t *testing.T) {
 	}
 }
 
-// A browser that was not shown the page of a code cannot decide on the code, even if it is signed in and has its own
-// tokens.
+// A browser that has not opened the page of a code can neither approve nor deny it, even if it is signed in and has
+// its own tokens.
 func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	f := newFake(code, "BBBB-CCCC")
 	site := newSite(t, f)
@@ -59,7 +59,7 @@ func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	}
 	a.post("/activate/approve?code="+code, a.tokens()).want(http.StatusSeeOther)
 	if f.approved[code] != "id-a@example.com" {
-		t.Error("A's own approval had no effect")
+		t.Error("the approval by browser A had no effect")
 	}
 }
 
@@ -96,7 +96,7 @@ func TestCrossSitePost_ChangesNothing(t *testing.T) {
 		}
 	}
 	if f.writeCount() != before {
-		t.Errorf("refused requests wrote %d times", f.writeCount()-before)
+		t.Errorf("refused requests wrote %d times, want 0", f.writeCount()-before)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
@@ -119,7 +119,7 @@ func TestGet_ChangesNothing(t *testing.T) {
 		}
 	}
 	if f.writeCount() != before {
-		t.Errorf("GET and HEAD requests wrote %d times", f.writeCount()-before)
+		t.Errorf("GET and HEAD requests wrote %d times, want 0", f.writeCount()-before)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
@@ -149,8 +149,8 @@ func TestActivation_ShowsTheRequester(t *testing.T) {
 	}
 }
 
-// Whether the request came from this browser's address is meaningful only if that is not the address of a proxy, which
-// all clients share.
+// The page notes that the request came from this browser's address, unless that is the address of a proxy, which all
+// clients share.
 func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		address string
@@ -167,7 +167,7 @@ func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 		})).get(page).want(http.StatusOK, "192.0.2.7")
 		for _, note := range []string{"same as this browser", "maybe a proxy"} {
 			if said := strings.Contains(v.page, note); said != strings.Contains(tc.note, note) {
-				t.Errorf("%s: note %q is shown: %t", name, note, said)
+				t.Errorf("%s: note %q is shown: %t, want the opposite", name, note, said)
 			}
 		}
 	}
@@ -191,11 +191,11 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 }
 
 func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
-	f := newFake(code)
-	v := visit(t, newSite(t, f))
+	site := newSite(t, newFake(code))
+	v, other := visit(t, site), visit(t, site)
 	v.get(page)
 	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
-	used := v.get(page).want(http.StatusNotFound).page
+	used := other.get(page).want(http.StatusNotFound, "is not pending").page
 	for _, other := range []string{"BBBB-BBBB", "x", "AAAA-AAAA", "%00", strings.Repeat("B", 300)} {
 		if v.get("/activate?code=" + other); v.page != used || v.status != http.StatusNotFound {
 			t.Errorf("code %q: got a different page or status %d", other, v.status)
@@ -203,7 +203,29 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	}
 }
 
-// Ten wrong codes a minute are allowed. After that, even a right code gets the response for a wrong one.
+// The browser session that was shown a code while it was pending learns what became of it, and of no other code.
+func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
+	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF")
+	site := newSite(t, f)
+	a, b := visit(t, site), visit(t, site)
+	open := func(v *visitor, code string) *visitor { return v.get("/activate?code=" + code) }
+	open(a, "BBBB-CCCC").want(http.StatusOK)
+	open(b, "BBBB-CCCC").want(http.StatusOK)
+	a.post("/activate/deny?code=BBBB-CCCC", a.tokens()).want(http.StatusSeeOther)
+	open(a, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
+	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
+	open(b, "CCCC-DDDD").want(http.StatusOK)
+	open(b, "BBBB-CCCC").want(http.StatusNotFound, "is not pending") // only the latest code is remembered
+	f.approved["CCCC-DDDD"] = "someone"
+	open(b, "CCCC-DDDD").want(http.StatusNotFound, "already used")
+	open(a, "CCCC-DDDD").want(http.StatusNotFound, "is not pending")
+	open(a, "DDDD-FFFF").want(http.StatusOK)
+	f.expire("DDDD-FFFF")
+	open(a, "DDDD-FFFF").want(http.StatusNotFound, "has expired")
+	open(b, "DDDD-FFFF").want(http.StatusNotFound, "is not pending")
+}
+
+// Ten wrong codes a minute are allowed. After that, even a correct code gets the response for a wrong one.
 func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	f := newFake(code)
 	address := "192.0.2.1"
@@ -211,21 +233,23 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	wrong := v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound).page
 	for i := range wrongCodesPerMinute {
 		if i == 4 {
-			v.get(page).want(http.StatusOK) // a right code in between does not reset the count
+			v.get(page).want(http.StatusOK) // a correct code in between does not reset the count
 		}
 		v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound)
 	}
 	if v.get(page); v.status != http.StatusNotFound || v.page != wrong {
-		t.Errorf("the right code after too many wrong ones: got status %d or a different page", v.status)
+		t.Errorf("the correct code after too many wrong ones: got status %d or a different page", v.status)
 	}
 	address = "192.0.2.2"
 	v.get(page).want(http.StatusOK)
 }
 
 func TestActivation_WithoutCode(t *testing.T) {
-	v := visit(t, newSite(t, newFake())).get("/activate").want(http.StatusOK, "Open the link your agent shows")
-	if strings.Contains(v.page, "<input") {
-		t.Error("the page has an input")
+	v := visit(t, newSite(t, newFake(code))).get("/activate").want(http.StatusOK, "Open the link your agent shows",
+		`<form class="fields" action="/activate">`, `name="code"`)
+	v.get("/activate?code=wdjb-mjht+").want(http.StatusOK, ">"+code+"<")
+	if strings.Contains(v.page, `name="code"`) {
+		t.Error("the approval page has an input for a code")
 	}
 }
 

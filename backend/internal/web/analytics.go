@@ -68,7 +68,7 @@ func (a analyticsRange) query(now time.Time) analytics.Query {
 	return analytics.Query{From: now.Add(-time.Duration(a.points-1) * a.length()), To: now, Interval: a.interval}
 }
 
-// length is the length of the interval.
+// length returns the duration of one interval.
 func (a analyticsRange) length() time.Duration {
 	if a.interval == analytics.Hour {
 		return time.Hour

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// fakeCounts reports one app of ada, or nothing.
+// fakeCounts returns reports with the counts of one app, or with none.
 type fakeCounts struct {
 	empty, rough bool
 	asked        *analytics.Query
@@ -56,7 +56,7 @@ func TestAnalyticsPage(t *testing.T) {
 	const path = "/account/projects/com.example.hello/analytics"
 	v.get(path + "?range=24h").want(200)
 	if q.Interval != analytics.Hour || q.To.Sub(q.From) != 23*time.Hour {
-		t.Errorf("the query for 24 hours is %+v", q)
+		t.Errorf("the query for 24 hours is %+v, want hours of one day", q)
 	}
 	for _, want := range []string{"Sessions are up by 5 %.", "1,234,567", "<svg", `role="img"`, "Errors by kind",
 		"timeout", "Numbers", "analytics.csv?range=24h&amp;list=errors", "No event named the glasses."} {
@@ -66,7 +66,7 @@ func TestAnalyticsPage(t *testing.T) {
 	}
 	for _, bad := range []string{" style=", "<script", "estimates"} {
 		if strings.Contains(v.page, bad) {
-			t.Errorf("the page contains %q", bad)
+			t.Errorf("the page contains %q, want it not to", bad)
 		}
 	}
 	v.get(path + "?range=90d").want(200)
@@ -90,11 +90,11 @@ func TestAnalyticsFile(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(v.page), "\n")
 	if len(lines) != 8 || lines[0] != "at,sessions,events,errors,active_installs" ||
 		!strings.HasSuffix(lines[7], "T00:00:00Z,406,0,0,96") {
-		t.Errorf("got the lines %q", lines)
+		t.Errorf("got the lines %q, want a head and seven days", lines)
 	}
 	v.get(file + "&list=versions").want(200)
 	if v.page != "name,count\n'-1.4.0,9\nother,1\n" {
-		t.Errorf("got the file %q", v.page)
+		t.Errorf("got the file %q, want two versions and no formula", v.page)
 	}
 	v.get(file + "&list=nothing").want(404)
 }

@@ -34,7 +34,7 @@ func cookieName(instance string, secure bool) string {
 	return "__Host-" + name
 }
 
-// setCookie sets the cookie with this suffix of the name; a negative life removes it.
+// setCookie sets the cookie whose name ends in suffix. A negative life removes it.
 func (w *Web) setCookie(c *call, suffix, value string, life time.Duration) {
 	http.SetCookie(c.rw, &http.Cookie{
 		Name: w.cookie + suffix, Value: value, Path: "/", MaxAge: int(life.Seconds()),

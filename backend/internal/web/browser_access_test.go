@@ -64,7 +64,7 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
 				for _, wrong := range eval[[]string](s, stumbles) {
-					t.Errorf("at width %d: %s", width, wrong)
+					t.Errorf("at width %d, the page has obstacles: %s", width, wrong)
 				}
 			}
 		})

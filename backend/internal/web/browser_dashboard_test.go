@@ -54,7 +54,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	click(`#com\.example\.hello button`, `document.body.innerText.includes("It applies from")`)
 	g, _ := fakeGrants{h}.Of(s.ctx, adaID, hello)
 	if g.Analytics != grants.Off || g.Credentials != grants.ReadWrite {
-		t.Errorf("got grants %+v", g)
+		t.Errorf("got grants %+v, want only analytics off", g)
 	}
 
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
@@ -86,7 +86,7 @@ func TestForms_AreAccessible(t *testing.T) {
 		for _, width := range []int64{1280, 320} {
 			s.do(chromedp.EmulateViewport(width, 844))
 			for _, wrong := range eval[[]string](s, stumbles) {
-				t.Errorf("%s, at width %d: %s", name, width, wrong)
+				t.Errorf("%s at width %d has obstacles: %s", name, width, wrong)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func TestDashboard_IsAccessible(t *testing.T) {
 				for _, width := range []int64{1280, 390, 320} {
 					s.do(chromedp.EmulateViewport(width, 844))
 					for _, wrong := range eval[[]string](s, stumbles) {
-						t.Errorf("%s, at width %d: %s", p.name, width, wrong)
+						t.Errorf("%s at width %d has obstacles: %s", p.name, width, wrong)
 					}
 				}
 			}

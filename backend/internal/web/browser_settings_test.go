@@ -111,7 +111,8 @@ func TestProvider_IsReachedWithUnchangedPolicy(t *testing.T) {
 	s.see(`document.body.innerText.includes("bob@example.org") && location.pathname === "/"`)
 }
 
-// This checks every page of sign-in and settings with much content, in both colour schemes and three widths.
+// The test fills every sign-in and settings page with content, and checks it in both colour schemes and at three
+// widths.
 func TestSettings_AreAccessible(t *testing.T) {
 	s, f := newSettingsPageTest(t)
 	check := func(name string) {
@@ -122,7 +123,7 @@ func TestSettings_AreAccessible(t *testing.T) {
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
 				for _, wrong := range eval[[]string](s, stumbles) {
-					t.Errorf("%s, %s, at width %d: %s", name, scheme, width, wrong)
+					t.Errorf("%s in %s at width %d has obstacles: %s", name, scheme, width, wrong)
 				}
 			}
 		}

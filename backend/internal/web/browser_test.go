@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func newBrowser(t *testing.T, flags []string) context.Context {
+func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
 		missing(t, "the simulator's program (make wasm)")
@@ -35,7 +35,7 @@ func newBrowser(t *testing.T, flags []string) context.Context {
 		}
 		opts = append(opts, chromedp.Flag(name, value))
 	}
-	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
+	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
 	ctx, stop := chromedp.NewContext(alloc)
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	t.Cleanup(func() { cancel(); stop(); stopAlloc() })

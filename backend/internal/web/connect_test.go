@@ -46,7 +46,7 @@ func TestHostedConnectionPage(t *testing.T) {
 	etag := v.header.Get("ETag")
 	if v.header.Get("Set-Cookie") != "" || v.header.Get("X-Frame-Options") != "" ||
 		v.header.Get("Cache-Control") != "public, max-age=60" || etag == "" {
-		t.Errorf("got headers %v", v.header)
+		t.Errorf("got headers %v, want a public page without a cookie", v.header)
 	}
 	ask := func(want int) {
 		t.Helper()

@@ -76,7 +76,7 @@ func pastedPath(project, provider string) string {
 	return "/account/credentials/" + url.PathEscape(project) + "/" + url.PathEscape(provider)
 }
 
-// rejectPaste gives the same response for a link that is unknown, expired, used or another account's.
+// rejectPaste responds in the same way to a link that is unknown, expired, used or for another account.
 func (w *Web) rejectPaste(c *call, l credentials.Link, err error) error {
 	var invalid *credentials.InvalidError
 	switch {
@@ -115,7 +115,7 @@ func (w *Web) testPasted(c *call) error {
 	_, err := w.CredentialLinks.Test(c.Context(), c.account.ID, project, provider, audit.Person())
 	if w.isUnreadable(c, err) {
 		return w.showPasted(c, http.StatusConflict,
-			"Ask the operator of this backend to put an encryption key back. Without it your key cannot be read.")
+			"Ask the operator of this backend to restore the encryption key. Without it your key cannot be read.")
 	}
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type fakeCredentialLinks struct {
 	used   bool
 	value  string
 	result string
-	fail   error // returned by Set and Test
+	fail   error // the error that Set and Test return
 }
 
 const pasteID = "scl_link-of-ada"
@@ -108,7 +108,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 	}
 	v.get(pastePage).post(pastePage, form(pasteValue)).want(http.StatusSeeOther)
 	if where := v.header.Get("Location"); where != savedPath || f.value != pasteValue {
-		t.Errorf("redirected to %s", where)
+		t.Errorf("redirected to %s, want the page of the stored key", where)
 	}
 	v.get(savedPath).want(http.StatusOK, "...1234", "you, asked by the agent on maple", "Test the key")
 	v.post(savedPath+"/test", v.tokens()).want(http.StatusSeeOther)

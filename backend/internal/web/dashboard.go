@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// oneProject is the start of the path of a project's pages, in patterns.
+// oneProject is the prefix of the route patterns for a project's pages.
 const oneProject = " /account/projects/{id}"
 
 // accountPages are the pages about projects, credit, grants and the audit log.

@@ -117,7 +117,7 @@ func (w *Web) access(c *call) error {
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// accessOrder moves the project of ?project= to the front, and returns the projects that do not fit separately.
+// accessOrder moves the project of ?project= to the front, and separately returns the projects that do not fit.
 func (w *Web) accessOrder(c *call, all []projects.Project) (shown, rest []projects.Project) {
 	if id := c.URL.Query().Get("project"); id != "" {
 		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {

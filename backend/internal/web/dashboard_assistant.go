@@ -20,7 +20,7 @@ type assistantPage struct {
 	Was      map[string]string // values when the form was opened, by field; a field that differs was edited
 	Sets     []radioSet
 	Switches []choice
-	Changed  []string // fields that somebody else has changed meanwhile
+	Changed  []string // fields that somebody else changed after the form was opened
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
 	TextNow, TextThen string // for the text model; "" if there is none
@@ -69,7 +69,7 @@ func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	return c
 }
 
-// changeOf contains only the fields that differ, so that it does not overwrite other people's changes.
+// changeOf returns a change of only the fields that differ, so that it does not overwrite other people's changes.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {
@@ -163,7 +163,7 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	return sets
 }
 
-// textModelChoices returns the models of the AI gateway. The first choice follows the operator.
+// textModelChoices returns the models of the AI gateway. The first choice is the operator's default.
 func textModelChoices(all assistant.Catalogue) []choice {
 	standard := choice{Label: "The default", About: "The operator's choice; currently none."}
 	var choices []choice
@@ -194,7 +194,7 @@ func tokenPriceText(p *assistant.TokenPrice) string {
 func selectChoice(all []choice, id string) []choice {
 	i := slices.IndexFunc(all, func(c choice) bool { return c.ID == id })
 	if i < 0 {
-		return append(all, choice{ID: id, Label: printable(id), About: "Choose another one: this is no longer offered.",
+		return append(all, choice{ID: id, Label: printable(id), About: "Choose another: this one is no longer offered.",
 			On: true})
 	}
 	all[i].On = true
@@ -240,7 +240,7 @@ func (w *Web) changeAssistant(c *call) error {
 		if config, err = w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID); err != nil {
 			return err
 		}
-		page.Problem = "These settings were changed since you opened this page. " +
+		page.Problem = "These settings have changed since you opened this page. " +
 			"Your own choices are still below and not saved yet."
 		page.Changed, page.ChangedBy = differences(was, valuesOf(config)), config.UpdatedBy
 		return w.showAssistant(c, config, merge(was, now, valuesOf(config)), page)

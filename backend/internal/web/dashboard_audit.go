@@ -33,7 +33,7 @@ type activityRow struct {
 	Project            string
 	ProjectPath        string // "" if the project no longer exists
 	When               shownTime
-	Undo               string // URL; "" if it cannot be undone
+	Undo               string // URL; "" if the entry cannot be undone
 	Undone             bool
 }
 
@@ -46,13 +46,13 @@ var actionTitles = map[string]string{
 	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
 	"gateway.server_added": "Local server added", "gateway.server_removed": "Local server removed",
-	"credential.link": "Link to paste a credential made",
+	"credential.link": "Link for pasting a credential created",
 	"link.revoked":    "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
 	"account.email_changed": "E-mail address changed", "account.email_verified": "E-mail address confirmed",
 	"account.exported": "Data downloaded", "account.identity_linked": "Sign-in provider linked",
 	"account.identity_unlinked": "Sign-in provider unlinked", "account.passkey_added": "Passkey added",
 	"account.passkey_removed": "Passkey removed", "account.password_changed": "Password changed",
-	"account.reset_link_made": "Link to reset the password made", "account.sessions_ended": "Signed out elsewhere",
+	"account.reset_link_made": "Link for resetting the password created", "account.sessions_ended": "Signed out elsewhere",
 }
 
 func actionTitle(action string) string {
@@ -75,7 +75,7 @@ func summaryOf(e audit.Entry) string {
 	return strings.ReplaceAll(text, " -> ", " → ")
 }
 
-// grantLabels replaces the identifiers in the summary of a grant change by the labels from the page for grants.
+// grantLabels replaces the identifiers in the summary of a grant change with the labels from the page for grants.
 var grantLabels = func() *strings.Replacer {
 	pairs := []string{" -> ", " → ", string(grants.Credentials), "Credentials", string(grants.Analytics), "Analytics"}
 	for _, f := range grants.Fields() {
@@ -123,7 +123,7 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 	return rows
 }
 
-// undoFeature returns the feature that can undo an entry, which is the noun of its action, or "".
+// undoFeature returns the feature that can undo an entry, such as assistant for assistant.changed, or "".
 func undoFeature(e audit.Entry) string {
 	noun, _, _ := strings.Cut(e.Action, ".")
 	if slices.Contains([]string{"assistant", "page", "credit"}, noun) {

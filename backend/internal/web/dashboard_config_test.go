@@ -12,7 +12,7 @@ import (
 
 var agentActor = audit.Agent("link1")
 
-// shown are the hidden fields with which the assistant's form submits the values that it originally showed.
+// shown are the hidden fields of the assistant's form. They hold the values that the form originally showed.
 var shown = []string{"was-realtimeModel", "standard", "was-voice", "ember", "was-memoryModel", "compact",
 	"was-sessionMemory", "on", "was-sounds", "off"}
 
@@ -31,14 +31,14 @@ func TestAssistantForm_ChangesOnlyEditedFields(t *testing.T) {
 		"<strong>$0.1205</strong>")
 	v.post(path, assistantForm(v, "4", "standard", "ember")).onward().want(http.StatusOK, "nothing was changed")
 	if h.config.RealtimeModel != "swift" || h.config.Version != 4 {
-		t.Errorf("got config %+v", h.config)
+		t.Errorf("got config %+v, want version 4 with the model swift", h.config)
 	}
 	form := v.form("version", "4", "realtimeModel", "standard", "was-realtimeModel", "swift", "voice", "ember",
 		"was-voice", "ember", "act", "cost")
 	v.post(path, form).want(http.StatusOK, "<strong>$0.1205</strong>", "<strong>$0.05</strong>",
 		`value="standard" required checked`)
 	if h.config.Version != 4 {
-		t.Error("showing the cost saved something")
+		t.Error("a request to show the cost saved a change")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		"Title now: By an agent", `value="Hi"`, `name="version" value="9"`)
 	v.get(path+"/file").want(http.StatusOK, "By an agent")
 	if got := v.header.Get("Content-Disposition"); got != "attachment; filename=connect.html" {
-		t.Errorf("Content-Disposition is %q", got)
+		t.Errorf("Content-Disposition is %q, want the file name connect.html", got)
 	}
 }
 

@@ -119,7 +119,7 @@ func rowsFor(n int) int { return max(n, min(n+emptyRows, maxRows)) }
 
 func rowID(name string, i int) string { return name + "-" + strconv.Itoa(i+1) }
 
-// pageFrom replaces the fields of a page by the values of the posted form. It omits empty rows.
+// pageFrom replaces the fields of a page with the values of the posted form. It omits empty rows.
 func pageFrom(c *call, p connpage.Page) connpage.Page {
 	read := func(name string) string { return strings.TrimSpace(c.PostFormValue(name)) }
 	p.Title, p.Description, p.Theme, p.Accent = read("title"), read("description"), read("theme"), read("accent")
@@ -165,7 +165,7 @@ func (w *Web) changeConnectionPage(c *call) error {
 		if stored, err = w.Dashboard.Pages.Get(c.Context(), c.account.ID, c.project.ID); err != nil {
 			return err
 		}
-		page.Problem = "The page was changed since you opened this form. " +
+		page.Problem = "The page has changed since you opened this form. " +
 			"What you entered is still below. If you save it now, it replaces the changes of others."
 		page.Differs = pageDifferences(stored, entered)
 	default:

@@ -34,7 +34,7 @@ type creditPage struct {
 type transferRow struct {
 	At                 shownTime
 	What, Note, Amount string
-	In                 bool // the account received it
+	In                 bool // the account received the amount
 }
 
 func (w *Web) credit(c *call) error { return w.showCredit(c, formErrors{}, nil) }
@@ -184,7 +184,7 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 }
 
 // changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It
-// shows the form again to have it corrected, or to show the cost first.
+// shows the form again if a value is invalid, or if the person wants to see the cost first.
 func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *capsForm) error) error {
 	var f formErrors
 	caps, entered := readCaps(c, &f)
@@ -194,8 +194,8 @@ func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *c
 	}
 	err := w.Dashboard.Credit.SetCaps(c.Context(), c.account.ID, project, caps, audit.Person())
 	if errors.Is(err, credit.ErrConflict) {
-		f.Problem = "The caps were changed since you opened this page, and yours are not saved yet. " +
-			"What is stored now is under Activity. Save to replace it with what is entered below."
+		f.Problem = "The caps have changed since you opened this page, and yours are not saved yet. " +
+			"The stored caps are listed under Activity. Save to replace them with yours."
 		return show(f, &entered)
 	}
 	return c.done(err, path, "caps")

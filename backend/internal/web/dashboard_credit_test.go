@@ -56,7 +56,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).
 		want(http.StatusOK, "<strong>$15.50</strong>", `value="0.50"`)
 	if len(h.called()) > 0 {
-		t.Fatal("showing the cost saved something")
+		t.Fatal("a request to show the cost saved a change")
 	}
 	v.post(caps, v.form("cap-day", "a lot", "cap-month", "-1")).want(http.StatusUnprocessableEntity, `value="a lot"`,
 		`id="cap-day-error"`, `id="cap-month-error"`, "<title>Error:")
@@ -67,7 +67,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	stale := v.form("cap-day", "0", "cap-month", "")
 	stale.Set("version", "0")
 	v.post(caps, stale).
-		want(http.StatusUnprocessableEntity, "The caps were changed since you opened this page", `value="1"`)
+		want(http.StatusUnprocessableEntity, "The caps have changed since you opened this page", `value="1"`)
 	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().
 		want(http.StatusOK, "at most <strong>$0.00</strong>")
 	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
@@ -103,7 +103,7 @@ func TestCredit_CapsCanBeUndone(t *testing.T) {
 		v.get("/account/audit").want(http.StatusOK, "Spending caps changed", `action="`+undo+`"`)
 		v.post(undo, v.form()).onward().want(http.StatusOK, "Undone.")
 		if c := h.credit.caps[project]; c.Day != nil || c.Version != 2 {
-			t.Errorf("%s: got caps %+v", path, c)
+			t.Errorf("%s: got caps %+v, want none in version 2", path, c)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (f *fakeCredit) SetKeySource(_ context.Context, _, project, source string, 
 type fakeServers struct {
 	*fakeDashboard
 	list []gateway.LocalServer
-	err  error // returned by Add
+	err  error // the error that Add returns
 	// leftOut is the number of models that a check reports as omitted.
 	leftOut int
 }

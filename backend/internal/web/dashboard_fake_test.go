@@ -34,7 +34,7 @@ var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 // fakeDashboard implements every service of the dashboard for one account. Methods whose names occur in two services
 // are on the small types below it.
 type fakeDashboard struct {
-	merging  error // returned by Merge
+	merging  error // the error that Merge returns
 	mu       sync.Mutex
 	projects []projects.Project
 	keys     []projects.KeyInfo

@@ -107,7 +107,7 @@ func (w *Web) changeProjectCaps(c *call) error {
 	})
 }
 
-// spending is the sum of some calls.
+// spending is the sum of a group of calls.
 type spending struct {
 	calls, failed, cancelled, estimated, in, cached, out int64
 	charged                                              credit.Amount
@@ -127,7 +127,7 @@ func (s *spending) row(label string) spendRow {
 // modelSource is the key for grouping spending.
 type modelSource struct{ model, source string }
 
-// sums are the calls of a range by time, by model and source, and in total.
+// sums holds the calls of a range, summed by time, by model and source, and in total.
 type sums struct {
 	total spending
 	times []time.Time // every hour or day in the range
@@ -268,7 +268,7 @@ var sources = map[string]string{
 
 func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
-// comparedDays is the period whose tokens serve to compare the costs of models.
+// comparedDays is the period whose token counts are used to compare model costs.
 const comparedDays = 30
 
 // addModels lists the models, the reason if one is unavailable, and what the tokens of the last days cost with each.

@@ -13,7 +13,7 @@ import (
 
 const helloGateway = helloPath + "/gateway"
 
-// The totals, the table of the picture, and the rows by day and model all count the same calls.
+// The totals, the chart's table, and the rows by day and model all count the same calls.
 func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 	h := newFakeDashboard()
 	now := time.Now().UTC()

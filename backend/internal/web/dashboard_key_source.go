@@ -34,7 +34,7 @@ func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit
 		{ID: gateway.KeySourceCredit, Label: "Credit",
 			About: "The account's prepaid credit, with the keys of this backend's operator."},
 		{ID: gateway.KeySourceOwn, Label: "Own keys",
-			About: "This project's own keys. Their providers bill you; here a call costs nothing and no cap counts."},
+			About: "This project's own keys. Their providers bill you; here calls cost nothing and caps do not apply."},
 	}, source)}
 	list, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
 	for _, one := range list {

@@ -31,7 +31,7 @@ type newKeyPage struct {
 	Rotated bool
 }
 
-// mintKey responds with the key itself, which appears on no other page, in no URL, and is not stored.
+// mintKey responds with the key itself. The key appears on no other page and in no URL, and is not stored.
 func (w *Web) mintKey(c *call) error {
 	name := c.PostFormValue("name")
 	k, err := w.Dashboard.Keys.MintKey(c.Context(), c.account.ID, c.project.ID, name, audit.Person())

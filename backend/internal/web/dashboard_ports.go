@@ -40,7 +40,7 @@ func (d *Dashboard) complete() bool {
 // Projects manages an account's apps. Its errors are those of package projects.
 type Projects interface {
 	List(ctx context.Context, account string) ([]projects.Project, error)
-	// Get also accepts the ID of a project that was merged into another one. The result's ID is never an alias.
+	// Get also accepts the ID of a project that was merged into another project. The result's ID is never an alias.
 	Get(ctx context.Context, account, id string) (projects.Project, error)
 	Update(ctx context.Context, account, id, displayName string, platforms []string, by audit.Actor) (
 		projects.Project, error)
@@ -75,7 +75,7 @@ type Assistants interface {
 		before, after assistant.Config, err error)
 	Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error
 	Choices(ctx context.Context, accountID, project string) (assistant.Catalogue, error)
-	// Cost returns the micro-dollars for a minute of conversation, or nil if they are unknown.
+	// Cost returns the price of a minute of conversation in micro-dollars, or nil if it is unknown.
 	Cost(c assistant.Config) *int64
 }
 
@@ -112,7 +112,7 @@ type AgentLinks interface {
 	RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error)
 }
 
-// Credit manages the prepaid credit of accounts and its spending caps. Its errors are those of package credit.
+// Credit manages the prepaid credit of accounts and their spending caps. Its errors are those of package credit.
 type Credit interface {
 	// Account returns the account's balance, and opens it on first use.
 	Account(ctx context.Context, accountID string) (credit.Account, error)

@@ -139,10 +139,10 @@ func TestProject_InvalidNameStaysInTheForm(t *testing.T) {
 	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK,
 		"Saved.", "Better &lt;b&gt;")
 	if p := h.projects[0]; !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
-		t.Errorf("got platforms %v", p.Platforms)
+		t.Errorf("got platforms %v, want ios and desktop", p.Platforms)
 	}
 	if v.get("/account/projects/com.example.alias").onward(); !strings.Contains(v.page, hello) {
-		t.Error("the ID of a merged project does not lead to the merged one")
+		t.Error("the ID of a merged project does not redirect to the project it was merged into")
 	}
 }
 
@@ -194,7 +194,7 @@ func TestGrants_AreSavedPerProject(t *testing.T) {
 	g := h.grants[hello]
 	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite ||
 		g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
-		t.Errorf("got grants %+v", g)
+		t.Errorf("got grants %+v, want the posted levels and no other change", g)
 	}
 	v.want(http.StatusOK, `id="p0:assistant.voice:off" name="assistant.voice" value="off" checked`)
 	v.post("/account/mcp-access", v.form("project", hello)).onward().want(http.StatusOK, "nothing was changed")
@@ -225,12 +225,12 @@ func TestLinks_NewOnesAreMarked(t *testing.T) {
 		site, _ := dashboardSite(t, h)
 		v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "from <bdi>192.0.2.7", "from <bdi>198.51.100.9")
 		if got := strings.Contains(v.page, ">new</span>"); got != marked {
-			t.Errorf("a link that is %v old: marked as new is %v", age, got)
+			t.Errorf("a link that is %v old: marked as new is %v, want the opposite", age, got)
 		}
 	}
 }
 
-// A page's address cannot choose the text of a notice.
+// The text of a notice cannot be set in a URL.
 func TestNotices_AreNotFromTheAddress(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada)
@@ -263,7 +263,7 @@ func TestManyProjects(t *testing.T) {
 	pages := append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...)
 	for _, p := range pages {
 		if v.get(p).want(http.StatusOK); len(v.page) > most {
-			t.Errorf("%s has %d bytes, which is too many", p, len(v.page))
+			t.Errorf("%s has %d bytes, want a small page", p, len(v.page))
 		}
 	}
 	v.get("/account/projects").want(http.StatusOK, "?after=com.example.one-of-many-097")

@@ -1,7 +1,7 @@
 // Package web serves the backend's HTML pages, forms and cookies.
 //
-// It uses the features through small interfaces (ports.go, dashboard_ports.go, settings_ports.go). It knows nothing
-// about SQL, the JSON API, or how codes and secrets are stored. Every page except the simulator works without
+// It uses the other packages through small interfaces (ports.go, dashboard_ports.go, settings_ports.go). It knows
+// nothing about SQL, the JSON API, or how codes and secrets are stored. Every page except the simulator works without
 // JavaScript.
 //
 // Rules for every route:

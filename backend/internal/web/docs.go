@@ -19,6 +19,10 @@ type docsPage struct {
 	Body    template.HTML // rendered by markdown, which escapes the text
 	Outline []docsLink
 	Next    []docsLink
+	// Before and After are the neighbours in reading order; the zero value if there is none.
+	Before, After docsLink
+	// Search is set for the results of a search, which may have none.
+	Search *docsSearch
 }
 
 type docsTopic struct {
@@ -72,9 +76,10 @@ func (w *Web) mountDocs(mux *http.ServeMux) {
 		}
 		w.serveDocs(pages, rw, r)
 	})
-	for _, pattern := range []string{"GET /docs", "GET /docs/{page}", "GET /llms.txt"} {
+	for _, pattern := range []string{"GET /docs", "GET /docs/{page}", "GET /docs/panels/{picture}", "GET /llms.txt"} {
 		mux.Handle(pattern, serve)
 	}
+	mux.HandleFunc("GET /docs/search", w.searchDocs)
 	mux.Handle("GET /docs/{$}", http.RedirectHandler("/docs", http.StatusMovedPermanently))
 }
 
@@ -84,6 +89,10 @@ func (w *Web) serveDocs(set docsSet, rw http.ResponseWriter, r *http.Request) {
 		w.failWith(errNotFound).ServeHTTP(rw, r)
 		return
 	}
+	w.sendDocs(file, rw, r)
+}
+
+func (w *Web) sendDocs(file docsFile, rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	rw.Header().Set("Cache-Control", "public, max-age=300")
 	serveBytes(rw, r, file.kind, hashOf(file.body, 8), func() []byte { return file.body })
@@ -96,13 +105,31 @@ func (w *Web) renderDocs() (docsSet, error) {
 	if err := w.addDocs(set, "/docs", list); err != nil {
 		return set, err
 	}
-	for _, p := range docs.Pages() {
+	pages := docs.Pages()
+	for i, p := range pages {
 		page := docsPage{Title: p.Title, Summary: p.Summary, ID: p.ID, Topics: docsTopics(p.ID), Next: docsNext(p)}
+		if i > 0 {
+			page.Before = docsLinkTo(pages[i-1])
+		}
+		if i+1 < len(pages) {
+			page.After = docsLinkTo(pages[i+1])
+		}
 		page.Body, page.Outline = markdown(p.Markdown)
 		if err := w.addDocs(set, "/docs/"+p.ID, page); err != nil {
 			return set, err
 		}
 		set["/docs/"+p.ID+".md"] = docsFile{[]byte(p.Markdown), markdownType}
+	}
+	pictures, err := panelFiles.ReadDir("panels")
+	if err != nil {
+		return set, err
+	}
+	for _, f := range pictures {
+		picture, err := panelFiles.ReadFile("panels/" + f.Name())
+		if err != nil {
+			return set, err
+		}
+		set[panelsPath+f.Name()] = docsFile{picture, pngType}
 	}
 	text := docsFile{[]byte(llms()), plainType}
 	set["/llms.txt"], set["/docs/llms.txt"] = text, text
@@ -118,13 +145,18 @@ func (w *Web) addDocs(set docsSet, path string, page docsPage) error {
 	return nil
 }
 
+func docsLinkTo(p docs.Page) docsLink {
+	return docsLink{Title: p.Title, URL: "/docs/" + p.ID, Summary: p.Summary}
+}
+
 func docsTopics(here string) []docsTopic {
 	var list []docsTopic
 	for _, topic := range docs.Topics() {
 		t := docsTopic{Title: topicTitles[topic]}
 		for _, p := range docs.Pages() {
 			if p.Topic == topic {
-				link := docsLink{Title: p.Title, URL: "/docs/" + p.ID, Summary: p.Summary, Here: p.ID == here}
+				link := docsLinkTo(p)
+				link.Here = p.ID == here
 				t.Pages = append(t.Pages, link)
 			}
 		}

@@ -76,19 +76,23 @@ func (m *mdWriter) heading(part []string) {
 	if level == 2 {
 		m.outline = append(m.outline, docsLink{Title: part[2], URL: "#" + anchor})
 	}
-	fmt.Fprintf(&m.out, "<h%d id=\"%s\">%s</h%d>\n", level, anchor, inline(part[2]), level)
+	// The heading links to itself, so that a section's address can be copied.
+	fmt.Fprintf(&m.out, "<h%d id=\"%s\"><a class=\"anchor\" href=\"#%s\">%s</a></h%d>\n", level, anchor, anchor,
+		inlineCode(part[2]), level)
 }
 
 func (m *mdWriter) code() {
-	language, _, _ := strings.Cut(strings.TrimPrefix(m.lines[m.at], "```"), " ")
+	language, kind, _ := strings.Cut(strings.TrimPrefix(m.lines[m.at], "```"), " ")
 	var text []string
 	for m.at++; m.at < len(m.lines) && !strings.HasPrefix(m.lines[m.at], "```"); m.at++ {
 		text = append(text, m.lines[m.at])
 	}
 	m.at++
+	code := strings.Join(text, "\n")
 	// It is focusable, because it scrolls sideways and must be reachable with the keyboard.
-	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
-		html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
+	block := fmt.Sprintf("<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
+		html.EscapeString(language), highlight(language, code))
+	m.out.WriteString(beside(block, kind, code))
 }
 
 // list renders a list. Indented lines below an item belong to it. A numbered list keeps its first number, so that it
@@ -198,7 +202,7 @@ func anchor(label, to string) string {
 	return fmt.Sprintf(`<a href="%s">%s</a>`, html.EscapeString(to), inlineCode(label))
 }
 
-// inlineCode renders a link's label, which may contain code.
+// inlineCode renders the text of a link, which may contain code.
 func inlineCode(label string) string {
 	parts := strings.Split(label, "`")
 	if len(parts)%2 == 0 {

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"html"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,7 +45,7 @@ func TestDocs_AreCompleteAndPublic(t *testing.T) {
 		}
 		v.get(path+".md").want(http.StatusOK, "# "+p.Title)
 		if got := v.header.Get("Content-Type"); got != "text/markdown; charset=utf-8" {
-			t.Errorf("%s.md has the content type %s", path, got)
+			t.Errorf("%s.md has the content type %s, want Markdown", path, got)
 		}
 	}
 	v.get("/docs").want(http.StatusOK, "Getting started")
@@ -75,7 +77,8 @@ func TestDocs_NotModified(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"# Title\n\na <b> & `c<d`", "<p>a &lt;b&gt; &amp; <code>c&lt;d</code></p>\n"},
-		{"## Two words\ntext", "<h2 id=\"two-words\">Two words</h2>\n<p>text</p>\n"},
+		{"## Two words\ntext", "<h2 id=\"two-words\"><a class=\"anchor\" href=\"#two-words\">Two words</a></h2>\n" +
+			"<p>text</p>\n"},
 		{"- a\n  b\n- **c**\n\nd", "<ul>\n<li>a\nb</li>\n<li><strong>c</strong></li>\n</ul>\n<p>d</p>\n"},
 		{"1. a\n2. b", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n"},
 		{"1. a\n\n   ```sh\n   x\n     y\n   ```\n\n   b\n2. c\n\nd",
@@ -98,13 +101,60 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
+func TestHighlight_ColoursWords(t *testing.T) {
+	span := regexp.MustCompile(`<span class="(.)">([^<]*)</span>`)
+	for _, c := range []struct{ language, code, want string }{
+		{"json", `{"a": "b", "n": -1.5, "t": true}`, `{<p>"a"</p>: <s>"b"</s>, ` +
+			`<p>"n"</p>: <n>-1.5</n>, <p>"t"</p>: <k>true</k>}`},
+		{"sh", "a --all 'x' $HOME # why\nb#c", "a <k>--all</k> <s>'x'</s> <p>$HOME</p> <c># why</c>\nb#c"},
+		{"ts", "const a = \"if\"; // if", "<k>const</k> a = <s>\"if\"</s>; <c>// if</c>"},
+		{"py", "if a: # b", "<k>if</k> a: <c># b</c>"},
+		{"yaml", "- id: x # y", "- <p>id</p>: x <c># y</c>"},
+		{"", "if <a>", "if &lt;a&gt;"},
+	} {
+		got := span.ReplaceAllString(highlight(c.language, c.code), "<$1>$2</$1>")
+		if got = strings.NewReplacer("&#34;", `"`, "&#39;", "'").Replace(got); got != c.want {
+			t.Errorf("%s: highlight(%q)\ngot  %q\nwant %q", c.language, c.code, got, c.want)
+		}
+	}
+}
+
+func FuzzHighlight(f *testing.F) {
+	for language := range grammars {
+		f.Add(language, `"a" 'b' # // /* -x $y true 1`)
+	}
+	f.Fuzz(func(t *testing.T, language, code string) {
+		out := highlight(language, code)
+		bare := regexp.MustCompile(`<span class="[cskpn]">|</span>`).ReplaceAllString(out, "")
+		if bare != html.EscapeString(code) {
+			t.Fatalf("%s: highlight(%q) changed the code to %q", language, code, bare)
+		}
+	})
+}
+
+// TestDocs_Search searches as a browser without script does.
+func TestDocs_Search(t *testing.T) {
+	v := visit(t, newSite(t, newFake()))
+	v.get("/docs/search?q=how+do+I+scroll+a+list").want(http.StatusOK, `<a href="/docs/`, "<mark>list</mark>")
+	v.get("/docs/search?q="+url.QueryEscape(`<qqq>"x`)).want(http.StatusOK, "Nothing was found", "&lt;qqq&gt;")
+	v.get("/docs/search?q=display").want(http.StatusOK, `value="display"`)
+	v.get("/docs/search?q=%FF+" + strings.Repeat("a+", 5000)).want(http.StatusOK)
+	v.get("/docs/search?q=+").want(http.StatusSeeOther)
+	v.get("/docs/display").want(http.StatusOK, `action="/docs/search"`, `rel="prev"`, `rel="next"`)
+}
+
 func FuzzMarkdown(f *testing.F) {
 	for _, p := range docs.Pages() {
 		f.Add(p.Markdown)
 	}
 	f.Add("| a\n|-|\n[x](javascript:y)\n```")
 	tag := regexp.MustCompile(`<[^>]*>`)
-	allowed := regexp.MustCompile(`^</?(h[2-4]( id="[a-z0-9-]*")?|p|ul|ol( start="[0-9]+")?|li|strong|code|pre( tabindex="0" data-language="[^"<]*")?|div( class="table" tabindex="0")?|table|thead|tbody|tr|th( scope="col")?|td|a( href="(#|/docs/|https://)[^"<]*")?)>$`)
+	allowed := regexp.MustCompile(`^</?(h[2-4]( id="[a-z0-9-]*")?|p|ul|ol( start="[0-9]+")?|li|strong|code` +
+		`|pre( tabindex="0" data-language="[^"<]*")?|div( class="(table" tabindex="0|shown( sheet)?)")?` +
+		`|img src="/docs/panels/[0-9a-f]{12}.png" width="[0-9]+" height="[0-9]+"` +
+		` loading="lazy" alt="This tree on [A-Za-z -]+"` +
+		`|table|thead|tbody|tr|th( scope="col")?|td` +
+		`|a( class="anchor")?( href="(#|/docs/|https://)[^"<]*")?|span( class="[cskpn]")?)>$`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _ := markdown(text)
 		for _, each := range tag.FindAllString(string(out), -1) {

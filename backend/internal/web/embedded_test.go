@@ -43,7 +43,7 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 		}
 		wrong := v.page
 		if v.fetched(page, header...); v.status != http.StatusForbidden || v.page != wrong {
-			t.Errorf("%s: the responses to a right and a wrong code differ: status %d", name, v.status)
+			t.Errorf("%s: the responses to a correct and a wrong code differ: status %d", name, v.status)
 		}
 		if v.header.Get("Set-Cookie") != "" {
 			t.Errorf("%s sets a cookie", name)

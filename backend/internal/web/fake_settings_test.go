@@ -26,8 +26,8 @@ type fakeSettings struct {
 	tokens     map[string]string    // mailed token to account id
 	mails      []string
 	identities map[string][]account.LinkedIdentity
-	identity   oidc.Identity // returned by the provider next
-	refusal    error         // returned by the provider next
+	identity   oidc.Identity // the identity that the provider returns next
+	refusal    error         // the error that the provider returns next
 	signInErr  error
 	site       string // the provider's address
 	keys       []passkey.Passkey

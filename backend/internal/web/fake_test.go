@@ -20,7 +20,7 @@ import (
 
 // fakeAccounts implements accounts, sessions and links in memory, and counts writes.
 type fakeAccounts struct {
-	changed string // the password of each account right after a sign-in
+	changed string // if set, becomes the password of an account right after its sign-in
 
 	mu       sync.Mutex
 	people   map[string]string // passwords by e-mail address
@@ -46,6 +46,15 @@ func newFake(codes ...string) *fakeAccounts {
 		}
 	}
 	return f
+}
+
+// expire lets a code expire.
+func (f *fakeAccounts) expire(code string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late := f.pending[code]
+	late.ExpiresAt = time.Now().Add(-time.Second)
+	f.pending[code] = late
 }
 
 func (f *fakeAccounts) SignUp(_ context.Context, email, password string) (account.Account, error) {
@@ -112,8 +121,15 @@ func (f *fakeAccounts) View(_ context.Context, code string) (link.Code, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, ok := f.pending[code]
-	if !ok {
-		return link.Code{}, link.ErrUnknown
+	switch {
+	case ok && time.Now().After(r.ExpiresAt):
+		return r, link.ErrExpired
+	case f.denied[code]:
+		return r, link.ErrDenied
+	case f.approved[code] != "":
+		return r, link.ErrNotPending
+	case !ok:
+		return r, link.ErrUnknown
 	}
 	return r, nil
 }
@@ -213,7 +229,7 @@ func (v *visitor) get(path string) *visitor {
 	return v.do(req)
 }
 
-// post sends a form like our own pages do, unless the headers say otherwise.
+// post sends a form as our own pages do, unless the headers say otherwise.
 func (v *visitor) post(path string, form url.Values, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, v.site+path, strings.NewReader(form.Encode()))

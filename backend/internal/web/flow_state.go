@@ -17,6 +17,7 @@ const (
 	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
 	flowPasskey = "passkey" // the challenge for a passkey
 	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar
+	flowCode    = "code"    // proof that this browser session was shown a code while it was pending
 	flowVerify  = "verify"  // the token of a confirmation link
 	flowSignUp  = "signup"  // the token of a sign-up link
 
@@ -29,7 +30,7 @@ type flowState struct {
 	Value json.RawMessage `json:"v"`
 }
 
-// saveFlow stores a value in this browser for flowLife. It takes the first of values that fits into a cookie.
+// saveFlow stores the first of values that fits into a cookie in this browser, for flowLife.
 func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	size := 0
 	for _, value := range values {

@@ -49,7 +49,7 @@ func TestFlowState_ExpiresAndIsBoundToItsBrowser(t *testing.T) {
 		"forged": flowCall("v.one", &forged), "none": flowCall("v.one"),
 	} {
 		if w.loadFlow(c, flowReset, &got) || w.loadFlow(c, flowVerify, &got) {
-			t.Errorf("%s: the state was loaded", name)
+			t.Errorf("%s: the state was loaded, want it refused", name)
 		}
 	}
 	now = now.Add(flowLife + time.Second)
@@ -77,7 +77,7 @@ func TestFlowState_DropsReturnPathThatIsTooLong(t *testing.T) {
 		var got providerAttempt
 		ok := w.loadFlow(flowCall("v.one", setCookies(saved)...), flowOIDC, &got)
 		if !ok || got.Attempt != state.Attempt || kept && got.Next != next || !kept && got.Next != "/" {
-			t.Errorf("%q: loaded %v, %+v", filler, ok, got)
+			t.Errorf("%q: loaded %v, %+v; want the attempt, with the path or /", filler, ok, got)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func FuzzFlowState(f *testing.F) {
 		var got string
 		c := flowCall("v.one", &http.Cookie{Name: "service-x-" + flowReset, Value: value})
 		if w.loadFlow(c, flowReset, &got) != (got != "") || got != "" && got != "token" {
-			t.Fatalf("the cookie %q loads %q", value, got)
+			t.Fatalf("the cookie %q loads %q, want the token or nothing", value, got)
 		}
 	})
 }

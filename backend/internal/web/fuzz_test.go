@@ -22,13 +22,13 @@ func FuzzNext(f *testing.F) {
 		}
 		if there := base.ResolveReference(u); there.Host != base.Host || there.Scheme != base.Scheme ||
 			strings.HasPrefix(there.Path, "//") {
-			t.Fatalf("%q leads to %s", next, there)
+			t.Fatalf("%q leads to %s, want an address on this site", next, there)
 		}
 		rec := httptest.NewRecorder()
 		http.Redirect(rec, httptest.NewRequest(http.MethodPost, "/signin", nil), got, http.StatusSeeOther)
 		if l := rec.Header().Get("Location"); !strings.HasPrefix(l, "/") || strings.HasPrefix(l, "//") ||
 			strings.ContainsAny(l, "\\\t\r\n") {
-			t.Fatalf("next %q redirects to %q", next, l)
+			t.Fatalf("next %q redirects to %q, want a local path", next, l)
 		}
 	})
 }

@@ -113,8 +113,8 @@ func setHeaders(h http.Header) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isEmbedded reports whether another site made the browser load this page as part of its own, as an image, a frame or
-// a script, or in advance. The user does not know about such a request, so it must not look anything up or count
+// isEmbedded reports whether another site made the browser load this page inside its own page (as an image, a frame
+// or a script) or in advance. The user does not know about such a request, so it must not look anything up or count
 // against them. Browsers indicate this in Fetch Metadata headers. A request without them is allowed, because anybody
 // can omit them.
 func isEmbedded(r *http.Request) bool {

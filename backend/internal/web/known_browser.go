@@ -17,7 +17,7 @@ const (
 	maxKnownBrowser  = 200 // bytes in the cookie
 )
 
-// rememberBrowser gives this browser a new name for an address.
+// rememberBrowser assigns this browser a new name for an address.
 func (w *Web) rememberBrowser(c *call, email string) {
 	email = account.FoldEmail(email)
 	body := strconv.FormatInt(w.Now().Add(knownBrowserLife).Unix(), 36) + "." + rand.Text()

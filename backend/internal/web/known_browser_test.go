@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A browser that has signed in with an address is still recognised after it signed out, unlike other browsers. Nobody
-// can forge or transfer what identifies it.
+// A browser that has signed in with an address is still recognised after it signed out, unlike other browsers. The
+// cookie that identifies it can be neither forged nor moved to another browser.
 func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	now := time.Now()
 	f := newFake()
@@ -74,7 +74,7 @@ func TestKnownBrowser_ForgedCookieIsIgnored(t *testing.T) {
 	}
 	parts := strings.Split(cookie.Value, ".")
 	if len(parts) != 3 {
-		t.Fatalf("the cookie has the value %q", cookie.Value)
+		t.Fatalf("the cookie has the value %q, want three parts", cookie.Value)
 	}
 	for name, value := range map[string]string{
 		"another name": parts[0] + ".ANOTHERNAMEANOTHERNAMEANOT." + parts[2], "a later end": "zzzzzz." + parts[1] + "." +
@@ -89,7 +89,7 @@ func TestKnownBrowser_ForgedCookieIsIgnored(t *testing.T) {
 		req.AddCookie(&http.Cookie{Name: cookie.Name, Value: value})
 		other.do(req).want(http.StatusSeeOther)
 		if got := f.browsers[len(f.browsers)-1]; got != "" {
-			t.Errorf("%s: recognised as %q", name, got)
+			t.Errorf("%s: the browser is recognised as %q, want it unknown", name, got)
 		}
 	}
 }

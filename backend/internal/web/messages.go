@@ -94,7 +94,7 @@ var notices = map[string]notice{
 		"its own encryption key is missing, so your key cannot be read."},
 
 	"undone": {Text: "Undone. The previous values are back."},
-	"undo-conflict": {Bad: true, Text: "Not undone: the same settings were changed again since. " +
+	"undo-conflict": {Bad: true, Text: "Not undone: the same settings have been changed again since. " +
 		"Undo the later change first, or change them yourself."},
 	"undo-gone": {Bad: true,
 		Text: "There is nothing to undo: it was undone already, or the old value is no longer offered."},

@@ -11,8 +11,11 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
 )
 
 //go:embed templates/*.html
@@ -114,6 +117,7 @@ func findAssets() (assetSet, error) {
 			set.add(asset{name: e.Name(), read: embeddedFile(assetFiles, "assets/"+e.Name())})
 		}
 	}
+	set.add(asset{name: "bluetooth.js", read: func() []byte { return webbluetooth.Script }})
 	set.addProgram()
 	return set, nil
 }
@@ -184,13 +188,28 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	body := a.read
 	if a.encoding != "" {
 		h.Add("Vary", "Accept-Encoding")
-		if strings.Contains(r.Header.Get("Accept-Encoding"), a.encoding) {
+		if accepts(r.Header.Get("Accept-Encoding"), a.encoding) {
 			h.Set("Content-Encoding", a.encoding)
 		} else {
 			body = a.unpacked
 		}
 	}
 	serveBytes(rw, r, a.kind, a.version(), body)
+}
+
+// accepts reports whether a value of Accept-Encoding names an encoding with a weight above 0 (RFC 9110 section
+// 12.5.3). A wildcard does not count, so that a client that says nothing specific gets the uncompressed file.
+func accepts(header, encoding string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		name, parameters, _ := strings.Cut(one, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), encoding) {
+			continue
+		}
+		_, weight, hasWeight := strings.Cut(strings.ToLower(parameters), "q=")
+		q, err := strconv.ParseFloat(strings.TrimSpace(weight), 64)
+		return !hasWeight || err == nil && q > 0
+	}
+	return false
 }
 
 // serveBytes responds with a file, or 304 if the client has this version. It calls body only if it sends the content.

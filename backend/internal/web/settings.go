@@ -102,7 +102,7 @@ type browserRow struct {
 	This                                 bool
 }
 
-// Current is the data of the template "current-password", the field with this id for the current password.
+// Current is the data of the template "current-password": the id and the error of the input for the current password.
 func (p settingsPage) Current(id string) struct{ ID, Error string } {
 	return struct{ ID, Error string }{id, p.Error(id)}
 }

@@ -111,7 +111,7 @@ func (w *Web) changePassword(c *call) error {
 	case passwordProblem(err) != "":
 		p.add("current-password", passwordProblem(err))
 	case errors.Is(err, account.ErrHasPassword):
-		p.Problem = "Change the password here if it was you: your account got one in the meantime."
+		p.Problem = "Your account got a password in the meantime. If you set it yourself, change it here."
 	default:
 		return w.settingsDone(c, err, "password")
 	}

@@ -72,7 +72,7 @@ func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
 	return p, err
 }
 
-// deleteAccount deletes everything, provided that the address was typed and the request proven to be the owner's.
+// deleteAccount deletes everything if the person typed the address and proved to be the account's owner.
 func (w *Web) deleteAccount(c *call) error {
 	p, err := w.newDeletePage(c)
 	if err != nil {

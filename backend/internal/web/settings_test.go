@@ -30,7 +30,7 @@ func TestSettings_RequireSignIn(t *testing.T) {
 	for _, path := range []string{settingsPath, settingsPath + "/delete"} {
 		v.get(path).want(http.StatusSeeOther)
 		if got := v.header.Get("Location"); !strings.HasPrefix(got, "/signin?next=%2Faccount%2Fsettings") {
-			t.Errorf("%s redirects to %s", path, got)
+			t.Errorf("%s redirects to %s, want the sign-in page that leads back", path, got)
 		}
 	}
 	form := v.get("/signin").tokens()
@@ -105,7 +105,7 @@ func TestSettings_ChangeEmail(t *testing.T) {
 		"a link to the new address")
 	v.send(settingsPath+"/email/resend").onward().want(http.StatusOK, "on its way")
 	if got := strings.Join(f.mails, " "); got != "lovelace@example.org id-ada@example.org" {
-		t.Errorf("got the mails %s", got)
+		t.Errorf("got the mails %s, want one to each address", got)
 	}
 	f.verified["id-ada@example.org"] = true
 	if v.get(settingsPath).want(http.StatusOK, ">confirmed<"); strings.Contains(v.page, "mail again") {
@@ -186,7 +186,7 @@ func TestExport_IsAFile(t *testing.T) {
 	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
 	if got := v.header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="account-`) ||
 		v.header.Get("Content-Type") != "application/json" {
-		t.Errorf("got headers %v", v.header)
+		t.Errorf("got headers %v, want a JSON attachment", v.header)
 	}
 	f.exportErr = errDisk
 	v.get(settingsPath).send(settingsPath+"/export").want(http.StatusInternalServerError, "on our side")
@@ -253,7 +253,7 @@ func TestSettings_DeleteAccount(t *testing.T) {
 	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).onward().want(http.StatusOK,
 		"Your account is deleted")
 	if f.deleted != "id-ada@example.org" || strings.Contains(v.page, "Sign out") {
-		t.Errorf("deleted %q, or the browser is still signed in", f.deleted)
+		t.Errorf("deleted %q, want ada's account deleted and the browser signed out", f.deleted)
 	}
 	v.client.Jar.SetCookies(mustURL(v.site), cookie)
 	v.get(settingsPath).want(http.StatusSeeOther)
@@ -280,7 +280,7 @@ func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 		"deleted")
 }
 
-// This holds with or without a password, because a sign-in method added here works permanently.
+// Adding a sign-in method requires a recent sign-in even with a password, because the method works permanently.
 func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })

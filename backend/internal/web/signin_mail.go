@@ -28,7 +28,7 @@ func (w *Web) showForgot(c *call, status int, p forgotPage) error {
 	return w.render(c, status, "forgot", p)
 }
 
-// sendForgot gives the same response for known and unknown addresses.
+// sendForgot responds in the same way to known and unknown addresses.
 func (w *Web) sendForgot(c *call) error {
 	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
 	if !w.Settings.CanMail() {
@@ -63,7 +63,8 @@ func (w *Web) forgotSent(c *call) error {
 }
 
 // mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state,
-// redirects to the address without it, and then calls show. A link without a token leads to a way to get a new one.
+// redirects to the address without it, and then calls show. Without a token, it says that the link has expired and
+// how to get a new one.
 func (w *Web) mailForm(c *call, flow string, expired message, show func() error) error {
 	if token := c.URL.Query().Get("token"); token != "" && len(token) <= maxMailToken {
 		if err := w.saveFlow(c, flow, token); err != nil {
@@ -85,7 +86,7 @@ var (
 	toSettings  = message{Href: settingsPath, Label: "Go to your settings"}
 )
 
-// showExpired gives the same response for mailed links that are unknown, used, expired or replaced by a newer one.
+// showExpired responds in the same way to mailed links that are unknown, used, expired or replaced by a newer one.
 func (w *Web) showExpired(c *call, m message) error {
 	m.Title = "This link no longer works"
 	m.Text = []string{"A mailed link works once, for a short time, and only until a newer one is sent. " +

@@ -193,7 +193,7 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 		m.Href, m.Label = "/forgot", "Choose a new password"
 	case errors.Is(err, account.ErrIdentityTaken):
 		m.Title, m.Label = "This identity is linked to another account", "Go back"
-		m.Text = []string{"Unlink it there first, or use another one at " + name + "."}
+		m.Text = []string{"Unlink it there first, or use another account at " + name + "."}
 	case errors.Is(err, account.ErrSuspended):
 		m = suspendedMessage()
 	default:

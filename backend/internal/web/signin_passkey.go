@@ -93,7 +93,7 @@ func (w *Web) beginNewPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// refusePasskey makes the script show one of our texts, which need no escaping.
+// refusePasskey makes the script show sentence, a constant that needs no escaping.
 func refusePasskey(c *call, sentence string) error {
 	c.sendJSON(http.StatusConflict, []byte(`{"message":"`+sentence+`"}`))
 	return nil

@@ -23,7 +23,7 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 		"Forgot your password")
 	v.send(withNext(acme, next)).want(http.StatusOK, `href="`+fakeProviderSite, "Continue to Acme")
 	if got := v.header.Get("Refresh"); !strings.HasPrefix(got, "0; url="+fakeProviderSite+"/authorize?state=st4te") {
-		t.Fatalf("the Refresh header is %s", got)
+		t.Fatalf("the Refresh header is %s, want the provider's page", got)
 	}
 	if !strings.Contains(v.header.Get("Content-Security-Policy"), "form-action 'self';") {
 		t.Error("the policy allows other form targets")
@@ -41,13 +41,13 @@ func TestProvider_NewIdentityIsAskedForConsent(t *testing.T) {
 	v.send("/signin/welcome").want(http.StatusUnprocessableEntity, `id="accept-error"`, `href="#accept"`)
 	v.send("/signin/welcome", "accept", "yes").want(http.StatusSeeOther)
 	if got := v.header.Get("Location"); got != "/privacy" || len(f.identities["id-ada@example.org"]) != 1 {
-		t.Errorf("redirected to %s with %v", got, f.identities)
+		t.Errorf("redirected to %s with the identities %v, want /privacy and one of ada", got, f.identities)
 	}
 	v.get("/").want(http.StatusOK, "ada@example.org")
 	v.get("/signin/welcome").want(http.StatusSeeOther) // the flow is finished
 	for _, visit := range f.visits {
 		if visit.Method != "oidc:acme" {
-			t.Errorf("opened the session with %+v", visit)
+			t.Errorf("opened the session with %+v, want the method oidc:acme", visit)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestResetPassword(t *testing.T) {
 	site := newSite(t, f.fakeAccounts, f.all)
 	v := visit(t, site).get("/reset?token=sml_t0ken")
 	if got := v.header.Get("Location"); got != "/reset" || v.header.Get("Referrer-Policy") != "no-referrer" {
-		t.Errorf("the token stays in the address, or is sent as referrer: %s", got)
+		t.Errorf("redirected to %s, want an address without the token and no referrer", got)
 	}
 	v.onward().want(http.StatusOK, "Choose a new password")
 	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
@@ -253,7 +253,7 @@ func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	unknown, known := ask("ada@example.org"), ask("bob@example.org")
 	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") ||
 		known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
-		t.Errorf("responses differ: %d to %s, and %d to %s", known.status, known.header.Get("Location"), unknown.status,
+		t.Errorf("the responses differ: %d to %s, and %d to %s", known.status, known.header.Get("Location"), unknown.status,
 			unknown.header.Get("Location"))
 	}
 	known.onward().want(http.StatusOK, "Check your mail", "Back to the code")
@@ -261,7 +261,7 @@ func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 		t.Error("the pages for a known and an unknown address differ")
 	}
 	if len(f.people) != 1 || len(f.mails) != 2 {
-		t.Errorf("got accounts %v, mails %v", f.people, f.mails)
+		t.Errorf("got accounts %v, mails %v; want one account and two mails", f.people, f.mails)
 	}
 
 	ask("ada@example.org")

@@ -31,8 +31,8 @@ type simulatorView struct {
 	Project  string
 	Platform string
 	Model    glasses.DeviceModel
-	Models   []glasses.DeviceModel // to choose from
-	Chips    []string              // of the event log
+	Models   []glasses.DeviceModel // models that the person can choose from
+	Chips    []string              // filters of the event log
 	Program  bool                  // whether this build contains the page's program
 	Expires  string
 	Open     bool
@@ -77,7 +77,8 @@ func (w *Web) simulator(c *call) error {
 	})
 }
 
-// simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect before the origin was checked.
+// simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect until the origin has been
+// checked.
 func (w *Web) simulatorLive(c *call) error {
 	if !c.isSignedIn() {
 		http.Error(c.rw, "sign in first", http.StatusUnauthorized)
@@ -91,8 +92,8 @@ func (w *Web) simulatorLive(c *call) error {
 	return nil
 }
 
-// stillSignedIn returns a function that reports whether the browser session still exists. If the function cannot read
-// it, the person stays signed in.
+// stillSignedIn returns a function that reports whether the browser session still exists. If the store cannot be
+// read, the person stays signed in.
 func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
 	secret := browserSecret(c)
 	return func(ctx context.Context) bool {

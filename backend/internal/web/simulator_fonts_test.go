@@ -16,7 +16,7 @@ func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
 	fetched := `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes(".ttf"))` +
 		`.map((n) => n.replace(/.*\/(.*)\.ttf\?v=.*/, "$1")).sort().join(" ")`
 	if got := eval[string](s, fetched); got != "" {
-		t.Errorf("a page with Latin text has fetched %s", got)
+		t.Errorf("a page with Latin text has fetched %s, want no font", got)
 	}
 	show := func(text string) glasses.Result {
 		payload := `{"tree":{"type":"text","text":"` + text + `"}}`
@@ -29,11 +29,11 @@ func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
 	}
 	for _, text := range []string{"你好，世界", "مرحبا بالعالم"} {
 		if r := show(text); !r.OK || len(r.Findings) > 0 {
-			t.Errorf("text %s: got %+v", text, r)
+			t.Errorf("text %s: got %+v, want it drawn without findings", text, r)
 		}
 	}
 	if got := eval[string](s, fetched); got != "arabic-400 chinese-simplified-400" {
-		t.Errorf("fetched the fonts %s", got)
+		t.Errorf("fetched the fonts %s, want one for each script", got)
 	}
 	s.picture("arabic")
 	s.do(chromedp.Evaluate[chromedp.Void](`window.fetch = () => Promise.reject(new Error("offline"))`))

@@ -22,7 +22,7 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	s.do(chromedp.Click("#panel"))
 	s.picture("mirror")
 	if heard := s.types(); len(heard) > 0 {
-		t.Errorf("an observing page sent %v", heard)
+		t.Errorf("an observing page sent %v, want nothing", heard)
 	}
 	s.send(glasses.TypeRole, "", glasses.Role{Active: true})
 	s.see(`document.querySelector("#mirror").hidden`)

@@ -31,7 +31,7 @@ const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[
 func (s *pageTest) showMenu() {
 	s.t.Helper()
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
-		s.t.Fatalf("display.show failed: %+v", r.Error)
+		s.t.Fatalf("display.show: got error %+v, want none", r.Error)
 	}
 	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
 }
@@ -83,21 +83,21 @@ func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
 	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown)) // arrow down
 	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"navigate"`) ||
 		!strings.Contains(p, `"lake"`) {
-		t.Errorf("arrow down sent %s", p)
+		t.Errorf("arrow down sent %s, want navigate with the target lake", p)
 	}
 	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu), Focus: 1})
 	s.see(`document.querySelector("#focus").textContent === "Focus: Round the lake"`)
 	for key, want := range map[string]string{"\r": `"select"`, "\u001b": `"back"`, " ": `"tap"`} {
 		s.do(chromedp.KeyEvent(key))
 		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) {
-			t.Errorf("key %q sent %s", key, p)
+			t.Errorf("key %q sent %s, want the input of that key", key, p)
 		}
 	}
 	s.do(chromedp.Click("#panel"))
 	var in glasses.Input
 	if err := json.Unmarshal(s.next(glasses.TypeInput, "").Payload, &in); err != nil || in.Kind != glasses.InputTap ||
 		in.X < 290 || in.X > 310 {
-		t.Errorf("a tap in the middle sent %+v, %v", in, err)
+		t.Errorf("a tap in the middle sent %+v, error %v; want x near 300", in, err)
 	}
 
 	for _, m := range glasses.Models() {
@@ -109,7 +109,7 @@ func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
 		var change glasses.DeviceChange
 		if err := json.Unmarshal(s.next(glasses.TypeDevice, "").Payload, &change); err != nil ||
 			change.DeviceModel.ID != m.ID {
-			t.Errorf("the device frame has %+v, %v", change, err)
+			t.Errorf("the device frame has %+v, error %v; want the selected model", change, err)
 		}
 		s.see(`document.querySelector("#model-name").textContent === "` + m.Name + `"`)
 		if m.Panel != nil {
@@ -137,7 +137,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	r := s.result("ctl-1")
 	if r.State == nil || r.State.Hinge != glasses.HingeFolded || r.View.Focus != 1 {
 		t.Log(r.View, r.State)
-		t.Errorf("after the reload: got %+v", r)
+		t.Errorf("after the reload: got %+v, want folded glasses with the second button focused", r)
 	}
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
 		r.Error.Code != glasses.CodeHingeClosed {
@@ -158,7 +158,7 @@ func TestSimulatorPage_TakesPictures(t *testing.T) {
 	media := s.next(glasses.TypeMedia, id)
 	img, err := jpeg.Decode(bytes.NewReader(media.body))
 	if err != nil || img.Bounds().Dx() != 320 || r.Media.Bytes != len(media.body) {
-		t.Errorf("photo: got %v, %+v", err, r.Media)
+		t.Errorf("photo: got error %v, %+v; want a JPEG 320 pixels wide", err, r.Media)
 	}
 	if state := s.text("#camera-state"); state != "Live" {
 		t.Errorf("while it takes pictures the camera's state is %q, want Live", state)
@@ -170,7 +170,7 @@ func TestSimulatorPage_TakesPictures(t *testing.T) {
 	s.see(`!document.querySelector("#covered").hidden`)
 	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); !r.OK || r.Media.Width != 256 ||
 		r.Media.Height != 256 {
-		t.Errorf("with a picture set by an agent: got %+v", r)
+		t.Errorf("with a picture set by an agent: got %+v, want its 256 by 256 pixels", r)
 	}
 	s.send(glasses.SimCamera, "ctl-2", struct{}{})
 	s.result("ctl-2")
@@ -219,24 +219,24 @@ func TestSimulatorPage_Hears(t *testing.T) {
 	s.do(chromedp.Click("#phrases button"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"next page"`) ||
 		!strings.Contains(p, `"final":true`) {
-		t.Errorf("the phrase sent %s", p)
+		t.Errorf("the phrase sent %s, want a final transcript of it", p)
 	}
 	s.do(chromedp.SendKeys("#say-text", "turn left\r"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"turn left"`) {
-		t.Errorf("the typed text sent %s", p)
+		t.Errorf("the typed text sent %s, want a transcript of it", p)
 	}
 	s.do(chromedp.Evaluate[chromedp.Void](`window.SpeechRecognition = class { start() { setTimeout(() => this.onresult({ resultIndex: 0,
 		results: [Object.assign([{ transcript: " go home ", confidence: 0.87 }], { isFinal: true })] })); } abort() {} }`), chromedp.Click("#ears"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"go home"`) ||
 		!strings.Contains(p, `"confidence":87`) {
-		t.Errorf("the recognised text sent %s", p)
+		t.Errorf("the recognised text sent %s, want a transcript with confidence 87", p)
 	}
 	id := s.command(glasses.TypeSpeechSay, glasses.Say{Text: "Turn left now"})
 	s.result(id)
 	s.see(`document.querySelector("#caption").textContent === "Turn left now"`)
 	s.picture("voice")
 	if p := string(s.next(glasses.TypeSpeech, "").Payload); !strings.Contains(p, id) {
-		t.Errorf("the speech frame has %s", p)
+		t.Errorf("the speech frame has %s, want the command's ID", p)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestSimulatorPage_CameraRefused(t *testing.T) {
 	s.picture("refused")
 	s.do(chromedp.Click("input[value=test]"))
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); !r.OK || r.Media.Width != 320 {
-		t.Errorf("the test picture: got %+v", r)
+		t.Errorf("the test picture: got %+v, want a photo 320 pixels wide", r)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s.mu.Unlock()
 	s.see(`document.querySelector("#socket").dataset.state === "up"`)
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
-		t.Errorf("after the reconnection: %+v", r.Error)
+		t.Errorf("after the reconnection: got error %+v, want none", r.Error)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestSimulatorPage_WithoutItsProgram(t *testing.T) {
 	}
 }
 
-// If SCREENSHOTS is set, it also covers other models and the dark scheme for review.
+// If SCREENSHOTS is set, the test also saves other models and the dark scheme for review.
 func TestSimulatorPage_OtherModel(t *testing.T) {
 	s := newPageTest(t, "system_audio")
 	s.see(`document.querySelector("#no-panel").innerText.includes("no display") && document.querySelector("#panel").hidden`)

@@ -49,6 +49,11 @@ const withoutProgram = "without-program"
 // newPageTest opens the page, signed in. Flags are those of Chromium, as name=value or name.
 func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
 	t.Helper()
+	return openPageTest(t, model, flags)
+}
+
+func openPageTest(t *testing.T, model string, flags []string, more ...chromedp.ExecAllocatorOption) *pageTest {
+	t.Helper()
 	s := &pageTest{t: t}
 	m, ok := glasses.Model(model)
 	if !ok {
@@ -59,7 +64,7 @@ func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
 	f := newFake()
 	f.people["ada@example.org"] = "correct horse battery"
 	s.site = s.serve(f, slices.Contains(flags, withoutProgram))
-	s.ctx = newBrowser(t, flags)
+	s.ctx = newBrowser(t, flags, more...)
 	s.do(chromedp.Navigate(s.site.URL+"/s/"+pageTestSession), chromedp.SendKeys("input[name=email]", "ada@example.org"),
 		chromedp.SendKeys("input[name=password]", "correct horse battery"), chromedp.Submit("input[name=email]"))
 	s.see(`document.querySelector("#socket")?.dataset.state === "up"`)

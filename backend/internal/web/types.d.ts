@@ -32,6 +32,20 @@ interface GoProgram {
   run(instance: WebAssembly.Instance): Promise<void>;
 }
 
+/** One output of the Go program: a frame, an ask, or what to do with a link of real glasses. */
+interface GlassesOut {
+  frame?: string;
+  body?: Uint8Array<ArrayBuffer>;
+  ask?: string;
+  connect?: string;
+  write?: string;
+  data?: Uint8Array<ArrayBuffer>;
+  response?: boolean;
+  drop?: string;
+  info?: string;
+  note?: string;
+}
+
 /** The interface of the Go program (backend/simulator). JSON is passed as text. */
 interface GlassesProgram {
   words(): string;
@@ -40,9 +54,19 @@ interface GlassesProgram {
   handle(now: number, data: string | Uint8Array): string;
   control(now: number, type: string, payload: string): string;
   answer(now: number, ask: number, bytes: Uint8Array | null, refusal: { code: string; message: string } | null): void;
+  /** Glasses that a page can connect: a JSON list of {deviceModel, links}. */
+  kinds(): string;
+  /** The pair and the link to which an advertised name belongs, as JSON. */
+  identify(model: string, name: string): string;
+  startReal(now: number, model: string, display: string, state: string, prefix: string): string;
+  event(now: number, e: { kind: string; link: string; data?: Uint8Array; problem: string }): void;
+  /** The links of real glasses, as a JSON list. */
+  links(): string;
+  leave(now: number): void;
+  left(): boolean;
   next(): number;
   tick(now: number): void;
-  take(): { frame?: string; body?: Uint8Array<ArrayBuffer>; ask?: string }[];
+  take(): GlassesOut[];
   snapshot(): string;
   model(): string;
   reading(): string;

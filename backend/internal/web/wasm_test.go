@@ -38,7 +38,8 @@ func TestProgram_IsServedGzipped(t *testing.T) {
 		w.asset(rw, r)
 		if rw.Body.String() != want || rw.Header().Get("Content-Type") != "application/wasm" ||
 			(accept != "") != (rw.Header().Get("Content-Encoding") == "gzip") {
-			t.Errorf("Accept-Encoding %q: got %q, %v", accept, rw.Body.String(), rw.Header())
+			t.Errorf("Accept-Encoding %q: got %q with headers %v, want it compressed only on request",
+				accept, rw.Body.String(), rw.Header())
 		}
 		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
 		again := httptest.NewRecorder()
@@ -60,19 +61,22 @@ func TestFonts_AreServedAsClientsAcceptThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for accept, want := range map[string][]byte{"gzip, br, zstd": packed, "gzip, br": ttf} {
+	for accept, want := range map[string][]byte{
+		"gzip, br, zstd": packed, "ZSTD;q=0.5": packed, "gzip, br": ttf, "gzip, zstd;q=0": ttf, "zstd ; Q=0.0": ttf,
+		"xzstd": ttf, "zstd;q=none": ttf, "*": ttf,
+	} {
 		r := httptest.NewRequest(http.MethodGet, w.assets["thai-400.ttf"].url(), nil)
 		r.SetPathValue("name", "thai-400.ttf")
 		r.Header.Set("Accept-Encoding", accept)
 		rw := httptest.NewRecorder()
 		w.asset(rw, r)
 		if !bytes.Equal(rw.Body.Bytes(), want) || rw.Header().Get("Content-Type") != "font/ttf" {
-			t.Errorf("Accept-Encoding %q: %d bytes, %v", accept, rw.Body.Len(), rw.Header())
+			t.Errorf("Accept-Encoding %q: got %d bytes with headers %v, want the font", accept, rw.Body.Len(), rw.Header())
 		}
 		r.Method = http.MethodHead
 		head := httptest.NewRecorder()
 		if w.asset(head, r); head.Code != http.StatusOK || head.Body.Len() > 0 {
-			t.Errorf("HEAD: %d with %d bytes", head.Code, head.Body.Len())
+			t.Errorf("HEAD: got status %d with %d bytes, want 200 without a body", head.Code, head.Body.Len())
 		}
 	}
 }
@@ -81,7 +85,7 @@ func TestFonts_AreServedAsClientsAcceptThem(t *testing.T) {
 func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 	for name, policy := range map[string]string{"simulator": simulatorPolicy, "others": contentPolicy} {
 		if strings.Contains(policy, "wasm-unsafe-eval") != (name == "simulator") {
-			t.Errorf("%s has the policy %s", name, policy)
+			t.Errorf("%s has the policy %s, want wasm-unsafe-eval only for the simulator", name, policy)
 		}
 		for _, loose := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*", "blob:"} {
 			if strings.Contains(policy, loose) {

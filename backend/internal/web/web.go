@@ -56,8 +56,8 @@ type Options struct {
 	Version string
 	// ClientIP returns the browser's address. If it is nil, the connection's own address is used, never a header.
 	ClientIP func(*http.Request) string
-	// AddressKnown reports whether ClientIP returns the browser's address and not a proxy's. If it is nil, that is never
-	// known.
+	// AddressKnown reports whether ClientIP returns the browser's address and not a proxy's. If it is nil, the pages
+	// never know.
 	AddressKnown func(*http.Request) bool
 	Log          *slog.Logger
 	Now          func() time.Time

@@ -48,7 +48,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
-		// The configuration rejects this address; the cookies do not change.
+		// The configuration rejects this address. If it got here, its cookies would be those of https.
 		{false, "", "http://glasses.example", "__Host-service", true},
 	} {
 		site := newSite(t, newFake(), func(o *Options) {
@@ -62,7 +62,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		_ = res.Body.Close()
 		c := res.Cookies()[0]
 		if c.Name != tc.name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != tc.secure || c.Path != "/" {
-			t.Errorf("embedded %v, %q: got cookie %v", tc.embedded, tc.site, c)
+			t.Errorf("embedded %v, %q: got cookie %v, want the case's name and Secure", tc.embedded, tc.site, c)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestAssets_AreCacheable(t *testing.T) {
 	v.get(sheet).want(http.StatusOK, "prefers-color-scheme")
 	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") ||
 		!strings.HasPrefix(v.header.Get("Content-Type"), "text/css") {
-		t.Errorf("got headers %v", v.header)
+		t.Errorf("got headers %v, want an immutable style sheet", v.header)
 	}
 	v.get("/assets/none.css").want(http.StatusNotFound, "does not exist")
 }

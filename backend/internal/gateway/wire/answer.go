@@ -19,14 +19,15 @@ type Answer struct {
 	Failed, Ended bool
 	api           API
 	keepsAll      bool  // the app requested the chunk with the usage
-	most          int64 // highest number of tokens that a true report can have
+	most          int64 // highest number of tokens that a report can credibly contain
 	pending       []byte
 	events        int64 // number of events with text
 	text          int64 // bytes of text
 	tools         *toolCalls
 }
 
-// NewAnswer returns a parser for one answer. most is the highest number of tokens that a true usage report can have.
+// NewAnswer returns a parser for one answer. most is the highest number of tokens that a usage report can credibly
+// contain.
 func NewAnswer(r *Request, most int64) *Answer {
 	return &Answer{api: r.API, keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
 }
@@ -135,13 +136,13 @@ func (a *Answer) event(text []byte) bool {
 	case Messages:
 		a.Ended = a.Ended || e.kind == "message_stop"
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
-	case Chat: // ends with its last line
+	case Chat: // its stream ends with done
 	}
 	a.Failed = e.failed
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
 }
 
-// lastEvents are the types of the events that end a stream, for interfaces without a last line.
+// lastEvents are the types of the events that end a stream, for the interfaces that do not use done.
 var lastEvents = map[API][]string{
 	Responses: {`"response.completed"`, `"response.incomplete"`, `"response.failed"`},
 	Messages:  {`"message_stop"`},
@@ -227,8 +228,8 @@ func stringLength(data []byte) int64 {
 	return 0
 }
 
-// Estimate returns the probable usage of the received part of the answer. It uses exact counts where the provider
-// reported them, otherwise the usual size of the input and of the text.
+// Estimate returns the probable usage of the received part of the answer. It uses the counts that the provider
+// reported, and estimates the others from the size of the input and the text.
 func (a *Answer) Estimate(input int64) Usage {
 	u := a.Usage
 	if !a.Seen {

@@ -1,7 +1,7 @@
 // Package wire decodes requests from apps, encodes requests to providers, and parses the token usage that providers
 // report. It knows nothing about HTTP, individual providers or accounts.
 //
-// An unknown field could spend more than the bound of a call. Requests are therefore decoded with an allow-list and
+// An unknown field could make a call cost more than its bound. Requests are therefore decoded with an allow-list and
 // encoded again. Repeated names are refused, because two parsers might read them differently and so bypass the list.
 package wire
 

@@ -13,7 +13,7 @@ type Usage struct{ In, Cached, CacheWrite, Out int64 }
 // Prices are in micro-USD per million tokens of each class, at most MaxPrice.
 type Prices struct{ In, Cached, CacheWrite, Out int64 }
 
-// Of returns the price of the usage of a call, or of the sum of many, in micro-USD. It rounds up once. It does not
+// Of returns the price of the usage of one or more calls, in micro-USD. It rounds up once. It does not
 // overflow below 9 * 10^15 tokens, the usage of 90 million calls with MaxTokens each.
 func (p Prices) Of(u Usage) (price int64) {
 	var rest int64

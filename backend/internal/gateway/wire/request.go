@@ -14,7 +14,7 @@ const (
 	maxTools    = 128
 	perMessage  = 16   // tokens that a provider may add to a message, such as its role
 	perRequest  = 64   // tokens that a provider may add to a request
-	perTools    = 1024 // and to one with tools: Anthropic adds up to 530
+	perTools    = 1024 // tokens that a provider may add to a request with tools; Anthropic adds up to 530
 	textInBytes = MaxBody
 )
 
@@ -60,8 +60,8 @@ func Decode(api API, body []byte) (*Request, error) {
 	return r, nil
 }
 
-// InputBound returns an upper bound of the input in tokens. In a byte-level vocabulary, every token is at least one
-// byte. imageTokens is the bound for one image.
+// InputBound returns an upper bound on the input's length in tokens. In a byte-level vocabulary, every token is at
+// least one byte. imageTokens is the bound for one image.
 func (r *Request) InputBound(imageTokens int64) int64 {
 	bound := r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
 	if bytes.Contains(r.body, []byte(`"tools":`)) {
@@ -73,8 +73,8 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 // InputEstimate returns the usual size of the request's input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
-// Encode returns the body for a provider. model is the provider's name of the model. outputField is the field in which
-// the provider reads the maximum length of the answer, and output is that length in tokens.
+// Encode returns the body for a provider. model is the provider's name for the model. outputField is the field in
+// which the provider reads the maximum length of the answer, and output is that length in tokens.
 func (r *Request) Encode(model, outputField string, output int64) []byte {
 	out := append(make([]byte, 0, len(r.body)+len(model)+128), r.body[:len(r.body)-1]...)
 	add := func(name, value string) {

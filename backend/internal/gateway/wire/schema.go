@@ -45,7 +45,7 @@ func unsupported(path, why string) error {
 // decoder is the state of decoding one body.
 type decoder struct {
 	out        []byte                    // the encoded body
-	taken      map[string]jsontext.Value // top-level fields that are kept out of out
+	taken      map[string]jsontext.Value // top-level fields that are not written to out
 	images     int
 	imageBytes int
 }
@@ -220,7 +220,7 @@ func byKind(str, array, object rule) rule {
 	}
 }
 
-// list accepts an array of at most most elements.
+// list accepts an array with up to most elements.
 func list(most int, element rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '[' {

@@ -13,7 +13,7 @@ var (
 	schemas = map[API]rule{Chat: chatBody, Responses: responsesBody, Messages: messagesBody}
 )
 
-// common adds the fields that all interfaces have in common.
+// common adds the fields that all interfaces share.
 func common(own fields) fields {
 	all := fields{
 		"model": take(name), "stream": take(orNull(boolean)), "temperature": orNull(number(0, 2)), "top_p": unit,
@@ -37,8 +37,8 @@ func functionWithType() fields {
 	return f
 }
 
-// format returns the rule for the format of an answer. The schema's members are next to its type or in an object of
-// their own.
+// format returns the rule for the format of an answer. The schema's members are next to its type or in a nested
+// object.
 func format(schema rule) rule {
 	return variant("type", "", map[string]rule{
 		"text":        object(fields{"type": anything}),

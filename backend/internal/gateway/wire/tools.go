@@ -76,7 +76,7 @@ type (
 	}
 )
 
-// toolMarks lists, for each interface, texts of which every event about tool calls contains at least one.
+// toolMarks lists texts for each interface. Every event about tool calls contains at least one of them.
 var toolMarks = map[API][]string{
 	Chat:      {`"tool_calls"`, `"finish_reason"`},
 	Responses: {`"response.output_item.done"`},

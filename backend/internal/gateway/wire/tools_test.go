@@ -63,7 +63,7 @@ func TestAnswer_CollectsTheCallsOfTools(t *testing.T) {
 			a := NewAnswer(&Request{API: api}, 1000)
 			a.CollectTools()
 			if _, calls := feedTools(a, toolStreams[api], size); !slices.Equal(calls, want) {
-				t.Errorf("%s in parts of %d: got calls %q", api, size, calls)
+				t.Errorf("%s in parts of %d: got calls %q, want first and second", api, size, calls)
 			}
 		}
 		a := NewAnswer(&Request{API: api}, 1000)
@@ -87,7 +87,8 @@ func TestAnswer_BoundsTheCallsOfTools(t *testing.T) {
 	}
 	for _, c := range a.tools.open {
 		if len(c.Name) > maxToolName+len(part) || len(c.Arguments) > maxToolArguments+len(part) {
-			t.Errorf("got an incomplete call of %d and %d bytes, want the limits kept", len(c.Name), len(c.Arguments))
+			t.Errorf("got an incomplete call with a name of %d and arguments of %d bytes, want both limited",
+				len(c.Name), len(c.Arguments))
 		}
 	}
 	_, _ = a.Feed(nil, []byte(stream(done)))
@@ -115,10 +116,10 @@ func FuzzTools(f *testing.F) {
 		out, calls := feedTools(parts, text, min(max(1, size), 1<<20))
 		want, atOnce := feedTools(once, text, max(1, len(text)))
 		if !slices.Equal(calls, atOnce) {
-			t.Fatalf("got calls %q in parts, but %q as a whole", calls, atOnce)
+			t.Fatalf("got calls %q in parts and %q as a whole, want the same", calls, atOnce)
 		}
 		if bare, _ := feedTools(plain, text, max(1, len(text))); string(bare) != string(want) || string(out) != string(want) {
-			t.Fatalf("app receives %q in parts, %q as a whole, %q without collecting; want the same", out, want, bare)
+			t.Fatalf("the app received %q in parts, %q as a whole, %q without collecting; want the same", out, want, bare)
 		}
 		whole.Whole([]byte(text))
 		for _, c := range append(calls, whole.TakeTools()...) {
@@ -142,7 +143,7 @@ func FuzzErrorMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		if message := ErrorMessage([]byte(body)); len(message) > 500 || !utf8.ValidString(message) {
-			t.Fatalf("got a message of %d bytes or invalid text: %q", len(message), message)
+			t.Fatalf("got a message of %d bytes, want valid text within the limit: %q", len(message), message)
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Receipt is the usage that a provider reported. The last report of a call is the valid one.
+// Receipt is the usage that a provider reported. If it sends several reports for a call, the last one counts.
 type Receipt struct {
 	Usage Usage
 	// Seen is set once a usable report was read. Final is set once a report covered the whole answer.
@@ -53,8 +53,8 @@ func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 	r.Usage, r.Seen, r.Final, r.Malformed = u, true, true, false
 }
 
-// merge adds a report of the messages interface. The opening event has the input, and later events have the output so
-// far. The input excludes cached tokens.
+// merge adds a report of the messages interface. The opening event has the input, and later events have the running
+// total of the output. The input excludes cached tokens.
 func (r *Receipt) merge(c counts) {
 	u := r.Usage
 	uncached := u.In - u.Cached - u.CacheWrite

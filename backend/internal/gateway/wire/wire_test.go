@@ -243,7 +243,7 @@ func TestAnswer_DropsTheUsageThatNobodyAskedFor(t *testing.T) {
 		out, err := a.Feed(nil, []byte(text))
 		if got := strings.Contains(string(out), "prompt_tokens"); err != nil || got != wants || !a.Ended ||
 			!strings.Contains(string(out), "comment") || !strings.HasSuffix(string(out), "[DONE]\n\n") {
-			t.Errorf("usage requested %t: got error %v, output %q", wants, err, out)
+			t.Errorf("usage requested %t: got error %v, output %q; want the usage only if requested", wants, err, out)
 		}
 	}
 	a := NewAnswer(&Request{API: Chat}, 100)
@@ -307,7 +307,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		want, _ := whole.Feed(nil, []byte(text))
 		if a.Usage != whole.Usage || string(out) != string(want) || !strings.HasPrefix(text, string(out)) {
-			t.Fatalf("got %+v and %q in parts, but %+v and %q as a whole", a.Usage, out, whole.Usage, want)
+			t.Fatalf("got %+v and %q in parts, %+v and %q as a whole; want the same", a.Usage, out, whole.Usage, want)
 		}
 		a.Finish(nil)
 		u := a.Estimate(5)

@@ -6,7 +6,7 @@ CREATE TABLE projects (
 	PRIMARY KEY (account_id, app_id)
 );
 
--- is_current marks the one session that (account, link, project, platform) resumes.
+-- is_current marks the session that a client with this account, link, project and platform resumes.
 CREATE TABLE sessions (
 	id             TEXT PRIMARY KEY,
 	account_id     TEXT NOT NULL,
@@ -33,7 +33,7 @@ CREATE TABLE session_secrets (
 	PRIMARY KEY (session_id, hash)
 );
 
--- body is the row's payload; ok is 1 for a result that says so.
+-- body is the row's payload. ok is 1 for the result of a command that succeeded.
 CREATE TABLE events (
 	session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
 	seq        BIGINT NOT NULL,

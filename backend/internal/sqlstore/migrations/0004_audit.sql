@@ -1,5 +1,5 @@
 -- +goose Up
--- id grows with time. link_id is no reference: an entry outlives the link that it tells of.
+-- ids increase with time. link_id is not a foreign key, because an entry outlives its link.
 CREATE TABLE audit (
 	id         TEXT PRIMARY KEY,
 	account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,

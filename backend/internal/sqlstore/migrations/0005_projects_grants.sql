@@ -1,9 +1,9 @@
 -- +goose Up
--- Empty: the default name; platforms is a comma list.
+-- An empty display_name means the default name. platforms is a comma-separated list.
 ALTER TABLE projects ADD COLUMN display_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE projects ADD COLUMN platforms TEXT NOT NULL DEFAULT '';
 
--- An id that was merged away stands for the project that took it in.
+-- alias is the id of a project that was merged into app_id.
 CREATE TABLE project_aliases (
 	account_id TEXT NOT NULL,
 	alias      TEXT NOT NULL,
@@ -14,7 +14,8 @@ CREATE TABLE project_aliases (
 );
 CREATE INDEX project_aliases_project ON project_aliases (account_id, app_id);
 
--- Keys of before have no record of who made them and of how they begin; their id is made of the keyed hash.
+-- For existing keys, the creator and the prefix of the secret are unknown. Their ids are derived from the keyed
+-- hashes.
 ALTER TABLE project_keys ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE project_keys ADD COLUMN prefix TEXT NOT NULL DEFAULT 'spk_';
 ALTER TABLE project_keys ADD COLUMN actor TEXT NOT NULL DEFAULT '';
@@ -27,7 +28,7 @@ CREATE UNIQUE INDEX project_keys_id ON project_keys (id);
 
 CREATE INDEX sessions_project ON sessions (account_id, app_id);
 
--- Only what differs from the default. field is empty but for the assistant's config.
+-- Only levels that differ from the default. field is empty except for the assistant's config.
 CREATE TABLE project_grants (
 	account_id TEXT NOT NULL,
 	app_id     TEXT NOT NULL,

@@ -1,5 +1,5 @@
 -- +goose Up
--- updated_link is no reference: a config outlives the link that changed it.
+-- updated_link is not a foreign key, because a config outlives the link that changed it.
 CREATE TABLE assistant_configs (
 	account_id     TEXT NOT NULL,
 	app_id         TEXT NOT NULL,

@@ -1,6 +1,7 @@
 -- +goose Up
--- sealed is the value under its own data key, wrapped that data key under the key of key_id, which is not in here.
--- sealed_for is the project that the envelope is bound to; it stays when a merge moves the row.
+-- sealed is the value, encrypted with a data key. wrapped is the data key, encrypted with the key named by key_id,
+-- which is not in the database. sealed_for is the project that the envelope is bound to. It does not change when a
+-- merge moves the row.
 CREATE TABLE credentials (
 	account_id   TEXT NOT NULL,
 	app_id       TEXT NOT NULL,
@@ -19,7 +20,7 @@ CREATE TABLE credentials (
 );
 CREATE INDEX credentials_key ON credentials (key_id);
 
--- A link that was used is deleted. requested_by is no reference: what was asked for outlives the link of who asked.
+-- A used link is deleted. requested_by is not a foreign key, because a request outlives the requesting agent's link.
 CREATE TABLE credential_links (
 	hash         TEXT PRIMARY KEY,
 	account_id   TEXT NOT NULL,

@@ -1,5 +1,6 @@
 -- +goose Up
--- config is JSON, NULL while it is the defaults. updated_link is no reference: a page outlives the link that changed it.
+-- config is JSON, or NULL for the defaults. updated_link is not a foreign key, because a page outlives the link that
+-- changed it.
 CREATE TABLE connection_pages (
 	account_id   TEXT NOT NULL,
 	app_id       TEXT NOT NULL,

@@ -1,5 +1,6 @@
 -- +goose Up
--- id stands for the project in the tables below, which have many rows; used counts the events of used_day for its quota.
+-- id identifies the project in the tables below, whose many rows should be short. used counts the events of used_day
+-- toward the quota.
 CREATE TABLE analytics_projects (
 	id         BIGINT PRIMARY KEY,
 	account_id TEXT NOT NULL,
@@ -10,7 +11,7 @@ CREATE TABLE analytics_projects (
 	FOREIGN KEY (account_id, app_id) REFERENCES projects (account_id, app_id) ON DELETE CASCADE
 );
 
--- Hashes of the ids that were counted, by day of arrival, as long as they could be sent again.
+-- Hashes of the ids of counted events, with the day of arrival, kept for as long as an event may be sent again.
 CREATE TABLE analytics_seen (
 	project BIGINT NOT NULL REFERENCES analytics_projects (id) ON DELETE CASCADE,
 	hash    BYTEA NOT NULL,
@@ -19,7 +20,7 @@ CREATE TABLE analytics_seen (
 );
 CREATE INDEX analytics_seen_day ON analytics_seen (day);
 
--- span 0: at is an hour since 1970, span 1: a day. kind is analytics.Kind.
+-- at counts hours since 1970 if span is 0, and days if span is 1. kind is an analytics.Kind.
 CREATE TABLE analytics_sums (
 	project BIGINT NOT NULL REFERENCES analytics_projects (id) ON DELETE CASCADE,
 	span    BIGINT NOT NULL,
@@ -30,7 +31,8 @@ CREATE TABLE analytics_sums (
 	PRIMARY KEY (project, span, at, kind, name)
 );
 
--- Installs of some last days, hashed with the day's salt: hours has a bit for each hour in which one was active.
+-- Active installs of recent days, hashed with the day's salt. hours has one bit for each hour in which the install
+-- was active.
 CREATE TABLE analytics_installs (
 	project BIGINT NOT NULL REFERENCES analytics_projects (id) ON DELETE CASCADE,
 	day     BIGINT NOT NULL,

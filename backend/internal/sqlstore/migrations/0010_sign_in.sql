@@ -1,8 +1,8 @@
 -- +goose Up
--- An address counts as the person's own from verified_at on.
+-- verified_at is when the account holder proved to own the address; NULL if not yet.
 ALTER TABLE accounts ADD COLUMN verified_at BIGINT;
 
--- id is the session's public name; what the cookie holds is known by its hash alone.
+-- id is the session's public name. Of the secret in the cookie, only the hash is stored.
 ALTER TABLE web_sessions ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE web_sessions ADD COLUMN method TEXT NOT NULL DEFAULT 'password';
 ALTER TABLE web_sessions ADD COLUMN user_agent TEXT NOT NULL DEFAULT '';
@@ -16,7 +16,7 @@ ALTER TABLE links ADD COLUMN last_used_at BIGINT;
 ALTER TABLE links ADD COLUMN last_ip TEXT NOT NULL DEFAULT '';
 UPDATE links SET last_used_at = used_at;
 
--- One row a mailed link that still works; email is the address that it proves.
+-- One row per mailed link that is still valid. email is the address that the link proves.
 CREATE TABLE mail_tokens (
 	hash       TEXT PRIMARY KEY,
 	account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -27,7 +27,7 @@ CREATE TABLE mail_tokens (
 );
 CREATE UNIQUE INDEX mail_tokens_purpose ON mail_tokens (account_id, purpose);
 
--- What was mailed in the last hour, so that nobody is flooded.
+-- Mails sent in the last hour, to limit how many a person gets.
 CREATE TABLE mails (
 	id         TEXT PRIMARY KEY,
 	account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -49,7 +49,7 @@ CREATE TABLE identities (
 );
 CREATE INDEX identities_account ON identities (account_id);
 
--- credential is the public key and what else is needed to check an answer; nothing in it is a secret.
+-- credential is the public key and the other data needed to verify a response. It contains no secret.
 CREATE TABLE passkeys (
 	id            TEXT PRIMARY KEY,
 	account_id    TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,

@@ -1,7 +1,8 @@
 -- +goose Up
--- Events of installs. day is that of at, in days since 1970; install_hash is the beginning of a keyed hash; id is the random
--- half of the event's. The key finds an event that is sent again, all of an install and all of a day. at and received_at are
--- to the hour, so that they do not join an event with a row of another table; where an hour saw one link alone, they do.
+-- Events of installs. day is the day of at, in days since 1970. install_hash is the start of a keyed hash, and id is
+-- the random half of the event's id. The primary key finds repeated events, the events of an install, and those of a
+-- day. at and received_at are rounded to the hour, so that they do not connect an event with a row of another table.
+-- If only one link was created within an hour, they still do.
 CREATE TABLE telemetry_events (
 	day          BIGINT NOT NULL,
 	install_hash BIGINT NOT NULL,

@@ -1,8 +1,8 @@
 -- +goose Up
--- What happened to links and to the codes that ask for them. Every ref is a keyed hash of its own kind. at is exact, for
--- an operator needs it: it leads from a line to a code, a link or an entry of audit of the same moment while that is still
--- stored. The hashes protect what is not stored any more, and addresses that stood nowhere else. id is random, or a hash
--- where a line may be there once only.
+-- The history of links and device codes. Each ref is a keyed hash, with a different kind per column. at is exact
+-- because operators need it, so it connects a line with a code, link or audit entry of the same moment while that is
+-- stored. The hashes protect values that are no longer stored, and addresses that are stored nowhere else. id is
+-- random, or a hash if the line may exist only once.
 CREATE TABLE link_trail (
 	id          TEXT PRIMARY KEY,
 	at          BIGINT NOT NULL,

@@ -1,6 +1,6 @@
 -- +goose Up
--- first_seq is the oldest row that is kept; rows below it are gone or about to go. log_bytes is the size of the kept rows.
--- oldest_at is when the oldest row in the table was written, NULL for a session without rows.
+-- first_seq is the number of the oldest row to keep; lower rows are deleted now or soon. log_bytes is the size of the
+-- kept rows. oldest_at is when the oldest stored row was written, or NULL for a session without rows.
 ALTER TABLE sessions ADD COLUMN first_seq BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE sessions ADD COLUMN log_bytes BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN oldest_at BIGINT;
@@ -10,14 +10,14 @@ UPDATE sessions SET
 	oldest_at = (SELECT e.at FROM events e WHERE e.session_id = sessions.id ORDER BY e.seq LIMIT 1);
 CREATE INDEX sessions_with_rows ON sessions (account_id, oldest_at) WHERE oldest_at IS NOT NULL;
 
--- bytes is the sum of log_bytes over the account's sessions.
+-- bytes is the sum of log_bytes of the account's sessions.
 CREATE TABLE account_logs (
 	account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
 	bytes      BIGINT NOT NULL
 );
 INSERT INTO account_logs (account_id, bytes) SELECT account_id, SUM(log_bytes) FROM sessions GROUP BY account_id;
 
--- The last display command that succeeded of those whose rows are gone: a page that attaches draws it.
+-- The last successful display command among the deleted rows. A page that attaches draws it.
 CREATE TABLE session_displays (
 	session_id TEXT PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
 	seq        BIGINT NOT NULL,

@@ -1,6 +1,7 @@
 -- +goose Up
--- A row for each passkey ceremony that was answered: how often, and whether one of the answers was right. It goes when the
--- ceremony is overdue anyway. challenge is random and no secret.
+-- One row per passkey ceremony that got a response: tries is the number of responses, and done is 1 once it is
+-- finished. The row is deleted some time after until, when the ceremony has long expired. challenge is random and not
+-- secret.
 CREATE TABLE passkey_ceremonies (
 	challenge TEXT PRIMARY KEY,
 	until     BIGINT NOT NULL,

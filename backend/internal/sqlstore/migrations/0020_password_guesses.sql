@@ -1,6 +1,6 @@
 -- +goose Up
--- How much of its allowance of wrong passwords an account, or a browser that it was used in before, has spent. key is a
--- keyed hash; spent_until is when the whole allowance is there again, and the row of no use.
+-- One row per account, or browser known to an account, that has spent some of its allowance of wrong passwords. key
+-- is a keyed hash. spent_until is when the full allowance is available again; then the row has no use.
 CREATE TABLE password_guesses (
 	key         TEXT PRIMARY KEY,
 	spent_until BIGINT NOT NULL

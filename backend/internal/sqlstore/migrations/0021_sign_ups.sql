@@ -1,6 +1,6 @@
 -- +goose Up
--- Sign-ups that wait for the mailed link to be opened, where mail is sent. No account hangs on one: it may be for an
--- address that has an account, which the page must not tell. next is the path that the person came from.
+-- Sign-ups that wait for their mailed link to be opened, if the backend sends mail. A row refers to no account: its
+-- address may already have one, which the page must not reveal. next is the path to continue to.
 CREATE TABLE sign_ups (
 	hash          TEXT PRIMARY KEY,
 	email         TEXT NOT NULL,

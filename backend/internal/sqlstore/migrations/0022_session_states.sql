@@ -1,6 +1,7 @@
 -- +goose Up
--- What a session knows of its glasses and its apps whatever rows its event log still has: battery, wear, permissions and
--- so on, announced phrases, transcription. body is JSON (sessions.State), replaced with each row that changes it.
+-- The state of a session's glasses and apps, independent of which rows its event log still has: battery, wear,
+-- permissions, announced phrases, transcription and so on. body is JSON (sessions.State). Each row that changes the
+-- state replaces it.
 CREATE TABLE session_states (
 	session_id TEXT PRIMARY KEY REFERENCES sessions (id) ON DELETE CASCADE,
 	body       TEXT NOT NULL

@@ -1,7 +1,8 @@
 -- +goose Up
--- Money is in micro-USD. The ledger: each transfer debits one book and credits another, and rows are never changed. A book
--- is a name of the service (free, paid_in, used, operator, closed) or an account's random one, which after the account's
--- deletion leads to nobody. id says what it was for, so that nothing is booked twice.
+-- The ledger, in micro-USD. Each transfer debits one book and credits another, and rows never change. A book belongs
+-- to the service (free, paid_in, used, operator, closed) or to an account. An account's book has a random name, which
+-- identifies nobody after the account is deleted. id names the purpose of the transfer, so that nothing is booked
+-- twice.
 CREATE TABLE credit_transfers (
 	id     TEXT PRIMARY KEY,
 	debit  TEXT NOT NULL,
@@ -14,8 +15,8 @@ CREATE TABLE credit_transfers (
 CREATE INDEX credit_transfers_debit ON credit_transfers (debit, at);
 CREATE INDEX credit_transfers_credit ON credit_transfers (credit, at);
 
--- The sums of an account, which follow from its transfers and open holds. The database itself refuses an overdraft.
--- A cap that is NULL does not limit.
+-- An account's sums, computed from its transfers and open holds. The CHECK makes the database refuse an overdraft. A
+-- NULL cap sets no limit.
 CREATE TABLE credit_balances (
 	account_id TEXT PRIMARY KEY REFERENCES accounts (id) ON DELETE CASCADE,
 	book       TEXT NOT NULL UNIQUE,
@@ -27,8 +28,8 @@ CREATE TABLE credit_balances (
 	CHECK (held >= 0 AND held <= posted)
 );
 
--- Money set aside for calls. state is open, settled, expired (given back, since its process no longer renewed it), or
--- late (its call ended after that). day is the one, in UTC, to whose caps it counts. project is not checked.
+-- Money set aside for calls. state is open, settled, expired (released because its process stopped renewing it), or
+-- late (expired before its call ended). day is the UTC day whose caps it counts toward. project need not exist.
 CREATE TABLE credit_holds (
 	id          TEXT PRIMARY KEY,
 	account_id  TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
@@ -43,8 +44,8 @@ CREATE TABLE credit_holds (
 CREATE INDEX credit_holds_account ON credit_holds (account_id, state);
 CREATE INDEX credit_holds_lease ON credit_holds (state, lease_until);
 
--- What an account, and each project of it, spent and holds in a period: a day like 2026-01-02 or a month like 2026-01.
--- project is empty for the whole account.
+-- The amounts that an account and each of its projects have spent and hold in a period: a day such as 2026-01-02 or a
+-- month such as 2026-01. project is empty for the whole account.
 CREATE TABLE credit_spending (
 	account_id TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
 	project    TEXT NOT NULL,
@@ -55,8 +56,8 @@ CREATE TABLE credit_spending (
 );
 CREATE INDEX credit_spending_period ON credit_spending (period);
 
--- To whom free credit was granted in the last 90 days: keyed hashes of a mail address and of the network that it was
--- granted to, and the day. Nothing leads from a row to an account.
+-- Grants of free credit in the last 90 days: keyed hashes of the mail address and the network, and the day. A row
+-- cannot be traced to an account.
 CREATE TABLE credit_free_grants (
 	address_hash TEXT PRIMARY KEY,
 	network_hash TEXT NOT NULL,

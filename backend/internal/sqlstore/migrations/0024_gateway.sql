@@ -1,5 +1,5 @@
 -- +goose Up
--- Caps of a project's spending through the gateway, in micro-USD; NULL does not limit.
+-- Caps on a project's spending through the gateway, in micro-USD. NULL sets no limit.
 CREATE TABLE gateway_settings (
 	account_id TEXT NOT NULL,
 	app_id     TEXT NOT NULL,
@@ -9,7 +9,8 @@ CREATE TABLE gateway_settings (
 	FOREIGN KEY (account_id, app_id) REFERENCES projects (account_id, app_id) ON DELETE CASCADE
 );
 
--- Sums of calls by hour. kind is the interface that was called, source who paid. refused calls count in no other sum.
+-- Sums of calls by hour. kind is the interface that was called, and source is who paid. Refused calls count only in
+-- refused.
 CREATE TABLE gateway_usage (
 	account_id  TEXT NOT NULL,
 	app_id      TEXT NOT NULL,
@@ -32,7 +33,7 @@ CREATE TABLE gateway_usage (
 );
 CREATE INDEX gateway_usage_hour ON gateway_usage (hour);
 
--- The latest calls: counts only, never what was said, by whom or from where. id is that of the hold where there is one.
+-- The latest calls: numbers only, never their content, user or address. id is the ID of the hold, if there is one.
 CREATE TABLE gateway_calls (
 	id          TEXT PRIMARY KEY,
 	account_id  TEXT NOT NULL,

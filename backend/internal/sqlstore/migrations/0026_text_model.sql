@@ -1,8 +1,8 @@
 -- +goose Up
--- The model that the model "assistant" of the gateway means; empty: the operator's default.
+-- The model that the gateway's model "assistant" stands for. Empty means the operator's default.
 ALTER TABLE assistant_configs ADD COLUMN text_model TEXT NOT NULL DEFAULT '';
 
--- Who limited every field of the assistant's config means the fields that come with this version too. Only levels below
+-- An owner who limited every field of the assistant's config also wants the new fields limited. Only levels below
 -- read_write are stored, so the higher one sorts last.
 INSERT INTO project_grants (account_id, app_id, capability, field, level)
 	SELECT account_id, app_id, 'assistant_config', 'textModel', MAX(level) FROM project_grants

@@ -1,5 +1,5 @@
 -- +goose Up
--- What pays for a project's calls to models: credit, or own for its own keys.
+-- What pays for a project's model calls: credit, or own for the project's own keys.
 ALTER TABLE gateway_settings ADD COLUMN key_source TEXT NOT NULL DEFAULT 'credit';
 
 -- +goose Down

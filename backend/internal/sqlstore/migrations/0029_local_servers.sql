@@ -1,6 +1,6 @@
 -- +goose Up
--- Servers of models that a project's owner added on a backend of their own machine. models are their names, as JSON;
--- problem is why the last check failed, or empty. A key is a row of credentials.
+-- Model servers that a project's owner added, on a backend that runs on the owner's machine. models is a JSON list of
+-- model names. problem says why the last check failed, or is empty. A server's key is a row in credentials.
 CREATE TABLE local_servers (
 	account_id TEXT NOT NULL,
 	app_id     TEXT NOT NULL,

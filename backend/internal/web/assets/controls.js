@@ -40,6 +40,7 @@ export class Controls {
     /** @type {GlassesState | null} */
     this.state = null;
     this.phrases = "";
+    this.isReal = false;
     this.bind();
   }
 
@@ -97,9 +98,13 @@ export class Controls {
     for (const code of words.codes) select("fault-code").add(new Option(code, code));
   }
 
-  /** @param {boolean} on */
-  setEnabled(on) {
-    get("controls", HTMLFieldSetElement).disabled = get("fault-fields", HTMLFieldSetElement).disabled = !on;
+  /**
+   * @param {boolean} on
+   * @param {boolean} [isReal] whether the glasses are real, which only their wearer can change
+   */
+  setEnabled(on, isReal = this.isReal) {
+    this.isReal = isReal;
+    get("controls", HTMLFieldSetElement).disabled = get("fault-fields", HTMLFieldSetElement).disabled = !on || isReal;
     for (const group of ["inputs", "phrases", "say"]) {
       for (const b of document.querySelectorAll(`#${group} button, #${group} input`)) /** @type {HTMLButtonElement} */ (b).disabled = !on;
     }

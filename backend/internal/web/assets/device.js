@@ -13,6 +13,8 @@ import { Timer } from "./timer.js";
 /** @param {unknown} value */
 const json = (value) => (value ? JSON.stringify(value) : "");
 
+const newPrefix = () => `p${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+
 const fontTimeout = 60_000; // ms, for up to 4 MB, after which a font counts as unavailable
 const maxHeld = 100; // frames that wait for fonts
 
@@ -20,13 +22,17 @@ const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change 
 
 export class Device {
   /**
-   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
+   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, carry: (o: GlassesOut) => void, links: (list: import("./real.js").LinkState[]) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
+   *   carry and links are for real glasses
    */
   constructor(on) {
     this.on = on;
     /** @type {GlassesProgram | undefined} */
     this.program = undefined;
     this.running = false;
+    this.real = false; // whether the glasses are real ones
+    this.settling = false;
+    this.linksNow = "";
     this.last = "";
     this.turn = 0; // increased by start, so that responses to earlier glasses are ignored
     /** @type {Record<string, string>} */
@@ -61,6 +67,21 @@ export class Device {
     return JSON.parse(this.program?.words() ?? '{"commands":[],"codes":[]}');
   }
 
+  /** @returns {import("./real.js").Kind[]} the real glasses that a page can reach */
+  kinds() {
+    return JSON.parse(this.program?.kinds() ?? "[]");
+  }
+
+  /**
+   * Returns the pair and the link to which an advertised name belongs, or "".
+   * @param {string} model
+   * @param {string} name
+   * @returns {{pair: string, link: string}}
+   */
+  identify(model, name) {
+    return JSON.parse(this.program?.identify(model, name) ?? '{"pair":"","link":""}');
+  }
+
   /**
    * Starts the glasses from the stored snapshot, the display and, if known, the state according to the service.
    * @param {string} model
@@ -70,9 +91,26 @@ export class Device {
    */
   start(model, stored, display, state) {
     if (!this.program) return;
-    const prefix = `p${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
-    const problem = this.program.start(model, stored, json(display), json(state), prefix);
+    this.real = false;
+    this.started(this.program.start(model, stored, json(display), json(state), newPrefix()));
+  }
+
+  /**
+   * Starts real glasses, whose links are down at first.
+   * @param {string} model
+   * @param {unknown} display
+   * @param {unknown} state
+   */
+  startReal(model, display, state) {
+    if (!this.program) return;
+    this.real = true;
+    this.started(this.program.startReal(Date.now(), model, json(display), json(state), newPrefix()));
+  }
+
+  /** @param {string} problem */
+  started(problem) {
     this.running = problem === "";
+    this.linksNow = "";
     this.last = "";
     this.turn++;
     this.held = undefined; // these frames were for the previous glasses
@@ -141,6 +179,27 @@ export class Device {
     this.settle(false);
   }
 
+  /**
+   * Passes on what happened to a link of real glasses.
+   * @param {import("./bluetooth.js").LinkEvent} e
+   */
+  event(e) {
+    if (!this.program || !this.running) return;
+    this.program.event(Date.now(), e);
+    this.settle(e.kind === "up" || e.kind === "down");
+  }
+
+  /** Begins to leave real glasses as they were. left reports whether that is done. */
+  leave() {
+    if (!this.program || !this.running) return;
+    this.program.leave(Date.now());
+    this.settle();
+  }
+
+  left() {
+    return !this.program || !this.running || this.program.left();
+  }
+
   tick() {
     if (!this.program || !this.running) return;
     this.program.tick(Date.now());
@@ -154,21 +213,43 @@ export class Device {
   settle(look = true) {
     const program = this.program;
     if (!program || !this.running) return;
-    for (const { frame, body, ask } of program.take()) {
-      if (ask) this.on.ask({ ...JSON.parse(ask), turn: this.turn });
-      if (!frame) continue;
-      /** @type {Frame} */
-      const f = JSON.parse(frame);
-      look ||= !streams.includes(f.type);
-      this.on.out(f, frame, body);
+    if (this.settling) return; // the call that is running passes on this output too
+    this.settling = true;
+    for (let outs = program.take(); outs.length > 0; outs = program.take()) {
+      for (const o of outs) {
+        if (o.ask) this.on.ask({ ...JSON.parse(o.ask), turn: this.turn });
+        else if (!o.frame) this.on.carry(o);
+        else look = this.passOn(o.frame, o.body) || look;
+      }
     }
+    this.settling = false;
     const next = program.next();
     if (next < 0) this.due.stop();
     else this.due.set(next - Date.now());
+    if (this.real) this.showLinks(program.links());
     const now = look ? program.snapshot() : this.last;
     if (now === this.last) return;
     this.last = now;
     this.on.changed(JSON.parse(now), JSON.parse(program.model()));
+  }
+
+  /**
+   * Passes on a frame; returns whether it may have changed the state.
+   * @param {string} frame
+   * @param {Uint8Array<ArrayBuffer>} [body]
+   */
+  passOn(frame, body) {
+    /** @type {Frame} */
+    const f = JSON.parse(frame);
+    this.on.out(f, frame, body);
+    return !streams.includes(f.type);
+  }
+
+  /** @param {string} links */
+  showLinks(links) {
+    if (links === this.linksNow) return;
+    this.linksNow = links;
+    this.on.links(JSON.parse(links));
   }
 
   /** @returns {{lines: string[], focus: string}} */

@@ -29,6 +29,7 @@ export class Live {
     /** @type {WebSocket | undefined} */
     this.socket = undefined;
     this.heard = 0;
+    this.restarting = false;
   }
 
   start() {
@@ -85,6 +86,22 @@ export class Live {
     this.pass(data);
   }
 
+  /**
+   * Opens a new socket, which attaches as other glasses, once the service has everything that the old one sent.
+   */
+  restart() {
+    this.restarting = true;
+    this.restartNow();
+  }
+
+  restartNow() {
+    if (!this.restarting || !this.isOpen() || this.unacknowledged.size > 0) return;
+    const socket = this.socket;
+    this.restarting = false;
+    this.connect();
+    socket?.close();
+  }
+
   isOpen() {
     return this.socket?.readyState === WebSocket.OPEN && this.welcomed;
   }
@@ -119,7 +136,9 @@ export class Live {
     if (f.type === "ack") this.unacknowledged.delete(`${f.payload.kind} ${f.payload.id}`);
     // A refused frame would be refused again.
     if (f.type === "error" && f.id) for (const kind of ["event", "result"]) this.unacknowledged.delete(`${kind} ${f.id}`);
+    if (f.type === "welcome" && this.unacknowledged.size === 0) this.restarting = false;
     this.on.frame(f, data);
+    if (this.restarting) this.restartNow();
     if (f.type !== "welcome") return;
     this.wait = firstWait;
     this.welcomed = true;

@@ -9,6 +9,7 @@ import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
+import { RealGlasses } from "./real.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -22,7 +23,13 @@ const store = `glasses ${setup.session}`;
 const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
-const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), redraw, changed, refused: remark });
+const device = new Device({
+  out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o), links: (list) => real.setLinks(list), redraw, changed, refused: remark,
+});
+const real = new RealGlasses(`real ${setup.session}`, {
+  name: (id) => setup.models.find((m) => m.id === id)?.name ?? id, identify: (id, name) => device.identify(id, name),
+  event: (e) => device.event(e), leave: () => device.leave(), left: () => device.left(), changed: changeGlasses,
+});
 const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => {
   forget();
   return active && device.control(type, payload);
@@ -91,8 +98,10 @@ function onFrame(f, text) {
     case "error":
       notice(`The service refused a frame of this page: ${f.payload.message}`);
       return;
-    case "ack":
     case "beat":
+      if (device.real) device.tick(); // real glasses need their heartbeats even if the browser slows timers down
+      return;
+    case "ack":
       return;
   }
   if (f.type === "sim.camera") page("covered").hidden = true;
@@ -104,7 +113,7 @@ function onBinary(data) {
   const end = 2 + (data[0] ?? 0) * 256 + (data[1] ?? 0);
   /** @type {Frame} */
   const f = JSON.parse(new TextDecoder().decode(data.subarray(2, end)));
-  if (f.type === "sim.camera") page("covered").hidden = data.length === end;
+  if (f.type === "sim.camera") page("covered").hidden = device.real || data.length === end;
   take(f, data);
 }
 
@@ -153,8 +162,13 @@ function onOut(f, text, body) {
 function begin() {
   if (!device.program || !welcome || broken) return;
   const id = welcome.deviceModel.id;
-  if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display, welcome.glasses);
-  else if (live.unacknowledged.size === 0 && !device.agrees(id, welcome.display, welcome.glasses)) {
+  real.setModel(id);
+  const isReal = real.uses(id);
+  if (live.restarting && device.running) return; // the next welcome will know what this page has yet to tell
+  if (isReal && !device.real) startReal(id, welcome);
+  else if (!isReal && device.real) startSimulated(id, welcome);
+  else if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display, welcome.glasses);
+  else if (!isReal && live.unacknowledged.size === 0 && !device.agrees(id, welcome.display, welcome.glasses)) {
     device.start(id, device.last, welcome.display, welcome.glasses);
   }
   const now = { lessons, waiting };
@@ -163,6 +177,30 @@ function begin() {
   now.lessons.forEach(apply);
   now.waiting.forEach(({ data }) => device.handle(data));
   ready();
+}
+
+/** Opens a new socket for the other glasses, so that the service tells them what apps have set. */
+function changeGlasses() {
+  if (active && !live.isOver()) live.restart();
+  else if (!active && device.running) mirror();
+}
+
+/**
+ * @param {string} id
+ * @param {{display: unknown, glasses: unknown}} from
+ */
+function startReal(id, from) {
+  host.stop();
+  device.startReal(id, from.display, from.glasses);
+}
+
+/**
+ * @param {string} id
+ * @param {{display: unknown, glasses: unknown}} from
+ */
+function startSimulated(id, from) {
+  device.start(id, "", from.display, from.glasses);
+  device.control("sim.state", { link: "connected" }); // that of the real glasses is down
 }
 
 /** Converts an event in a row to a change of state.
@@ -209,15 +247,19 @@ function setRole(now) {
     host.stop();
     asked.clear();
     active = false;
-    if (device.running) {
-      /** @type {Snapshot} */
-      const s = JSON.parse(device.last); // streams and captures end here, because the other page has its own
-      device.start(s.deviceModel, device.last, s.view.tree ? { tree: s.view.tree } : null);
-    }
+    if (device.real) real.leave();
+    else if (device.running) mirror();
   }
   active = now;
   showPeers(peers, active);
   ready();
+}
+
+/** Follows the glasses of another page. Streams and captures end here, because that page has its own. */
+function mirror() {
+  /** @type {Snapshot} */
+  const s = JSON.parse(device.last);
+  device.start(s.deviceModel, device.last, s.view.tree ? { tree: s.view.tree } : null);
 }
 
 /** @param {import("./live.js").State} state */
@@ -225,7 +267,10 @@ function onState(state) {
   showSocket(state);
   if (state === "up" && setup.program && broken) notice(broken);
   if (state !== "up") showPeers({ apps: [], pages: 0 }, active);
-  if (live.isOver()) host.stop();
+  if (live.isOver()) {
+    host.stop();
+    real.leave();
+  }
   ready();
 }
 
@@ -236,7 +281,9 @@ function ready() {
   root.dataset.live = up ? "yes" : "no";
   page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
   panel.setLive(on);
-  controls.setEnabled(on);
+  controls.setEnabled(on, device.real);
+  real.setEnabled(on);
+  page("senses").hidden = page("hears").hidden = device.real;
 }
 
 let drawing = 0;
@@ -271,7 +318,7 @@ function save() {
   clearTimeout(saving);
   saving = 0;
   try {
-    if (device.running) sessionStorage.setItem(store, device.last);
+    if (device.running && !device.real) sessionStorage.setItem(store, device.last);
   } catch {
     // Storage is full or forbidden, so a reload starts from the state that the service knows.
   }
@@ -282,6 +329,7 @@ function setModel(m) {
   model = m;
   panel.setModel(m);
   controls.setModel(m);
+  real.setModel(m.id);
 }
 
 async function load() {
@@ -289,6 +337,8 @@ async function load() {
   try {
     await device.load(setup.program, () => fail("The simulator's program has stopped. Reload this page."));
     controls.setWords(device.words());
+    await real.setKinds(device.kinds());
+    real.setModel(model.id);
     page("idle").textContent = "Clear";
     begin();
   } catch (e) {
@@ -308,7 +358,10 @@ function fail(why) {
 // On a narrow page sections are collapsed at first, so that panel, voice and log are close together.
 if (matchMedia("(max-width: 44rem)").matches) for (const fold of document.querySelectorAll(".folds")) fold.removeAttribute("open");
 page("take-over").addEventListener("click", () => location.reload());
-addEventListener("pagehide", save);
+addEventListener("pagehide", () => {
+  save();
+  if (device.real) device.leave(); // as far as the browser still lets it
+});
 setModel(setup.model);
 ready();
 live.start();

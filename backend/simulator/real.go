@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/glasses/driver/kinds"
+)
+
+// realKind describes glasses that the page can connect.
+type realKind struct {
+	DeviceModel string            `json:"deviceModel"`
+	Links       []driver.LinkSpec `json:"links"`
+	Steps       []string          `json:"steps"` // what a person does first, in order
+}
+
+func realKinds() (list []realKind) {
+	for _, k := range kinds.All() {
+		list = append(list, realKind{k.DeviceModel, k.New(kinds.Settings{}).Links(), k.Steps})
+	}
+	return list
+}
+
+// peripheralName says to which link of which pair an advertised name belongs. Both are "" if the name is not that of
+// this model.
+type peripheralName struct {
+	Pair string `json:"pair"`
+	Link string `json:"link"`
+}
+
+func identify(model, advertised string) (p peripheralName) {
+	if kind, ok := kinds.Of(model); ok {
+		p.Pair, p.Link, _ = kind.Pair(advertised)
+	}
+	return p
+}
+
+// startReal replaces the glasses by real ones of a model. display and state are what the service knows, as for start;
+// what the person has set of the simulated glasses and real ones cannot have, such as a fault or a folded hinge, ends.
+// The links are down until the page reports them.
+func (p *player) startReal(now int64, model, display, state, prefix string) error {
+	m, _ := glasses.Model(model)
+	kind, ok := kinds.Of(model)
+	if !ok {
+		return &glasses.Error{Code: glasses.CodeUnsupported, Message: "this page cannot connect real glasses of the model " +
+			model}
+	}
+	s, err := resume(m, "", display, state)
+	if err != nil {
+		return err
+	}
+	ids := newIDs(prefix)
+	before := device.New(m, device.Options{Snapshot: &s, NewID: ids})
+	fresh := glasses.FreshState()
+	fresh.Battery = s.State.Battery
+	patch, err := json.Marshal(fresh.ForApp(glasses.LinkLost, glasses.ClockReal).Patch())
+	if err != nil {
+		return err
+	}
+	if r := before.Control(now, glasses.SimState, patch, nil); r.Error != nil {
+		return r.Error
+	}
+	s = before.Snapshot()
+	p.real = driver.NewGlasses(m, kind.New(kinds.Settings{}), device.Options{Snapshot: &s, NewID: ids})
+	p.dev, p.simulated, p.switched = p.real, nil, outputs(before)
+	return nil
+}
+
+// linkState is the state of one link of real glasses.
+type linkState struct {
+	Key     string `json:"key"`
+	State   string `json:"state"` // up, opening or down
+	Problem string `json:"problem"`
+}
+
+// links returns the links of real glasses; simulated ones have none.
+func (p *player) links() []linkState {
+	list := []linkState{}
+	if p.real == nil {
+		return list
+	}
+	for _, l := range p.real.Links() {
+		one := linkState{Key: l.Key, State: "down", Problem: l.Problem}
+		switch {
+		case l.Up:
+			one.State, one.Problem = "up", ""
+		case l.Opening:
+			one.State = "opening"
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// event passes on what happened to a link of real glasses.
+func (p *player) event(now int64, e driver.Event) {
+	if p.real != nil {
+		p.real.Event(now, e)
+	}
+}
+
+// leave begins to clear the panel of real glasses and to undo what was switched on. left reports whether that is done.
+func (p *player) leave(now int64) {
+	if p.real != nil {
+		p.real.Close(now)
+	}
+}
+
+func (p *player) left() bool { return p.real == nil || p.real.Closed() }
