@@ -30,7 +30,7 @@ ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildc
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
-               $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f \
+               $(shell find proto/glasses/render proto/glasses/device proto/glasses/media proto/glasses/driver -type f \
                        ! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/packs/*')
 
 .PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean

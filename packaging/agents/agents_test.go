@@ -100,7 +100,7 @@ wire_api = "responses"
 env_key = "LOOP_KEY"
 `},
 		env: []string{"LOOP_KEY=x"},
-		// By default it refuses everything that needs approval when it runs non-interactively.
+		// When it runs non-interactively, it refuses by default everything that needs approval.
 		run: []string{"exec", "--skip-git-repo-check", "go"},
 	},
 	{
@@ -163,7 +163,7 @@ var expected = []string{"com.example.loop", "input tap", "rayban_display", "is c
 func TestAgents(t *testing.T) {
 	for _, a := range all {
 		t.Run(a.id, func(t *testing.T) {
-			t.Parallel() // agents wait most of the time
+			t.Parallel() // agents spend most of the time waiting
 			p := newPlace(t, a)
 			p.register("")
 			p.list()
@@ -188,12 +188,12 @@ func TestLocalToolset(t *testing.T) {
 		return strings.HasSuffix(name,
 			"createSimulatorSession")
 	}) {
-		t.Errorf("registered with --tools local, the model was offered account tools: %v", p.model.Offered())
+		t.Errorf("registered with --tools local, the model was offered %v, want no account tools", p.model.Offered())
 	}
 	tell("%-12s --tools local: the account's tools are not listed", p.agent.id)
 }
 
-// place is one agent with a simulated machine of its own.
+// place is one agent with its own simulated machine.
 type place struct {
 	*testing.T
 	agent         agent
@@ -306,7 +306,7 @@ func (p *place) list() {
 	p.Helper()
 	out := p.must(time.Minute, "mcp", "list")
 	if !strings.Contains(out, "service") || !strings.Contains(out, p.agent.listed) {
-		p.Errorf("mcp list does not say %q:\n%s", p.agent.listed, out)
+		p.Errorf("mcp list does not print %q:\n%s", p.agent.listed, out)
 	}
 }
 
@@ -316,7 +316,8 @@ func (p *place) loop() []model.Answer {
 	out := p.must(3*time.Minute, p.agent.run...)
 	answers, finished := p.model.Answers()
 	if !finished || len(answers) != len(script) || !strings.Contains(out, model.Finished) {
-		p.Fatalf("%d tool results, finished %v:\n%s\nthe model saw:\n%s", len(answers), finished, out, p.model.Seen())
+		p.Fatalf("got %d tool results, finished %v, want the whole script:\n%s\nthe model saw:\n%s", len(answers), finished,
+			out, p.model.Seen())
 	}
 	for i, a := range answers {
 		if !strings.Contains(a.Text, expected[i]) {

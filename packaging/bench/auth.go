@@ -29,7 +29,7 @@ type rival struct {
 	ours, bar string // URLs
 }
 
-// rivals runs f on each database.
+// rivals runs f with a new rival on each database.
 func (b *bench) rivals(what string, f func(r rival) error) error {
 	return onDatabases(what, func(engine, database string, bareArgs ...string) error {
 		settings := []string{"SERVICE_BACKEND_CODES_PER_MINUTE=100000", "SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1"}
@@ -47,8 +47,8 @@ func (b *bench) rivals(what string, f func(r rival) error) error {
 	})
 }
 
-// duel measures both contestants in alternating slices and alternates which one begins. A slice is a fixed number of
-// operations.
+// duel measures the backend and the baseline in alternating slices, and alternates which one begins. A slice is a
+// fixed number of operations.
 func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (func(url string) error, error)) error {
 	var ours, floor []time.Duration
 	for round := range max(20, b.runs/2) {
@@ -163,7 +163,7 @@ func newLoad(connections int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}}
 }
 
-// exchange posts a body from an address of its own, because requests are limited per address, and searches the
+// exchange posts a body from an address not used before, because requests are limited per address, and searches the
 // response for text.
 func exchange(client *http.Client, url string, body []byte, status int, text string) error {
 	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))

@@ -51,8 +51,8 @@ func busyCall(n int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`, n+10)
 }
 
-// work lets every client make calls while during runs, with pauses of this average length, and returns the completed
-// calls per second.
+// work runs during while every client makes calls, with pauses of this average length. It returns the completed calls
+// per second.
 func (l agentLines) work(pause time.Duration, during func() error) (perSecond float64, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -105,7 +105,7 @@ func (b *bench) busyWhoami() error {
 	})
 }
 
-// idleAndBusy measures something while the agents are idle and while they work.
+// idleAndBusy takes the same measurement while the agents are idle and while they work.
 func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
 	measure func(ours, floor *[]time.Duration) error) error {
 	var ours, floor, idle, idleFloor []time.Duration

@@ -16,7 +16,7 @@ const (
 )
 
 // cold starts 20 clients while no daemon runs and measures the time until the last one succeeded, against a single
-// client. Half of them are agents' shims, half terminals. One of them starts the daemon that all use.
+// client. Half of them are agents' shims, and half are terminals. One of them starts the daemon that all use.
 func (b *bench) cold() error {
 	state := filepath.Join(b.work, "cold")
 	command := func(name string, args ...string) *exec.Cmd {
@@ -96,7 +96,7 @@ func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration
 	return timed(func() error {
 		out, _ := command("servicectl", "whoami", "--json").Output() // exit 1: not linked
 		if !strings.Contains(string(out), `"not_linked"`) {
-			return fmt.Errorf("whoami answered %q", out)
+			return fmt.Errorf("whoami printed %q", out)
 		}
 		return nil
 	})

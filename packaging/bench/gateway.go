@@ -23,8 +23,8 @@ const (
 	gatewayKeys   = 40 // many, because calls are limited per key and minute
 )
 
-// gateway measures streamed chats, including authorisation, hold, settlement and usage row, against the standard
-// library's reverse proxy that scans for usage in front of the same provider.
+// gateway measures streamed chats, including authorisation, hold, settlement and usage row, against a reverse proxy of
+// the standard library that scans the same provider's responses for usage.
 func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gatewayOn) }
 
 // chats is a gateway with keys of one account, and the baseline proxy.

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// drawing measures the renderer compiled natively, and compiled to WebAssembly in Node against native.
+// drawing measures the native renderer, and compares its WebAssembly build in Node with it.
 func (b *bench) drawing() error {
 	for _, model := range []string{"rayban_display", "even_g1"} {
 		native, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), model))
@@ -36,7 +36,7 @@ func (b *bench) drawing() error {
 		if err != nil {
 			return err
 		}
-		b.rows = append(b.rows, row{"a like tree of new Chinese text / of Latin text", ms(han), ms(native),
+		b.rows = append(b.rows, row{"a similar tree of new Chinese text / of Latin text", ms(han), ms(native),
 			ratio(float64(han), float64(native)), "at most 3"})
 	}
 	return b.firstTexts()
@@ -61,8 +61,8 @@ func (b *bench) firstTexts() error {
 	return nil
 }
 
-// sizes lists what is installed, what the simulator page loads, and the font files, of which it loads what a text
-// needs.
+// sizes lists the sizes of the programs, of the files that the simulator page loads, and of the font files. The page
+// loads only the font files that a text needs.
 func (b *bench) sizes() error {
 	var files []string
 	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",
@@ -121,19 +121,7 @@ func nanoseconds(cmd *exec.Cmd) (time.Duration, error) {
 func (b *bench) localSim() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	out, err := b.command("servicectl", "tool", "call", "startLocalSimulation", `{"fresh":true}`, "--json").Output()
-	if err != nil {
-		return fmt.Errorf("startLocalSimulation: %w", err)
-	}
-	var s struct{ AppEndpoint, AppTokenFile string }
-	if err := json.Unmarshal(out, &s); err != nil {
-		return err
-	}
-	secret, err := os.ReadFile(s.AppTokenFile)
-	if err != nil {
-		return err
-	}
-	app, err := attach(ctx, s.AppEndpoint, string(secret))
+	app, err := b.attachTo(ctx, "startLocalSimulation", `{"fresh":true}`)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ const holdRounds = 3
 var holdRate = regexp.MustCompile(`BenchmarkCredit_Holds/(ours|bare)\S*\s.*?([0-9.]+) holds/s`)
 
 // holds measures how many holds per second 100 clients of one account can make on PostgreSQL, against one plain SQL
-// statement per hold. No HTTP request only makes a hold, so this runs the store's own benchmark.
+// statement per hold. No HTTP request makes only a hold, so this step runs the benchmark of the store.
 func (b *bench) holds() error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "BenchmarkCredit_Holds", "-benchtime", "2s", "-count",
 		strconv.Itoa(holdRounds), "./backend/internal/sqlstore").CombinedOutput()

@@ -56,7 +56,7 @@ func run(bin, only string, runs int) error {
 		"SERVICE_NO_AUTO_OPEN=1",
 	}}
 	for _, name := range []string{"empty", "inprocess", "echo", "bareauth", "barerelay", "bareingest", "drawing",
-		"bareprovider", "bareproxy"} {
+		"bareprovider", "bareproxy", "bareglasses"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(work, name),
 			"./packaging/bench/testdata/"+name)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -97,7 +97,8 @@ func (b *bench) steps() []step {
 		{"tool64", b.busyTool},
 		{"cold20", b.cold},
 		{"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry}, {"drawing", b.drawing},
-		{"localsim", b.localSim}, {"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
+		{"localsim", b.localSim}, {"realglasses", b.realGlasses},
+		{"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
 		{"ingest", b.ingest}, {"page", b.page}, {"gateway", b.gateway}, {"holds", b.holds},
 		{"sizes", b.sizes},
 	}

@@ -144,7 +144,7 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 
 // dial opens a WebSocket that accepts messages of any size.
 func dial(ctx context.Context, url string, o *websocket.DialOptions) (*websocket.Conn, error) {
-	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the library documents that the body need not be closed
+	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the body need not be closed
 	if err != nil {
 		return nil, err
 	}

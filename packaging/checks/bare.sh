@@ -5,7 +5,7 @@
 # a missing program is not reported. It needs root and Debian. Arguments replace the packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-parts=(chromium PostgreSQL npm python3 kotlinc systemd hb-shape)
+parts=(chromium PostgreSQL npm python3 kotlinc systemd hb-shape elc3 lua5.4 dbus-daemon bleak)
 
 if [ "${1-}" != inside ]; then
 	place=$(mktemp -d /run/bare.XXXXXX)

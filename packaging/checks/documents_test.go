@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// maxReadme is the maximum number of lines of README, which should take a new user no more than five minutes.
+// maxReadme is the maximum number of lines of README. A new user should be able to read it in five minutes.
 const maxReadme = 150
 
 func TestReadme_IsShort(t *testing.T) {

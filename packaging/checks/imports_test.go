@@ -79,6 +79,29 @@ func TestImports_ComponentsAreSeparate(t *testing.T) {
 	}
 }
 
+// The emulated glasses judge the drivers, so they share no code with them: the peripherals import nothing else from
+// this repository. Only tests import them.
+func TestImports_EmulatedGlassesAreIndependent(t *testing.T) {
+	under := func(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+	const emulated, driver = "packaging/glassestest", "proto/glasses/driver"
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		for _, to := range ours(slices.Concat(p.Imports, p.TestImports, p.XTestImports)) {
+			if under(from, emulated) && under(to, driver) {
+				t.Errorf("%s imports %s: emulated glasses must be independent of what they test", from, to)
+			}
+		}
+		for _, to := range ours(p.Imports) {
+			if under(from, emulated+"/peripheral") && !under(to, emulated+"/peripheral") {
+				t.Errorf("%s imports %s, which drivers may use too", from, to)
+			}
+			if under(to, emulated) && component(from) != "packaging" {
+				t.Errorf("%s imports %s, which only tests may", from, to)
+			}
+		}
+	}
+}
+
 // Only edge packages use the generated contracts.
 func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 	edges := map[string][]string{
@@ -107,7 +130,7 @@ func TestImports_PointDown(t *testing.T) {
 		"daemon/internal/": {
 			{"caller", "backend", "descriptors", "ratelog"},
 			{"statefile", "clientio"},
-			{"config", "account", "identity", "consent", "codes", "fontstore"},
+			{"config", "account", "identity", "consent", "codes", "fontstore", "pairs"},
 			{"telemetry"},
 			{"session", "link", "scaffold", "docs"},
 			{"scenario"},
@@ -221,7 +244,7 @@ func TestFiles_HoldNoLocalPath(t *testing.T) {
 	if err != nil {
 		t.Fatalf("git ls-files: %v", err)
 	}
-	// Split so that the patterns do not match this file.
+	// The patterns are split so that they do not match this file.
 	machine := regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_.-])/(wo` + `rk|ro` + `ot|ho` + `me/[a-z]+/(go|src))/`)
 	resolved := regexp.MustCompile(`"resolved": *"http`)
 	for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {

@@ -19,7 +19,8 @@ var logKeys = []string{
 	"rows", "session", "sha256", "stack", "status", "try", "type", "version",
 }
 
-// A log message states the outcome first: it begins neither with an article nor with the name of an activity.
+// logMessage matches a message that starts in lower case and does not end in punctuation. checkLogCall checks its first
+// word.
 var logMessage = regexp.MustCompile(`^[a-z]\S*( .*[^.!:;])?$`)
 
 func TestLogs_OutcomeFirstAndOneKeyPerIdea(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // starters are the packages that tests use to start processes.
 var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest",
-	module + "packaging/enginetest",
-	module + "packaging/usersystemd", module + "ctl/internal/dialer"}
+	module + "packaging/enginetest", module + "packaging/glassestest/chromium",
+	module + "packaging/glassestest/peripheral/frame", module + "packaging/usersystemd", module + "ctl/internal/dialer"}
 
 // Processes started by a test must end with the test binary, so the TestMain of such packages uses the reaper.
 func TestProcesses_EndWithTests(t *testing.T) {

@@ -68,7 +68,8 @@ func TestEveryToolErrorIsDocumented(t *testing.T) {
 	code := regexp.MustCompile(`(?m)^\s*(?:const )?[cC]ode[A-Z]\w*\s*=\s*"([a-z_]+)"|\bCode: "([a-z_]+)"`)
 	// Codes that only the command line or another part of the daemon receives, never the caller of a tool.
 	elsewhere := []string{"invalid_preface", "refused", "polling_aborted", "font_duplicate", "font_too_many",
-		"font_not_found"}
+		"font_not_found", "adapter_not_approved", "adapter_not_usable", "adapter_duplicate", "adapter_too_many",
+		"adapter_not_found"}
 	found := 0
 	sources(t, func(path, text string) {
 		if strings.Contains(path, "osservice") || strings.Contains(path, filepath.Join("internal", "control")) {

@@ -59,7 +59,8 @@ func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
 	return a.call(tool.name, args)
 }
 
-// linkAgent links the agent's install as a new person and returns the person's browser without scripts.
+// linkAgent signs up a new person, who links the agent's install. It returns the person's browser, which runs no
+// scripts.
 func linkAgent(t *testing.T, a *agent, email string) *person {
 	t.Helper()
 	return linkAgentOf(t, a, newPerson(t), email)

@@ -29,7 +29,7 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal("status started a daemon")
 	}
 	if _, errs, exit := w.ctl("plugin", "list"); exit != 0 {
-		t.Fatalf("plugin list: exit %d: %s", exit, errs)
+		t.Fatalf("plugin list: exit %d, want 0: %s", exit, errs)
 	}
 	out, errs, exit := w.ctl("status", "--json")
 	if exit != 0 || !strings.Contains(out, `"socketActivated": true`) || !strings.Contains(out, `"managed": true`) {
@@ -38,7 +38,7 @@ func TestSocketActivation(t *testing.T) {
 	must(t, "READY=1 is heard", a.heard("READY=1"))
 	must(t, "the daemon pings the watchdog", a.heard("WATCHDOG=1"))
 	if _, errs, exit := w.ctl("doctor"); exit != 0 { // doctor starts an adapter
-		t.Errorf("doctor: exit %d: %s", exit, errs)
+		t.Errorf("doctor: exit %d, want 0: %s", exit, errs)
 	}
 	pid := w.daemonPID()
 	children := descendants(t, pid)
@@ -66,13 +66,13 @@ func TestSocketActivation(t *testing.T) {
 	}
 
 	if out, errs, exit := w.ctl("daemon", "stop"); exit != 0 {
-		t.Fatalf("daemon stop: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("daemon stop: exit %d, want 0: %s%s", exit, out, errs)
 	}
 	must(t, "STOPPING=1 is heard", a.heard("STOPPING=1"))
 	a.untouched()
 	// This agent connects to the other socket.
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("connect an agent after the stop: %s, %v", line, err)
+		t.Errorf("initialize after the stop: got %s (error %v), want an answer", line, err)
 	}
 	if now := w.daemonPID(); now == pid || now == 0 {
 		t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, pid)
@@ -125,7 +125,8 @@ func sockets(t *testing.T, pid int) map[string]string {
 	return held
 }
 
-// Daemons stop when idle even with clients connected. No client notices, because a new connection waits at the socket.
+// A daemon stops when it is idle, even if clients are connected. No client notices, because a new connection waits at
+// the socket.
 func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	t.Parallel()
 	times := full(40, 4)

@@ -15,7 +15,7 @@ import (
 )
 
 // activator acts like systemd with serviced.socket and serviced.service: it listens, starts the daemon on the first
-// connection, receives its notifications, and starts it again on the first connection after it ended.
+// connection, receives its notifications, and starts it again on the first connection after it has ended.
 type activator struct {
 	w      *world
 	files  []*os.File // the sockets
@@ -155,19 +155,19 @@ func (a *activator) untouched() {
 	a.w.t.Helper()
 	for path, before := range a.inodes {
 		if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) || now.Mode().Perm() != 0o600 {
-			a.w.t.Errorf("the socket %s was changed: %v, %v", path, now, err)
+			a.w.t.Errorf("the socket %s changed to %v (error %v), want the same file of mode 0600", path, now, err)
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, end := range a.ended {
 		if !strings.HasPrefix(end, "<nil>") {
-			a.w.t.Errorf("a daemon exited with an error: %s", end)
+			a.w.t.Errorf("a daemon ended with %s, want no error", end)
 		}
 	}
 }
 
-// activations counts the daemons that started, first those with inherited sockets, then those with their own.
+// activations returns how many daemons started with inherited sockets, and how many with their own sockets.
 func activations(w *world) (given, own int) {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	given = strings.Count(string(log), `"activated":true`)

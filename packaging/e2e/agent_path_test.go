@@ -65,7 +65,7 @@ func TestAgent_RunsGivenExample(t *testing.T) {
 	t.Cleanup(func() { _ = app.Process.Kill(); _ = app.Wait() })
 
 	if row := n.ask("waitForEvent", n.proposed(session, "waitForEvent")); row["status"] != "found" {
-		t.Fatalf("the app did not attach: %v", row)
+		t.Fatalf("wait for the app: got %v, want status found", row)
 	}
 	n.expect("Tap me")
 	n.ask("injectInput", n.proposed(session, "injectInput"))
@@ -103,7 +103,7 @@ func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	return r.Structured
 }
 
-// proposed returns the arguments of the call of a tool that a result suggests.
+// proposed returns the arguments of the call to tool among the calls that a result suggests.
 func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 	n.t.Helper()
 	calls, _ := answer["nextCalls"].([]any)
@@ -149,7 +149,7 @@ func (n newcomer) proveAnApp() {
 		fresh := n.ask("startLocalSimulation", n.proposed(recorded, "startLocalSimulation"))
 		app := n.startApp(attach, fresh, screen, build.words)
 		if report := n.ask("replaySession", n.proposed(recorded, "replaySession")); report["verdict"] != build.verdict {
-			n.t.Errorf("replay against the build that says %q: unexpected verdict in %v", build.words, report)
+			n.t.Errorf("replay against the build that says %q: got %v, want another verdict", build.words, report)
 		}
 		app()
 		n.ask("closeSession", map[string]any{"sessionId": fresh["sessionId"]})

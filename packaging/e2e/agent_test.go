@@ -69,7 +69,7 @@ func needAgent(t *testing.T) {
 	nodeTool(t, "node/bin/node")
 }
 
-// startAgent starts an agent that speaks the protocol generation ("legacy" or "modern"). With elicit, the agent
+// startAgent starts an agent that speaks the given protocol generation ("legacy" or "modern"). With elicit, the agent
 // declares support for URL elicitation.
 func startAgent(w *world, protocol string, elicit bool) *agent {
 	t := w.t

@@ -38,7 +38,7 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 				t.Helper()
 				if row := a.call("waitForEvent", map[string]any{"type": typ, "payload": payload,
 					"timeoutSeconds": 20}); row.Structured["status"] != "found" {
-					t.Fatalf("wait for event %s %v: %v", typ, payload, row.Structured)
+					t.Fatalf("wait for event %s %v: got %v, want status found", typ, payload, row.Structured)
 				}
 			}
 			shows := func(texts ...string) {
@@ -104,7 +104,7 @@ func passage(t *testing.T, a *agent, id, fence string) string {
 // scenario that tests it.
 func askingExample(t *testing.T, a *agent) (dir, scenario string) {
 	t.Helper()
-	// The app of the topic hello also uses the client module of the topic assistant.
+	// The example of the topic hello also needs the client module from the topic assistant.
 	dir = exampleInto(t, a, "typescript", "assistant")
 	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
 	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
@@ -217,7 +217,7 @@ func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 		writeInto(t, file, c.text)
 		report := a.call("runSteps", map[string]any{"sessionId": s.str(t, "sessionId"), "file": file})
 		if report.IsError || report.Structured["verdict"] != c.verdict {
-			t.Errorf("replay of %q: unexpected verdict in %v", c.text, report.Structured)
+			t.Errorf("replay of %q: got %v, want the verdict in the table", c.text, report.Structured)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestAssistant_OfBackendSessions(t *testing.T) {
 		row := a.call("waitForEvent", map[string]any{"sessionId": s.str(t, "sessionId"), "type": "assistant.tool_called",
 			"payload": called, "timeoutSeconds": 60})
 		if row.Structured["status"] != "found" {
-			t.Fatalf("wait for the tool call %v: %v", called, row.Structured)
+			t.Fatalf("wait for the tool call %v: got %v, want status found", called, row.Structured)
 		}
 	}
 	found := a.call("getEventLog", map[string]any{"sessionId": s.str(t, "sessionId")})

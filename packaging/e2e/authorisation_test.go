@@ -24,6 +24,7 @@ var toolArguments = map[string]map[string]any{
 	"generateConnectionModule": {"language": "python",
 		"project": app}, "inspectIntegration": {}, "validateIntegration": {},
 	"startLocalSimulation":   {"project": "com.example.local"},
+	"connectRealDevice":      {"project": "com.example.real", "timeoutSeconds": 1},
 	"createSimulatorSession": {"project": app, "openBrowser": false},
 	"completeAuthLink":       {"deviceCode": "sdc_unknown", "maxWaitSeconds": 1},
 	"getSessionStatus":       {"sessionId": "{session}"}, "getEventLog": {"sessionId": "{session}"},
@@ -130,7 +131,7 @@ func TestToolAuthorisation(t *testing.T) {
 	}
 	golden, err := os.ReadFile(file)
 	if err != nil || string(golden) != table.String() {
-		t.Errorf("the authorisation table changed (%v); it was\n%s\nand is\n%s", err, golden, table.String())
+		t.Errorf("the authorisation table changed (error %v); want\n%s\ngot\n%s", err, golden, table.String())
 	}
 }
 
@@ -141,7 +142,7 @@ func toolNames(t *testing.T, a *agent) []string {
 	var list struct{ Tools []struct{ Name string } }
 	line := <-answer
 	if line.Error != nil || json.Unmarshal(line.Result, &list) != nil || len(list.Tools) < 30 {
-		t.Fatalf("tools/list: %v, %d tools", line.Error, len(list.Tools))
+		t.Fatalf("tools/list: got error %v and %d tools, want at least 30", line.Error, len(list.Tools))
 	}
 	var names []string
 	for _, tool := range list.Tools {

@@ -92,8 +92,8 @@ func plainFrame(f appFrame) map[string]any {
 	return plain
 }
 
-// shapeOfMedia removes what depends on the host's own images and sounds. Where both transports must use the same
-// media, the step compares the bytes.
+// shapeOfMedia removes the parts that depend on the host's own images and sounds. Where both transports must use the
+// same media, the step compares the bytes.
 func shapeOfMedia(payload any) any {
 	fields, _ := payload.(map[string]any)
 	if m, ok := fields["media"].(map[string]any); ok {
@@ -152,7 +152,7 @@ func (w *contractRun) control(got map[string]any, when string, list []control) {
 		r := w.a.call(c.tool, args)
 		code, _ := r.Structured["code"].(string)
 		if r.IsError != (c.code != "") || r.IsError && code != c.code {
-			w.t.Errorf("%s %s: want refusal %q, got %v", c.tool, c.args, c.code, r.Structured)
+			w.t.Errorf("%s %s: got %[4]v, want refusal %[3]q", c.tool, c.args, c.code, r.Structured)
 		}
 		got[fmt.Sprint(when, i)] = map[string]any{"state": r.Structured["state"], "code": code,
 			"message": r.Structured["message"]}
@@ -173,7 +173,7 @@ func (w *contractRun) result(from int, id string, s step, into ...map[string]any
 	case s.want == "" && !r.OK, s.want != "" && (r.Error == nil || r.Error.Code != s.want || r.Error.Message == ""):
 		w.t.Errorf("%s %s: want %q, got %s", s.send, s.payload, s.want, f.Payload)
 	case (r.Media != nil) != (s.want == "" && strings.HasPrefix(s.send, "camera.")):
-		w.t.Errorf("%s: unexpected media in the result: %+v", s.send, r.Media)
+		w.t.Errorf("%s: got media %+v, want it only with a picture or clip", s.send, r.Media)
 	}
 	for _, got := range into {
 		got["result"] = plainFrame(f)

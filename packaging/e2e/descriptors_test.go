@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// With few file descriptors the daemon serves as many agents as it can and refuses the others immediately. At a limit
-// of 18 it has only the one descriptor reserved for refusals.
+// With few file descriptors the daemon serves as many agents as it can and refuses the others immediately. With a
+// limit of 18, only the descriptor reserved for refusals is left.
 func TestDaemon_FewDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{64, 18} {
@@ -71,7 +71,7 @@ func attached(t *testing.T, w *world) (line string, leave func()) {
 	stdin, errIn := cmd.StdinPipe()
 	stdout, errOut := cmd.StdoutPipe()
 	if errIn != nil || errOut != nil || cmd.Start() != nil {
-		t.Errorf("start service-mcp: %v, %v", errIn, errOut)
+		t.Errorf("start service-mcp: pipe errors %v, %v", errIn, errOut)
 		return "", func() {}
 	}
 	kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })

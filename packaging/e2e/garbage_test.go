@@ -18,8 +18,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Whatever it receives on its two sockets, the daemon either responds or closes the connection, and continues to
-// serve.
+// Whatever the daemon receives on its two sockets, it responds or closes the connection, and keeps serving others.
 func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -51,14 +50,15 @@ func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 		}
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("initialize after the garbage: %v: %s", err, line)
+		t.Errorf("initialize after the garbage: got error %v, answer %s, want the server's answer", err, line)
 	}
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid || starts(w) != 1 {
-		t.Errorf("whoami after the garbage: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
+		t.Errorf("whoami after the garbage: exit %d, want 1; pid %d, want %d: %s%s", exit, w.daemonPID(), pid, out, errs)
 	}
 }
 
-// say writes text to a socket and reads until the expected response, the end, or a short silence.
+// say writes text to a socket and reads until the expected response arrives, the connection ends, or nothing arrives
+// for a short time.
 func say(t *testing.T, socket, text, want string) string {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -161,6 +161,6 @@ func TestStateFiles_Unreadable(t *testing.T) {
 		return strings.Contains(string(log), "failed to load the configuration") && strings.Contains(out, `"corrupt"`)
 	})
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
-		t.Errorf("whoami with the broken file: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
+		t.Errorf("whoami with the broken file: exit %d, want 1; pid %d, want %d: %s%s", exit, w.daemonPID(), pid, out, errs)
 	}
 }

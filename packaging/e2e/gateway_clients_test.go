@@ -99,12 +99,12 @@ func TestModelClients_OutliveEveryProvider(t *testing.T) {
 				t.Errorf("%s %s: booked %d micro-USD, the provider bills %d: %s", m.model, how, used, bill, want)
 			}
 			if n := len(g.provider.Book()) - calls; n != 3 {
-				t.Errorf("%s %s: the provider received %d requests for 3 calls", m.model, how, n)
+				t.Errorf("%s %s: the provider received %d requests for 3 calls, want 3", m.model, how, n)
 			}
 		}
 	}
 	if l := g.ledger(); !l.OK || l.Operator == 0 || l.Balances != 2_000_000-l.Used+l.Operator {
-		t.Errorf("%+v: the operator must pay only what %s cost above its hold", l, llmtest.AboveMax)
+		t.Errorf("got ledger %+v, want the operator to pay only what %s cost above its hold", l, llmtest.AboveMax)
 	}
 }
 
@@ -135,7 +135,7 @@ func (g *gatewayWorld) checkReply(api, model, how, want string) {
 			g.t.Errorf("%s %s %s: got error %+v, want a stream that ends early", model, api, how, r.Error)
 		}
 	case r.Error != nil:
-		g.t.Errorf("%s %s %s: unexpected error %+v", model, api, how, r.Error)
+		g.t.Errorf("%s %s %s: got error %+v, want an answer", model, api, how, r.Error)
 	case model == llmtest.EchoesKey && text != "Your key is [removed].", model == llmtest.AboveMax && len(text) < 1000,
 		model != llmtest.EchoesKey && model != llmtest.AboveMax && text != modelText:
 		g.t.Errorf("%s %s %s: unexpected text %.200q", model, api, how, text)
@@ -154,13 +154,14 @@ func TestModelClients_CallTools(t *testing.T) {
 			before := g.settled().Used
 			first := g.app.ask(api, llmtest.Good, how, map[string]any{"tools": []any{tool}})
 			if first.Error != nil {
-				t.Fatalf("%s %s: first call: %+v", api, how, first.Error)
+				t.Fatalf("%s %s: first call: got error %+v, want an answer", api, how, first.Error)
 			}
 			body := askBody(api, llmtest.Good, map[string]any{"tools": []any{tool}})
 			answerTool(t, api, body, first.Answer)
 			second := g.app.do(modelRequest{API: api, Body: body, How: how})
 			if second.Error != nil || answerText(api, second.Answer) != modelText {
-				t.Errorf("%s %s: call with the tool's result: %+v %v", api, how, second.Error, second.Answer)
+				t.Errorf("%s %s: call with the tool's result: got error %+v, answer %v, want the final text", api, how,
+					second.Error, second.Answer)
 			}
 			if used := g.settled().Used - before; used <= 0 {
 				t.Errorf("%s %s: booked %d micro-USD, want more than 0", api, how, used)
@@ -168,7 +169,7 @@ func TestModelClients_CallTools(t *testing.T) {
 		}
 	}
 	if used, bill := g.settled().Used, g.bill(); used != bill {
-		t.Errorf("booked %d micro-USD, the provider bills %d", used, bill)
+		t.Errorf("booked %d micro-USD, want the provider's bill of %d", used, bill)
 	}
 	withUsage := map[string]any{"stream_options": map[string]any{"include_usage": true}}
 	plain := g.app.ask("chat", llmtest.Good, "stream", withUsage)
@@ -183,7 +184,7 @@ func TestModelClients_CallTools(t *testing.T) {
 		}
 		slices.Sort(ids)
 		if got := strings.Join(ids, " "); got != "assistant good msg-good resp-good" {
-			t.Errorf("the client of %s lists %s", client, got)
+			t.Errorf("the client of %s lists %s, want assistant and three models", client, got)
 		}
 	}
 	if models.Error != nil || len(models.Answer) != 2 {
@@ -215,12 +216,12 @@ func TestModelClients_LeaveAndRepeat(t *testing.T) {
 		t.Errorf("left the stream with %q, %+v; want its first text", r.Text, r.Error)
 	}
 	if used, billed := g.settled().Used-estimates.Used, g.bill()-bill; used != billed || billed == 0 {
-		t.Errorf("a call whose app disconnected: booked %d, the provider bills %d", used, billed)
+		t.Errorf("a call whose app disconnected: booked %d, want the provider's bill of %d", used, billed)
 	}
 
 	calls, used, bill := len(g.provider.Book()), g.ledger().Used, g.bill()
 	if r := g.app.do(modelRequest{API: "chat", Body: askBody("chat", llmtest.FailsOnce, nil)}); r.Error != nil {
-		t.Errorf("a call that succeeds on the second attempt: %+v", r.Error)
+		t.Errorf("a call that succeeds on the second attempt: got error %+v, want none", r.Error)
 	}
 	l := g.settled()
 	if n := len(g.provider.Book()) - calls; n != 2 || l.Used-used != g.bill()-bill || l.Used == used {

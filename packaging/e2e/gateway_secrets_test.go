@@ -26,8 +26,8 @@ var misbehaving = []string{llmtest.Good, llmtest.EchoesKey, llmtest.Status400Ech
 // measureTool is the part of a request body that offers the script's tool.
 const measureTool = `,"tools":[{"type":"function","function":{"name":"measure","parameters":{"type":"object"}}}]`
 
-// gatewayOfSecrets starts a fake provider and returns a catalogue of its misbehaving models, which can also be paid
-// with own keys.
+// gatewayOfSecrets starts a fake provider and returns a catalogue of its misbehaving models. Projects can also pay for
+// these with their own keys.
 func gatewayOfSecrets(t *testing.T) (catalogue string) {
 	t.Helper()
 	provider := llmtest.Start()
@@ -35,7 +35,7 @@ func gatewayOfSecrets(t *testing.T) (catalogue string) {
 	return withOwnKeys(t, provider.URL, misbehaving...)
 }
 
-// withOwnKeys writes a catalogue in which the provider accepts own keys.
+// withOwnKeys writes a catalogue in which projects can use their own keys for the provider.
 func withOwnKeys(t *testing.T, providerURL string, models ...string) (catalogue string) {
 	t.Helper()
 	catalogue, err := llmtest.WriteCatalogue(t.TempDir(), providerURL, models...)
@@ -98,7 +98,7 @@ func gatewayDay(t *testing.T, b *remoteBackend, a *agent, someone *person, secre
 	called := a.call("waitForEvent", map[string]any{"sessionId": session.str(t, "sessionId"),
 		"type": "assistant.tool_called", "timeoutSeconds": 20})
 	if called.Structured["status"] != "found" {
-		t.Errorf("wait for a tool call: %v", called.Structured)
+		t.Errorf("wait for a tool call: got %v, want status found", called.Structured)
 	}
 	return all.String()
 }

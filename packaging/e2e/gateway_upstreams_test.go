@@ -133,7 +133,7 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 				answer, err := json.Marshal(r.Answer)
 				read, wrote := tokens(r.Answer)
 				if r.Error != nil || err != nil || !strings.Contains(string(answer), c.want) || read != c.in || wrote != c.out {
-					t.Errorf("%s %s %q: unexpected answer: error %+v, %s", api, how, c.said, r.Error, answer)
+					t.Errorf("%s %s %q: got error %+v, answer %s; want the text and the tokens", api, how, c.said, r.Error, answer)
 				}
 				in, out, calls = in+c.in, out+c.out, calls+1
 			}
@@ -142,13 +142,13 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 	u, l, bill := a.usageOf(calls).Totals, b.ledger(), 2*in+10*out
 	if u.Calls != calls || u.Failed+u.Estimated+u.Refused != 0 || u.TextIn != in || u.TextOut != out ||
 		u.MicroUSD != bill {
-		t.Errorf("usage, want %d calls with %d and %d tokens for %d micro-USD: %+v", calls, in, out, bill, u)
+		t.Errorf("got usage %+[5]v, want %[1]d calls, %[2]d and %[3]d tokens, %[4]d micro-USD", calls, in, out, bill, u)
 	}
 	if !l.OK || l.Used != bill || l.OpenHolds != 0 || l.Balances != 2_000_000-bill {
 		t.Errorf("ledger: got %+v, want %d micro-USD used", l, bill)
 	}
 	if n := mock.journal(); n != int(calls) {
-		t.Errorf("the provider received %d requests for %d calls", n, calls)
+		t.Errorf("the provider received %d requests for %d calls, want one for each", n, calls)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 				"model": llmtest.Good, "max_tokens": most, "stream_options": map[string]any{"include_usage": true},
 				"messages": []any{map[string]any{"role": "user", "content": said}}}})
 			if r.Error != nil {
-				t.Fatalf("ask %q: %+v", said, r.Error)
+				t.Fatalf("ask %q: got error %+v, want an answer", said, r.Error)
 			}
 			var counted struct{ In, Out int64 }
 			if err := json.Unmarshal([]byte(llama.line()), &counted); err != nil {
@@ -194,8 +194,8 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 			// The model's vocabulary has one token per byte.
 			if want := int64(len("user: " + said)); counted.In < want || counted.Out < 1 || counted.Out > most ||
 				read != counted.In || wrote != counted.Out {
-				t.Errorf("%.10q: the model read and wrote %+v, the app got %d and %d, of %d bytes", said, counted, read,
-					wrote, want)
+				t.Errorf("%.10q: the model counted %+v, the app got %d and %d, want the same and at least %d of input", said,
+					counted, read, wrote, want)
 			}
 			in, out, calls = in+counted.In, out+counted.Out, calls+1
 		}
@@ -203,12 +203,12 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 	u := a.usageOf(calls)
 	if s := u.Totals; s.Calls != calls || s.Failed+s.Estimated != 0 || s.TextIn != in || s.TextOut != out ||
 		s.MicroUSD != 0 {
-		t.Errorf("usage, want %d free calls with %d and %d tokens: %+v", calls, in, out, s)
+		t.Errorf("got usage %+[4]v, want %[1]d free calls with %[2]d and %[3]d tokens", calls, in, out, s)
 	}
 	if len(u.BySource) != 1 || u.BySource[0].Source != "local" || u.BySource[0].Calls != calls {
 		t.Errorf("usage by source: got %+v, want only local", u.BySource)
 	}
 	if l := b.ledger(); fmt.Sprint(l) != fmt.Sprint(before) {
-		t.Errorf("the ledger changed from %+v to %+v", before, l)
+		t.Errorf("the ledger changed from %+v to %+v, want no change", before, l)
 	}
 }

@@ -80,7 +80,7 @@ func (g *gatewayWorld) settled() (l ledger) {
 	return l
 }
 
-// bill returns the provider's bill for all calls so far, in micro-USD.
+// bill returns the provider's bill for all calls, in micro-USD.
 func (g *gatewayWorld) bill() (sum int64) {
 	for _, c := range g.provider.Book() {
 		sum += c.Bill(llmtest.CataloguePrices)

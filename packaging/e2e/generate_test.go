@@ -86,7 +86,7 @@ func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	file := filepath.Join(dir, "service", "service.key")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%s: got %v, %v, want mode 0600", file, info, err)
+		t.Fatalf("%s: got %v (error %v), want mode 0600", file, info, err)
 	}
 	key, err := os.ReadFile(file)
 	if err != nil || !projectKey.Match(key) {

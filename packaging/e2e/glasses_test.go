@@ -66,15 +66,15 @@ func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 }
 
 // linkAnd links the world's install to a new account and returns the browser of the signed-in person.
-func linkAnd(t *testing.T, w *world, a *agent) context.Context {
+func linkAnd(t *testing.T, w *world, a *agent, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	asked := a.call("createSimulatorSession", map[string]any{"openBrowser": false})
-	browser := newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.Flag("use-fake-ui-for-media-stream", true))
+	browser := newBrowser(t, append(more, chromedp.Flag("use-fake-device-for-media-stream", true),
+		chromedp.Flag("use-fake-ui-for-media-stream", true))...)
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
 	if linked := a.call("completeAuthLink",
 		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
-		t.Fatalf("link the install: %v", linked.Structured)
+		t.Fatalf("link the install: got %v, want it linked", linked.Structured)
 	}
 	return browser
 }
@@ -168,7 +168,7 @@ func eventRows(t *testing.T, a *agent, id string) []map[string]any {
 		page := a.call("getEventLog", map[string]any{"sessionId": id, "since": since})
 		events, ok := page.Structured["events"].([]any)
 		if !ok {
-			t.Fatalf("getEventLog: %v", page.Structured)
+			t.Fatalf("getEventLog: got %v, want a list of events", page.Structured)
 		}
 		for _, e := range events {
 			rows = append(rows, e.(map[string]any))
@@ -189,7 +189,8 @@ func logLines(t *testing.T, a *agent, id string) []string {
 	return lines
 }
 
-// plainRows removes times and numbers ids in order of appearance, so that related rows stay related.
+// plainRows removes times, and replaces ids by numbers in the order of their appearance, so that related rows stay
+// related.
 func plainRows(rows []map[string]any) []map[string]any {
 	names := map[string]string{}
 	name := func(id any) any {
@@ -251,7 +252,7 @@ func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 		t.Fatal(err)
 	}
 	if got.Bounds() != want.Bounds() {
-		t.Fatalf("the canvas measures %v, the picture %v", got.Bounds(), want.Bounds())
+		t.Fatalf("the canvas measures %v, want %v like the picture", got.Bounds(), want.Bounds())
 	}
 	for y := range want.Bounds().Dy() {
 		for x := range want.Bounds().Dx() {

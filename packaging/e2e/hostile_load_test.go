@@ -177,7 +177,7 @@ func noHello(t *testing.T, _ arena, s target) {
 	}
 }
 
-// halfOpen is an app whose network failed: it answers no ping.
+// halfOpen attaches an app that answers no ping, like one whose network failed.
 func halfOpen(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.write(websocket.MessageText, []byte(hello(s.secret)))

@@ -33,7 +33,7 @@ func newSite(t *testing.T, b *remoteBackend, email string) *site {
 	var linked struct{ AuthToken string }
 	status, body := code.poll(t, b)
 	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
-		t.Fatalf("poll for the token: status %d %s", status, body)
+		t.Fatalf("poll for the token: got status %d %s, want a token", status, body)
 	}
 	s.token = linked.AuthToken
 	return s
@@ -54,7 +54,7 @@ func (s *site) call(t *testing.T, method, path string, body, into any) {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: status %d, %v", method, path, resp.StatusCode, err)
+		t.Fatalf("%s %s: got status %d (error %v), want success", method, path, resp.StatusCode, err)
 	}
 }
 
@@ -139,7 +139,7 @@ func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, w
 	ws, resp, err := websocket.Dial(ctx, address, o)
 	if err == nil {
 		ws.CloseNow()
-		t.Errorf("%s was accepted", what)
+		t.Errorf("%s was accepted, want a refusal", what)
 	} else if resp == nil || resp.StatusCode != want {
 		t.Errorf("%s: got %v, want status %d", what, err, want)
 	}
@@ -186,7 +186,7 @@ func badPages(t *testing.T, a arena, hostile target) {
 	}
 }
 
-// badPageFrames sends frames that no page may send. Each is refused by an error with its id, and the page stays
+// badPageFrames sends frames that no page may send. Each is refused with an error that has its id, and the page stays
 // attached.
 func badPageFrames(t *testing.T, a arena, s target) {
 	p := a.site.page(t, s.id)
@@ -247,7 +247,7 @@ func badPageBytes(t *testing.T, a arena, s target) {
 	}
 }
 
-// silentPage never answers, so the app receives a timeout error after a little over ten seconds.
+// silentPage attaches a page that never answers: the app receives a timeout error after a little over ten seconds.
 func silentPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -272,7 +272,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 	}
 }
 
-// halfOpenPage is a page whose network failed.
+// halfOpenPage attaches a page that answers no ping, like one whose network failed.
 func halfOpenPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -282,7 +282,8 @@ func halfOpenPage(t *testing.T, a arena, _ target) {
 	mustLeave(t, a, s, "glasses")
 }
 
-// slowPage reads none of the app's frames. The page is disconnected, and the app receives an error for each command.
+// slowPage attaches a page that reads none of the app's frames: it is disconnected, and the app receives an error for
+// each command.
 func slowPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return

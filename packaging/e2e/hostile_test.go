@@ -24,7 +24,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// arena is one transport on which hostile peers attack beside a well-behaved session.
+// arena is a transport on which hostile peers run beside a well-behaved session.
 type arena struct {
 	where string
 	// open creates another session. Unless bare is set, it has glasses that answer.
@@ -141,7 +141,7 @@ func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	t.Logf("%d commands of the session beside were answered, the slowest after %v", len(b.sent),
 		b.worst.Round(time.Millisecond))
 	if b.late != "" || len(b.sent) < 20 {
-		t.Errorf("the well-behaved session was disturbed after %d commands: %s", len(b.sent), b.late)
+		t.Errorf("the well-behaved session was disturbed after %d commands, want no disturbance: %s", len(b.sent), b.late)
 	}
 	var got, want []string
 	for _, id := range b.sent {
@@ -284,7 +284,7 @@ func backToNormal(t *testing.T, pid int, before usage) {
 		now = usageOf(t, pid)
 		return now.sockets <= before.sockets && now.files <= before.files+spareFiles
 	}) {
-		t.Errorf("%d sockets and %d files are open, before the attack it was %d and %d", now.sockets, now.files,
+		t.Errorf("%d sockets and %d files are open after the attack, want at most %d and about %d", now.sockets, now.files,
 			before.sockets, before.files)
 	}
 	t.Logf("before: %+v, after: %+v", before, now)

@@ -16,8 +16,8 @@ import (
 
 const leavingApp = "com.example.leaving"
 
-// The export contains all data of the person except secrets. After the deletion nothing of the account works, and
-// neither a dump nor the SQLite file contains a trace of it, even though an app was still connected.
+// The export contains all data of the person except secrets. After the deletion no URL or credential of the account
+// works, and neither a dump nor the SQLite file contains a trace of it, even though an app was still connected.
 func TestAccount_ExportAndDeletion(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -60,12 +60,12 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 			visitor := newPerson(t)
 			for _, address := range []string{has.pageURL, has.sessionURL} {
 				if visitor.open(address); visitor.status != http.StatusNotFound && visitor.at.Path != "/signin" {
-					t.Errorf("%s still works: status %d at %s", address, visitor.status, visitor.at)
+					t.Errorf("%s still works after the deletion: status %d at %s", address, visitor.status, visitor.at)
 				}
 			}
 			must(t, "a mail says that the account is deleted",
 				func() bool { return mail.told("leaver@example.org", "deleted") })
-			b.stop() // pending writes are finished before it stops
+			b.stop() // it finishes pending writes before it stops
 			text := dump()
 			if engine == "sqlite" {
 				text += readAll(t, database) // including its free pages
@@ -88,7 +88,7 @@ type belongings struct {
 	pageURL, sessionURL string
 }
 
-// settle creates one of everything in an account and leaves an app connected.
+// settle stores data of every kind in an account and leaves an app connected.
 func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person, mail *mailbox) belongings {
 	t.Helper()
 	has := belongings{secrets: map[string]string{"password": password,
@@ -152,7 +152,8 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 		"attachment;") ||
 		!strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") ||
 		resp.Header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("unexpected response to the export: status %d, %v, %v", resp.StatusCode, resp.Header, err)
+		t.Fatalf("export: got status %d, headers %v (error %v), want a JSON file that is not cached", resp.StatusCode,
+			resp.Header, err)
 	}
 	var sections map[string]json.RawMessage
 	if err := json.Unmarshal(text, &sections); err != nil {
@@ -179,12 +180,12 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	}
 	var account []struct{ ID string }
 	if err := json.Unmarshal(sections["account"], &account); err != nil || len(account) != 1 || account[0].ID == "" {
-		t.Fatalf("account in the export: %v, %s", err, sections["account"])
+		t.Fatalf("account in the export: error %v, got %s, want one with an id", err, sections["account"])
 	}
 	return account[0].ID
 }
 
-// leave deletes the account after two attempts that must fail.
+// leave deletes the account, after checking that wrong or missing credentials are refused.
 func leave(t *testing.T, b *remoteBackend, someone *person) {
 	t.Helper()
 	const page = "/account/settings/delete"
@@ -198,7 +199,7 @@ func leave(t *testing.T, b *remoteBackend, someone *person) {
 	}
 	someone.submit(page, "email", "Leaver@example.org", "password", password)
 	if someone.at.Path != "/goodbye" || someone.status != http.StatusOK {
-		t.Fatalf("the deletion led to %s (status %d):\n%s", someone.at, someone.status, someone.text())
+		t.Fatalf("the deletion led to %s (status %d), want /goodbye:\n%s", someone.at, someone.status, someone.text())
 	}
 	if someone.open(b.url + "/account"); someone.at.Path != "/signin" {
 		t.Errorf("after the deletion, /account leads to %s, want /signin", someone.at)
@@ -292,7 +293,7 @@ func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 			desk.open(settings)
 			if row := desk.browserRow("Firefox on Linux"); !strings.Contains(textBelow(row), "this browser") ||
 				endingForm(row) != "" {
-				t.Errorf("the row of this browser must be marked and have no form: %s", textBelow(row))
+				t.Errorf("the row of this browser is not marked or has a form: %s", textBelow(row))
 			}
 			end := endingForm(desk.browserRow("Safari on iPhone"))
 			stranger.open(settings)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A waiting call ends if auth.json gets a link for its backend by other means. The call's code can then no longer be
-// approved.
+// A waiting call ends if something else writes a link for its backend to auth.json. The call's code can then no longer
+// be approved.
 func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -66,7 +66,7 @@ func mainJob(t *testing.T, w *world, protocol string) {
 	retried, _ := linked.Structured["retried"].(map[string]any)
 	if retried["sessionId"] != session.Structured["sessionId"] ||
 		retried["sessionUrl"] != session.Structured["sessionUrl"] {
-		t.Errorf("the retried call returned %v, the next one another session: %v", retried, session.Structured)
+		t.Errorf("the retried call returned session %v, the next call %v, want the same session", retried, session.Structured)
 	}
 	secretStaysPut(t, w, session)
 
@@ -108,14 +108,14 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 		t.Errorf("unexpected authTokenFile: %s", diff)
 	}
 	if n, ok := r.Structured["pollCount"].(float64); !ok || n < 1 {
-		t.Errorf("pollCount is %v", r.Structured["pollCount"])
+		t.Errorf("pollCount is %v, want 1 or more", r.Structured["pollCount"])
 	}
 	if !strings.Contains(r.str(t, "summary"), "createSimulatorSession") {
-		t.Errorf("summary is %q", r.Structured["summary"])
+		t.Errorf("summary is %q, want createSimulatorSession as the next step", r.Structured["summary"])
 	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("auth.json: %v, %v", info, err)
+		t.Errorf("auth.json: got %v (error %v), want mode 0600", info, err)
 	}
 	var stored map[string]any
 	if !readJSON(file, &stored) {
@@ -134,7 +134,7 @@ func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	file := session.str(t, "appTokenFile")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%s: got %v, %v, want mode 0600", file, info, err)
+		t.Fatalf("%s: got %v (error %v), want mode 0600", file, info, err)
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
@@ -164,7 +164,7 @@ func eventTypes(t *testing.T, rows toolResult) string {
 	t.Helper()
 	events, ok := rows.Structured["events"].([]any)
 	if !ok {
-		t.Fatalf("getEventLog: %v", rows.Structured)
+		t.Fatalf("getEventLog: got %v, want a list of events", rows.Structured)
 	}
 	var types []string
 	for _, e := range events {
@@ -178,7 +178,7 @@ func approve(t *testing.T, browser context.Context, url, code, email string) {
 	t.Helper()
 	run(t, browser, "open the activation page", chromedp.Navigate(url), chromedp.WaitVisible("#user-code"))
 	if shown := textOf(t, browser, "#user-code"); strings.TrimSpace(shown) != code {
-		t.Fatalf("the page shows the code %q, the agent %q", shown, code)
+		t.Fatalf("the page shows the code %q, want the agent's code %q", shown, code)
 	}
 	picture(t, browser, "activate")
 	run(t, browser, "sign up",

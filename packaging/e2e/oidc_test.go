@@ -38,7 +38,8 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	run(t, browser, "agree", until(`location.pathname === "/signin/welcome" && document.body.innerText.includes("ada@example.org")`),
 		chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#approve"))
 	if shown := strings.TrimSpace(textOf(t, browser, "#user-code")); shown != asked.str(t, "userCode") {
-		t.Errorf("after signing in at the provider: the page shows code %q, the agent %q", shown, asked.str(t, "userCode"))
+		t.Errorf("after signing in at the provider the page shows the code %q, want the agent's code %q", shown,
+			asked.str(t, "userCode"))
 	}
 	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
 	if linked := a.call("completeAuthLink",
@@ -97,7 +98,7 @@ func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.P
 		return true;
 	})()`, provider.Issuer+"/authorize")), until(`window.violated === "form-action"`))
 	if n := provider.Calls("/authorize"); n != 0 {
-		t.Errorf("a form was posted to the provider %d times", n)
+		t.Errorf("forms were posted to the provider %d times, want none", n)
 	}
 }
 
@@ -109,7 +110,7 @@ func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{b.url}})
 	})
 	if err != nil || len(all.Cookies) == 0 {
-		t.Fatalf("got cookies %v, %v, want at least one", all, err)
+		t.Fatalf("got cookies %v (error %v), want at least one", all, err)
 	}
 	for _, c := range all.Cookies {
 		if !c.HTTPOnly || c.SameSite != network.CookieSameSiteLax {
@@ -286,7 +287,7 @@ func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	}
 	p.open(b.url + step)
 	if step == "" || p.status != http.StatusOK {
-		t.Errorf("%s: the next step %q has status %d", name, step, p.status)
+		t.Errorf("%s: the next step %q has status %d, want a link with status 200", name, step, p.status)
 	}
 	p.open(b.url + "/account/settings")
 	if p.at.Path != "/signin" {

@@ -171,7 +171,7 @@ func hold(t *testing.T, port string) *thief {
 	}
 	t.Cleanup(func() { stdin.Close(); _ = h.cmd.Wait() })
 	if got := h.next(); got != "held: yes" {
-		t.Fatalf("take port %s: %s", port, got)
+		t.Fatalf("take port %s: got %s, want the port held", port, got)
 	}
 	return h
 }
@@ -310,7 +310,7 @@ func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 		t.Errorf("another user with the owner's cookie: got %s, want an error", said)
 	}
 	if _, at, err := ada.Get(site.JoinPath("account").String()); err != nil || at.Path != "/account" {
-		t.Errorf("the owner with the same cookie: at %v, %v; want /account", at, err)
+		t.Errorf("the owner with the same cookie: at %v (error %v), want /account", at, err)
 	}
 
 	w.stopDaemon()
@@ -321,7 +321,7 @@ func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	}
 	page, at, err := ada.Get(address + "/account")
 	if err != nil || at.Path != "/signin" || !strings.Contains(page, "Every browser was signed out") {
-		t.Errorf("the owner's browser after the port changed: at %v, %v; want /signin and an explanation", at, err)
+		t.Errorf("the owner's browser after the port changed: at %v (error %v), want /signin and an explanation", at, err)
 	}
 	if out, _, code := w.ctl("whoami"); code != 0 {
 		t.Errorf("the install is no longer linked: exit %d, %s", code, out)
@@ -334,7 +334,7 @@ func startLocal(t *testing.T, w *world) (s localSession, secret string) {
 	t.Helper()
 	out, errs, code := w.ctl("tool", "call", "startLocalSimulation", `{"project":"com.example.app"}`, "--json")
 	if code != 0 || json.Unmarshal([]byte(out), &s) != nil || s.AppEndpoint == "" {
-		t.Fatalf("startLocalSimulation: exit %d, %s%s", code, out, errs)
+		t.Fatalf("startLocalSimulation: exit %d, want 0 and an app endpoint: %s%s", code, out, errs)
 	}
 	data, err := os.ReadFile(s.AppTokenFile)
 	if err != nil {

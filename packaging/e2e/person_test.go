@@ -134,7 +134,7 @@ func (p *person) approve(verificationURL, email string) {
 	p.signUp(email)
 	p.submit("/activate/approve")
 	if p.at.Path != "/activate/approved" {
-		p.t.Fatalf("approval led to %s (status %d)\n%s", p.at, p.status, p.text())
+		p.t.Fatalf("approval led to %s (status %d), want /activate/approved\n%s", p.at, p.status, p.text())
 	}
 }
 

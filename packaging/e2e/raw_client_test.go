@@ -38,7 +38,7 @@ func dialRaw(w *world, handshake map[string]any) *rawClient {
 	}
 	c.write(line)
 	if answer := c.read(); answer["ok"] != true {
-		w.t.Fatalf("the daemon answered the handshake with %v", answer)
+		w.t.Fatalf("the daemon answered the handshake with %v, want ok", answer)
 	}
 	c.request("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "raw", "version": "1"}})
@@ -138,7 +138,7 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 		t.Errorf("the daemon ran a program from the client's PATH: %s", out)
 	}
 	if opened := w.openedURLs(); len(opened) > 0 {
-		t.Errorf("the daemon opened pages: %v", opened)
+		t.Errorf("the daemon opened pages %v, want none", opened)
 	}
 }
 

@@ -76,7 +76,7 @@ func whatHappened(t *testing.T, report toolResult) map[string]any {
 	}
 	if want := []any{"pass", "pass", "pass", "pass", "pass", "fail", "skipped"}; r["verdict"] != "fail" ||
 		!cmp.Equal(verdicts, want) {
-		t.Fatalf("unexpected verdicts: %v", r)
+		t.Fatalf("got %v, want five steps that pass, one that fails and one skipped", r)
 	}
 	pictures, _ := r["pictures"].([]any)
 	for _, p := range pictures {

@@ -72,7 +72,7 @@ func TestColdClients_StartOneDaemon(t *testing.T) {
 
 func coldWhoami(w *world) error {
 	if out, errs, exit := w.ctl("whoami", "--json"); exit != 1 || !strings.Contains(out, `"not_linked"`) {
-		return fmt.Errorf("whoami: exit %d: %s%s", exit, out, errs)
+		return fmt.Errorf("whoami: exit %d, want 1 and not_linked: %s%s", exit, out, errs)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func coldWhoami(w *world) error {
 func coldInitialize(w *world) error {
 	line, err := firstAnswer(w, initialize)
 	if err == nil && !strings.Contains(line, `"serverInfo"`) {
-		err = fmt.Errorf("initialize: %s", line)
+		err = fmt.Errorf("initialize: got %s, want the server's answer", line)
 	}
 	return err
 }
@@ -102,14 +102,14 @@ func TestSecondDaemon_IsRefused(t *testing.T) {
 		t.Errorf("the second daemon was not refused with a clear error: %v: %s", err, out)
 	}
 	if after, err := os.Stat(socket); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the second daemon changed the socket: %v", err)
+		t.Errorf("the second daemon replaced the socket, want the same file (error %v)", err)
 	}
 	if _, _, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
-		t.Errorf("whoami at the first daemon: exit %d, pid %d, was %d", exit, w.daemonPID(), pid)
+		t.Errorf("whoami at the first daemon: exit %d, want 1; pid %d, want %d", exit, w.daemonPID(), pid)
 	}
 }
 
-// An agent's connection survives when its daemon exits for any reason.
+// An agent's connection survives the exit of its daemon, whatever the reason.
 func TestAgent_OutlivesDaemons(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -139,12 +139,12 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // lets the agent write the call; the test also passes if this is too short
 			syscall.Kill(pid, syscall.SIGKILL)
 			if r := a.wait(reading); r.IsError || r.str(t, "installId") != install {
-				t.Errorf("a read-only call in flight at kill -9: %v", r.Structured)
+				t.Errorf("a read-only call in flight at kill -9: got %v, want the install id", r.Structured)
 			}
 
 			pid = w.daemonPID()
 			if _, errs, exit := w.ctl("daemon", "stop"); exit != 0 || !waitGone(pid, 5*time.Second) {
-				t.Fatalf("daemon stop: exit %d, %s", exit, errs)
+				t.Fatalf("daemon stop: exit %d, want 0 and the process gone: %s", exit, errs)
 			}
 			if now := whoAmI(t, a); now != install {
 				t.Errorf("after daemon stop the install id is %s, want %s", now, install)
@@ -162,7 +162,7 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 				t.Errorf("after the directory was deleted the install id is still %s", now)
 			}
 			if info, err := os.Stat(w.dir); err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("the new directory: got %v, %v, want mode 0700", info, err)
+				t.Errorf("the new directory: got %v (error %v), want mode 0700", info, err)
 			}
 		})
 	}
@@ -196,6 +196,6 @@ func TestClient_StartsDaemonAfterKill(t *testing.T) {
 	_ = json.Unmarshal([]byte(before), &one)
 	_ = json.Unmarshal([]byte(after), &other)
 	if exit != 1 || one.InstallID == "" || one != other {
-		t.Errorf("whoami after kill -9: exit %d: %s%s; before: %s", exit, after, errs, before)
+		t.Errorf("whoami after kill -9: exit %d, want 1 and the same install id: %s%s; before: %s", exit, after, errs, before)
 	}
 }

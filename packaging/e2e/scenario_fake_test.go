@@ -138,7 +138,7 @@ func TestPolling_SurvivesErrors(t *testing.T) {
 	gaps := f.gaps()
 	least := []time.Duration{time.Second, time.Second, 3 * time.Second, 4 * time.Second}
 	if len(gaps) != len(least) {
-		t.Fatalf("unexpected number of polls: the gaps are %v", gaps)
+		t.Fatalf("got gaps %v between polls, want another number of polls", gaps)
 	}
 	for i, want := range least {
 		if gaps[i] < want {

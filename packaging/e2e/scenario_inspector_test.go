@@ -32,7 +32,7 @@ func TestTools_PassInspector(t *testing.T) {
 			Result struct{ Tools []struct{ Name string } }
 		}
 		if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list.Result.Tools) < 6 {
-			t.Errorf("protocol %s: %v, or too few tools: %s", protocol, err, out.String())
+			t.Errorf("protocol %s: error %v, want at least 6 tools: %s", protocol, err, out.String())
 		}
 		if low := strings.ToLower(errs.String()); strings.Contains(low, "error") || strings.Contains(low, "warning") {
 			t.Errorf("%s: the inspector printed errors or warnings: %s", protocol, errs.String())

@@ -23,7 +23,7 @@ type login struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines chan map[string]any
-	heard []string // the events printed so far
+	heard []string // the events that it printed
 	errs  bytes.Buffer
 }
 
@@ -109,7 +109,7 @@ func link(w *world, email string) map[string]any {
 	newPerson(w.t).approve(l.until("code")["verificationUrl"].(string), email)
 	linked := l.until("linked")
 	if code := l.exit(); code != 0 || linked["linked"] != true {
-		w.t.Fatalf("login: exit %d, last line %v", code, linked)
+		w.t.Fatalf("login: exit %d, last line %v, want exit 0 and linked", code, linked)
 	}
 	return linked
 }
@@ -170,12 +170,12 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 	time.Sleep(1700 * time.Millisecond)
 	for _, at := range s.polls("") {
 		if late := at.Sub(ended); late > 500*time.Millisecond { // a poll may have been in flight
-			t.Errorf("a poll %s after the end of login", late)
+			t.Errorf("a poll %s after the end of login, want none after 500 ms", late)
 		}
 	}
 	if left := entries(t, w.dir); !slices.Equal(left, []string{"install.json", "install.lock", "log", "run",
 		"telemetry"}) {
-		t.Errorf("unexpected files in the state directory: %v", left)
+		t.Errorf("the state directory contains %v, want only the files of the daemon", left)
 	}
 	if n := recorded(w, `"polling_aborted"`); n != 1 {
 		t.Errorf("%d polling_aborted events, want 1", n)
@@ -235,10 +235,10 @@ func TestLogin_BadOpener(t *testing.T) {
 			l := startLogin(w)
 			page := l.until("code")["verificationUrl"].(string)
 			if l.heard[0] != "code" {
-				t.Errorf("login printed other events before the code: %v", l.heard)
+				t.Errorf("login printed %v, want the code first", l.heard)
 			}
 			if said := l.until("opened"); said["opened"] != c.opened || said["reason"] != c.reason {
-				t.Errorf("the opened event is %v", said)
+				t.Errorf("the opened event is %v, want the outcome in the table", said)
 			}
 			newPerson(t).approve(page, name+"@example.org")
 			l.until("linked")
@@ -255,7 +255,7 @@ func TestLogin_OpensNothing(t *testing.T) {
 	pages := map[string]string{
 		"file": "file:///etc/passwd", "script": "javascript:alert(1)", "option": "-a Calc", "no host": "http:///activate?code=BCDF-GHJK",
 		"disabled": "https://example.org/activate?code=BCDF-GHJK",
-		// The web page is opened, by one process and with an unchanged URL.
+		// Login opens the web page with one process and an unchanged URL.
 		"metacharacters": `https://example.org/activate?code=BCDF-GHJK&x=$(touch${IFS}x);'"|&&%20>x` + "`x`",
 	}
 	for name, page := range pages {
@@ -270,7 +270,7 @@ func TestLogin_OpensNothing(t *testing.T) {
 			code := l.until("code")
 			if code["verificationUrl"] != page || code["userCode"] != fakeUserCode || code["instruction"] == "" ||
 				code["notice"] == "" {
-				t.Errorf("the code event is %v", code)
+				t.Errorf("the code event is %v, want the code, the URL, an instruction and a notice", code)
 			}
 			opened := l.until("opened")
 			l.cmd.Process.Signal(syscall.SIGINT)

@@ -42,7 +42,7 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 		go func() {
 			if conn, err := l.Accept(); err == nil {
 				conn.Close()
-				t.Errorf("a client connected to %s", name)
+				t.Errorf("a client connected to %s, want no connection", name)
 			} else if !errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
@@ -102,17 +102,17 @@ func TestSandbox_ServesToolsInProcess(t *testing.T) {
 		return lines.Text()
 	}
 	if answer := ask(initialize); !strings.Contains(answer, `"serverInfo"`) {
-		t.Errorf("response to initialize: %s", answer)
+		t.Errorf("response to initialize: got %s, want the server's answer", answer)
 	}
 	if _, err := stdin.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	if answer := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"); !strings.Contains(answer,
 		"createSimulatorSession") {
-		t.Errorf("response to tools/list: %s", answer)
+		t.Errorf("response to tools/list: got %s, want every tool", answer)
 	}
 	if answer := ask(call("whoAmI")); strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "inst_") {
-		t.Errorf("result of whoAmI: %s", answer)
+		t.Errorf("result of whoAmI: got %s, want an install id", answer)
 	}
 	refused := ask(call("createSimulatorSession"))
 	if !strings.Contains(refused, "sandbox_blocked") || !strings.Contains(refused, socket) ||
@@ -132,7 +132,7 @@ func call(tool string) string {
 	return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}` + "\n"
 }
 
-// The command line says once what the sandbox forbids and what to allow.
+// servicectl says once what the sandbox forbids and what to allow.
 func TestSandbox_CommandLineExplains(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)
@@ -144,7 +144,7 @@ func TestSandbox_CommandLineExplains(t *testing.T) {
 	}
 	if text := string(out); strings.Count(text, "permission denied") != 1 || !strings.Contains(text, socket) ||
 		!strings.Contains(text, "sandbox's settings") {
-		t.Errorf("the error must name socket, cause and next step once: %s", text)
+		t.Errorf("the error does not name socket, cause and next step once each: %s", text)
 	}
 	if n := starts(w); n != 0 {
 		t.Errorf("%d daemons started, want 0", n)

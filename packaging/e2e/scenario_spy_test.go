@@ -64,7 +64,7 @@ func newSpy(t *testing.T, backend string) *spy {
 	return s
 }
 
-// all returns the requests recorded so far.
+// all returns the recorded requests.
 func (s *spy) all() []passed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
 			a := startAgent(w, protocol, false)
 			code, page := ask(t, a)
-			// limited to 600 and 1
+			// The tool changes these to 600 and 1.
 			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0}
 
 			first, cancelled := a.start("completeAuthLink", args, true, time.Minute)
@@ -65,7 +65,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 			polls := s.polls(code)
 			for i := 1; i < len(polls); i++ {
 				if gap := polls[i].Sub(polls[i-1]); gap < 900*time.Millisecond {
-					t.Errorf("two calls with one code caused polls %s apart", gap)
+					t.Errorf("two calls with one code caused polls %s apart, want at least 900 ms", gap)
 				}
 			}
 

@@ -29,10 +29,10 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier",
 			"verifiedAgeSeconds"}
 		if got := slices.Sorted(maps.Keys(answer)); !slices.Equal(got, want) {
-			t.Errorf("%s: unexpected fields %v", state, got)
+			t.Errorf("%s: got fields %v, want the documented ones", state, got)
 		}
 		if code != exit || answer["linked"] != linked || answer["state"] != state {
-			t.Errorf("want %s, exit %d; got exit %d, %s", state, exit, code, out)
+			t.Errorf("got exit %[3]d, %[4]s; want %[1]s, exit %[2]d", state, exit, code, out)
 		}
 		shown, remarks, code := w.ctl("whoami", "--refresh")
 		if code != exit {
@@ -93,7 +93,7 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 	link(a, "shells@example.org")
 	var stored struct{ AuthToken, BackendURL string }
 	if !readJSON(filepath.Join(w.dir, "auth.json"), &stored) || stored.BackendURL != first.url {
-		t.Fatalf("auth.json names the backend %q", stored.BackendURL)
+		t.Fatalf("auth.json names the backend %q, want the first shell's", stored.BackendURL)
 	}
 	pid := w.daemonPID()
 
@@ -146,7 +146,7 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 		}
 	}
 	if left := entries(t, w.dir); slices.Contains(left, "config.yaml") || slices.Contains(left, "consent") {
-		t.Errorf("the second shell's settings were stored: %v", left)
+		t.Errorf("the second shell's settings were stored: got files %v, want neither config.yaml nor consent", left)
 	}
 	if data, _ := os.ReadFile(filepath.Join(w.dir, "auth.json")); strings.Contains(string(data), second.url) {
 		t.Errorf("the second shell's backend was stored: %s", data)

@@ -31,7 +31,7 @@ func TestSessionRun_HTMLReport(t *testing.T) {
 	}
 	if loaded := evaluate[int](t, browser,
 		`performance.getEntriesByType("resource").filter(e => !e.name.startsWith("data:")).length`); loaded != 0 {
-		t.Errorf("the report loads %d resources", loaded)
+		t.Errorf("the report loads %d resources, want none", loaded)
 	}
 	if broken := evaluate[int](t, browser,
 		`[...document.images].filter(i => i.naturalWidth === 0).length`); broken != 0 {
@@ -89,7 +89,7 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 	run(t, browser, "slide to the middle", until(`(() => { const r = document.querySelector(".stack input"); r.value = 25;
 		r.dispatchEvent(new Event("input")); return true })()`))
 	if len(seen) != 3 {
-		t.Errorf("moving the slider did not change the picture: %v", seen)
+		t.Errorf("got pictures %v while moving the slider, want three different ones", seen)
 	}
 }
 
@@ -126,7 +126,7 @@ func recordHello(t *testing.T, w *world, app, dir string) {
 		t.Helper()
 		out, errs, code := w.ctl(args...)
 		if code != 0 {
-			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
+			t.Fatalf("%v: exit %d, want 0\n%s%s", args, code, out, errs)
 		}
 		return out
 	}

@@ -111,7 +111,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	}
 }
 
-// An account exists without a password from its sign-up with a provider until its deletion, in Chromium with a virtual
+// An account works without a password from its sign-up with a provider until its deletion, in Chromium with a virtual
 // authenticator.
 func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	t.Parallel()

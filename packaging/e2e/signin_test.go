@@ -29,7 +29,7 @@ func TestMailedLinks_WorkOnce(t *testing.T) {
 }
 
 // signUpTellsNobodyWhoHasAnAccount checks that the page does not reveal whether an address has an account. Only the
-// mail does, and completing the sign-up takes the chosen password.
+// mail does, and completing the sign-up requires the chosen password.
 func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mailbox, reader *person) {
 	t.Helper()
 	var told []string
@@ -102,14 +102,14 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	elsewhere.submit("/reset", "password", "another horse battery")
 	ada.open(b.url + "/account/settings")
 	if ada.at.Path != "/signin" {
-		t.Errorf("the old browser session survived the reset: at %s", ada.at)
+		t.Errorf("after the reset, the old browser session is at %s, want /signin", ada.at)
 	}
 	for secret, want := range map[string]string{password: "/signin", "another horse battery": "/account/settings"} {
 		someone := newPerson(t)
 		someone.open(b.url + "/signin?next=" + url.QueryEscape("/account/settings"))
 		someone.submit("/signin", "email", "ada@new.example", "password", secret)
 		if someone.at.Path != want {
-			t.Errorf("sign-in with %q led to %s", secret, someone.at)
+			t.Errorf("sign-in with %q led to %s, want /account/settings only with the new password", secret, someone.at)
 		}
 	}
 	twice := newPerson(t)

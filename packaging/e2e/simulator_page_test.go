@@ -76,7 +76,7 @@ func newSimulated(t *testing.T, model string) *simulated {
 	status, body := code.poll(t, s.b)
 	var linked struct{ AuthToken string }
 	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
-		t.Fatalf("poll for the token: status %d %s", status, body)
+		t.Fatalf("poll for the token: got status %d %s, want a token", status, body)
 	}
 	s.token = linked.AuthToken
 	var session struct{ SessionID, SessionURL, AppEndpoint string }
@@ -110,7 +110,7 @@ func (s *simulated) call(method, path string, body, into any) {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: status %d, %v", method, path, resp.StatusCode, err)
+		s.t.Fatalf("%s %s: got status %d (error %v), want success", method, path, resp.StatusCode, err)
 	}
 }
 
@@ -193,7 +193,7 @@ func (s *simulated) result(id string) glasses.Result {
 func (s *simulated) must(r glasses.Result) glasses.Result {
 	s.t.Helper()
 	if !r.OK {
-		s.t.Fatalf("command failed: %+v", r.Error)
+		s.t.Fatalf("command failed with %+v, want success", r.Error)
 	}
 	return r
 }
@@ -245,7 +245,7 @@ func TestSimulatorPage(t *testing.T) {
 	s.wantCanvas("rayban_display", 1)
 	tapPanel(t, s.browser)
 	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"tap"`) {
-		t.Errorf("tap: got %s", p)
+		t.Errorf("tap: got %s, want a tap", p)
 	}
 	photo := s.send(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
 	if img, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeMedia, photo).body)); err != nil ||

@@ -27,8 +27,8 @@ const (
 	looksOn = `!document.querySelector("#mirror").hidden && document.querySelector("#controls").disabled`
 )
 
-// Of two pages the newest acts as the glasses. The other one observes, and takes over with the same state when it is
-// the only one left.
+// If two pages are open, the newer page acts as the glasses. The other page observes, and takes over with the same
+// state when it is the only page left.
 func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -42,7 +42,7 @@ func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	s.next(glasses.TypeInput, "")
 	if r := s.control(glasses.SimInput, glasses.Input{Kind: glasses.InputHold}); r.Error == nil ||
 		r.Error.Code != glasses.CodeUnsupported {
-		t.Errorf("an input that the model does not support: got %+v", r)
+		t.Errorf("an input that the model does not support: got %+v, want unsupported", r)
 	}
 
 	second, closeSecond := chromedp.NewContext(s.browser)
@@ -117,7 +117,7 @@ func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	running(`{"running":true}`)
 	r := s.must(s.control(glasses.SimState, struct{}{}))
 	if len(r.State.Phrases) != 1 || len(r.State.Running) != 1 || r.State.Battery.Level != 9 {
-		t.Errorf("state after the reload: %+v", r.State)
+		t.Errorf("state after the reload: got %+v, want the same phrase, transcription and battery level", r.State)
 	}
 	s.must(s.control(glasses.SimTranscript, glasses.Transcript{Text: "next page"}))
 	s.next(glasses.TypeTranscript, "")
@@ -139,6 +139,6 @@ func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	}
 	run(t, s.browser, "reload without an app", chromedp.Reload(), until(plays))
 	if r := s.must(s.control(glasses.SimState, struct{}{})); len(r.State.Running) != 0 || len(r.State.Phrases) != 1 {
-		t.Errorf("state after a reload without an app: %+v", r.State)
+		t.Errorf("state after a reload without an app: got %+v, want one phrase and nothing running", r.State)
 	}
 }

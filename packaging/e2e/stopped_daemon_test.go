@@ -53,12 +53,12 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 	}
 	begun = time.Now()
 	if out, errs, exit := w.ctl("daemon", "restart", "--json"); exit != 0 || time.Since(begun) > 15*time.Second {
-		t.Errorf("daemon restart: exit %d after %s: %s%s", exit, time.Since(begun), out, errs)
+		t.Errorf("daemon restart: exit %d after %s, want 0 within 15 s: %s%s", exit, time.Since(begun), out, errs)
 	}
 	if now := w.daemonPID(); now == pid || now == 0 {
 		t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, pid)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, "serverInfo") {
-		t.Errorf("initialize after the restart: %s, %v", line, err)
+		t.Errorf("initialize after the restart: got %s (error %v), want the server's answer", line, err)
 	}
 }

@@ -33,7 +33,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 		taps++
 		done := a.call("injectInput", map[string]any{"sessionId": id, "kind": "back"})
 		if done.IsError {
-			t.Fatalf("input after %s: %v", after, done.Structured)
+			t.Fatalf("input after %s: got %v, want success", after, done.Structured)
 		}
 		for _, want := range []string{"input", "display.show", "result"} {
 			row := a.call("waitForEvent", map[string]any{"sessionId": id, "type": want, "since": since,
@@ -117,7 +117,7 @@ func checkWhole(t *testing.T, rows []map[string]any, taps int) {
 	seen, results, inputs := map[string]bool{}, map[any]int{}, 0
 	for i, row := range rows {
 		if row["seq"] != float64(i+1) {
-			t.Fatalf("row %d has seq %v", i+1, row["seq"])
+			t.Fatalf("row %d has seq %v, want no gap", i+1, row["seq"])
 		}
 		key := fmt.Sprint(row["sender"], " ", row["id"], " ", row["kind"])
 		if seen[key] {

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// endpoint is a proxy before a backend that records every telemetry request.
+// endpoint is a proxy in front of a backend. It records every telemetry request.
 type endpoint struct {
 	url string
 
@@ -92,7 +92,7 @@ func (e *endpoint) lose(answers bool) {
 func stopDaemon(w *world) {
 	w.t.Helper()
 	if _, errs, code := w.ctl("daemon", "stop"); code != 0 {
-		w.t.Fatalf("daemon stop: exit %d, %s", code, errs)
+		w.t.Fatalf("daemon stop: exit %d, want 0: %s", code, errs)
 	}
 }
 
@@ -109,7 +109,7 @@ func (w *world) telemetry() (s telemetryStatus) {
 	w.t.Helper()
 	out, errs, code := w.ctl("telemetry", "status", "--json")
 	if code != 0 || json.Unmarshal([]byte(out), &s) != nil {
-		w.t.Fatalf("telemetry status: exit %d, %s%s", code, out, errs)
+		w.t.Fatalf("telemetry status: exit %d, want 0 and JSON: %s%s", code, out, errs)
 	}
 	return s
 }
@@ -133,7 +133,7 @@ func tenCalls(w *world, tool string, shims int) []toolResult {
 	}
 	all.Wait()
 	if len(answers) != 10 {
-		w.t.Fatalf("got %d results of ten calls", len(answers))
+		w.t.Fatalf("got %d results, want 10", len(answers))
 	}
 	return answers
 }

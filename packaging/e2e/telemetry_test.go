@@ -19,7 +19,7 @@ import (
 
 func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
 
-// After installation nothing reaches the endpoint before the notice was shown. Exactly one of ten concurrent first
+// After installation nothing reaches the endpoint until the notice has been shown. Exactly one of ten concurrent first
 // calls carries the notice. Uploads contain only the listed fields and identify only the install. A batch whose
 // response was lost counts once. Purge deletes the events locally and on the backend.
 func TestTelemetry_FromInstallToPurge(t *testing.T) {
@@ -36,7 +36,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 			}
 
 			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != "notice" {
-				t.Errorf("status before the notice: %+v", s)
+				t.Errorf("status before the notice: got %+v, want no upload before the notice", s)
 			}
 			stopDaemon(w)
 			if n := len(e.requests()); n != 0 {
@@ -66,7 +66,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 			e.lose(true)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 11 || s.DecidedBy != "default" || s.NoticeShownAt == nil {
-				t.Errorf("status after a lost response: %+v", s)
+				t.Errorf("status after a lost response: got %+v, want 11 events waiting", s)
 			}
 			e.lose(false)
 			stopDaemon(w)
@@ -94,7 +94,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 				t.Errorf("purge: exit %d, want 0 and 11 events deleted: %s%s", code, out, errs)
 			}
 			if n := rows(); n != 0 || events(w) != "" {
-				t.Errorf("%d rows remain, and this local log: %s", n, events(w))
+				t.Errorf("%d rows remain, want none; local log, want it empty: %s", n, events(w))
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	for _, r := range e.requests() {
 		if r.method != http.MethodPost || r.header.Get("Authorization") != "" ||
 			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
-			t.Errorf("unexpected method or headers: %s with %v", r.method, r.header)
+			t.Errorf("got %s with headers %v, want a POST with only the install id", r.method, r.header)
 		}
 		d := json.NewDecoder(bytes.NewReader(r.body))
 		d.DisallowUnknownFields()
@@ -139,7 +139,7 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 }
 
-// A linked install uploads only as an install: its events are sent without a token, account or code.
+// A linked install uploads events under its install id only, without a token, account or code.
 func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	b := startBackend(t, "")
 	e := newEndpoint(t, b.url)
@@ -162,7 +162,7 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 		sent.Write(r.body)
 		if r.header.Get("Authorization") != "" || r.header.Get("Cookie") != "" ||
 			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
-			t.Errorf("unexpected headers: %v", r.header)
+			t.Errorf("got headers %v, want only the install id", r.header)
 		}
 		for name, values := range r.header {
 			sent.WriteString(name + fmt.Sprint(values))
@@ -247,14 +247,14 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 			}
 			w.ctl("login", "--json") // its events belong to this shell too; the backend does not respond
 			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != c.by || s.Waiting != 0 {
-				t.Errorf("telemetry status: %+v", s)
+				t.Errorf("telemetry status: got %+v, want no upload, and the variable named", s)
 			}
 			if recorded(w, `"tool.called"`) < 10 || recorded(w, `"account.login_initiated"`) != 1 {
 				t.Errorf("the local log lacks events: %s", events(w))
 			}
 			stopDaemon(w)
 			if r := e.requests(); len(r) != 0 {
-				t.Errorf("%d requests were sent: %s", len(r), r[0].body)
+				t.Errorf("%d requests were sent, want none: %s", len(r), r[0].body)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func TestTelemetry_WaitsForBackend(t *testing.T) {
 		stopDaemon(w)
 	}
 	if s := w.telemetry(); s.Waiting != 4 {
-		t.Errorf("telemetry status: %+v", s)
+		t.Errorf("telemetry status: got %+v, want 4 events waiting", s)
 	}
 	if _, errs, code := w.ctl("telemetry", "purge"); code == 0 || !strings.Contains(errs, "next:") {
 		t.Errorf("purge while the backend is down: exit %d, want an error with the next step: %s", code, errs)

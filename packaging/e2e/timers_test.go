@@ -129,8 +129,8 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// The module, compiled to JavaScript, runs on Node 22. On Node 20 its WebSocket must be enabled first, and the error
-// without it says how.
+// The module, compiled to JavaScript, runs on Node 22. On Node 20, WebSocket must be enabled first. Otherwise the
+// error says how.
 func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -43,7 +43,7 @@ func TestToolset_Local(t *testing.T) {
 		}
 		if text := string(answer); strings.Contains(text, `"createSimulatorSession"`) != c.account ||
 			!strings.Contains(text, `"startLocalSimulation"`) {
-			t.Errorf("unexpected tools of %v: %.2000s", c.command, text)
+			t.Errorf("%v: got tools %.2000s, want the local ones, and account tools only without --tools local", c.command, text)
 		}
 	}
 	refused := w.ask(list, "service-mcp", "--tools", "most")
@@ -54,6 +54,6 @@ func TestToolset_Local(t *testing.T) {
 	}
 	if out, err := w.command("service-mcp", "--help").CombinedOutput(); err != nil ||
 		!strings.Contains(string(out), "login") {
-		t.Errorf("service-mcp --help: %v\n%s", err, out)
+		t.Errorf("service-mcp --help: error %v, want help that names login\n%s", err, out)
 	}
 }

@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full returns the number of repetitions: all of them with make test-full, otherwise some.
+// full returns the number of repetitions: all under make test-full, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -141,6 +141,6 @@ func (p *person) approveOnly(verificationURL string) {
 	p.open(verificationURL)
 	p.submit("/activate/approve")
 	if p.at.Path != "/activate/approved" {
-		p.t.Fatalf("approval led to %s (status %d)\n%s", p.at, p.status, p.text())
+		p.t.Fatalf("approval led to %s (status %d), want /activate/approved\n%s", p.at, p.status, p.text())
 	}
 }

@@ -70,7 +70,7 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	}
 	if len(streams) == 0 || len(streams) > 200 || !strings.Contains(refused, `"too_many_clients"`) ||
 		!strings.Contains(refused, fmt.Sprint(os.Getpid())) || !strings.Contains(refused, `"fixHint"`) {
-		t.Errorf("%d of 300 streams were accepted; the last refused one received %s", len(streams), refused)
+		t.Errorf("%d of 300 streams were accepted, want 1 to 200; the last refused one received %s", len(streams), refused)
 	}
 	for range 300 {
 		conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "control.sock"))
@@ -86,22 +86,22 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	}
 
 	if n := descriptorsOf(t, pid); n > before+450 {
-		t.Errorf("the daemon has %d open descriptors, before it had %d", n, before)
+		t.Errorf("the daemon has %d open descriptors, want at most 450 more than %d", n, before)
 	}
 	for _, args := range [][]string{{"status", "--json"}, {"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 		if out, errs, exit := w.ctl(args...); exit != 0 {
-			t.Errorf("servicectl %v under load: exit %d: %s%s", args, exit, out, errs)
+			t.Errorf("servicectl %v under load: exit %d, want 0: %s%s", args, exit, out, errs)
 		}
 	}
 	if _, errs, exit := w.ctl("whoami"); exit != 1 {
-		t.Errorf("whoami under load: exit %d: %s", exit, errs)
+		t.Errorf("whoami under load: exit %d, want 1: %s", exit, errs)
 	}
 	if got := good.ask(`{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"); !strings.Contains(got, `"id":5`) ||
 		strings.Contains(got, `"error"`) {
-		t.Errorf("ping of an agent connected before the load: %s", got)
+		t.Errorf("ping of an agent connected before the load: got %s, want a result", got)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("initialize of a new agent: %v: %s", err, line)
+		t.Errorf("initialize of a new agent: got error %v, answer %s, want the server's answer", err, line)
 	}
 
 	for _, s := range streams {
@@ -158,7 +158,7 @@ func TestAdapters_EndWithDaemon(t *testing.T) {
 		// These are the processes of localsim and of backendlocal.
 		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 			if out, errs, exit := w.ctl(args...); exit != 0 {
-				t.Fatalf("servicectl %v: exit %d: %s%s", args, exit, out, errs)
+				t.Fatalf("servicectl %v: exit %d, want 0: %s%s", args, exit, out, errs)
 			}
 		}
 		out, _, _ := w.ctl("plugin", "list", "--json")
@@ -189,6 +189,6 @@ func TestAdapters_EndWithDaemon(t *testing.T) {
 	}
 	work()
 	if dirs, err := filepath.Glob(filepath.Join(w.dir, "run", "a", "*")); err != nil || len(dirs) != 2 {
-		t.Errorf("socket directories: got %v, %v, want those of two adapters", dirs, err)
+		t.Errorf("socket directories: got %v (error %v), want those of two adapters", dirs, err)
 	}
 }

@@ -87,8 +87,8 @@ func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]s
 	}
 }
 
-// Ten thousand unauthenticated posts from one address are limited with Retry-After. Rows and memory stay bounded, and
-// other addresses are served as before. A body that is too large gets 413, a malformed one 400.
+// Ten thousand unauthenticated posts from one address are rate-limited with Retry-After. Rows and memory stay bounded,
+// and other addresses are served as before. A body that is too large gets 413, a malformed one 400.
 func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this test on Linux")
@@ -112,7 +112,7 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 				r.problem(t).Code == backendapi.CodeRateLimited:
 				capped++
 			default:
-				t.Fatalf("post %d: unexpected status %d %v %s", i, r.status, r.header, r.body)
+				t.Fatalf("post %d: got status %d %v %s, want 200, 401 or 429", i, r.status, r.header, r.body)
 			}
 			if i%(posts/10) == 0 {
 				other.issue()
@@ -126,10 +126,11 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 		t.Logf("%d posts: %d served, %d capped; %d rows of codes, %d lines of the trail; memory %d kB, before it was %d kB", posts, served, capped, rows, lines,
 			after.kilobytes, before.kilobytes)
 		if capped < posts*8/10 || rows > served+12 || lines > served+12+5 {
-			t.Errorf("%d of %d posts were limited, %d rows and %d audit entries were written", capped, posts, rows, lines)
+			t.Errorf("%d of %d posts were limited, want 80 %%; %d rows and %d audit entries were written", capped, posts, rows,
+				lines)
 		}
 		if after.kilobytes > before.kilobytes+64<<10 {
-			t.Errorf("memory grew from %d to %d kB", before.kilobytes, after.kilobytes)
+			t.Errorf("memory grew from %d to %d kB, want at most 64 MiB of growth", before.kilobytes, after.kilobytes)
 		}
 	}, "SERVICE_BACKEND_CODES_PER_MINUTE=30")
 }
@@ -157,7 +158,7 @@ func refusals(t *testing.T, w *wire) {
 		{backendapi.PathDeviceToken, `{}`, http.StatusBadRequest},
 	} {
 		if r := w.send("POST", c.path, c.body, install...); r.status != c.status {
-			t.Errorf("%s %.60s: status %d %.200s", c.path, c.body, r.status, r.body)
+			t.Errorf("%s %.60s: got status %d %.200s, want the status in the table", c.path, c.body, r.status, r.body)
 		}
 	}
 	if r := w.send("POST", backendapi.PathSessions, `{}`); r.status != http.StatusBadRequest {

@@ -58,7 +58,7 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 				t.Errorf("wrong code %d: status %d, want 404; body differs from the first: %v", i+2, r.status, r.body != gone.body)
 			}
 		}
-		// All ten attempts are now used, unless this machine is so slow that another one was granted meanwhile.
+		// All ten attempts are now used, unless this machine is so slow that another one has been granted since.
 		after := look(w, right.UserCode)
 		for i := 0; after.status == http.StatusOK && i < 50; i++ {
 			look(w, wrong)
@@ -91,8 +91,8 @@ func envOf(b *remoteBackend, name string) string {
 	return ""
 }
 
-// guessDeviceCodes polls codes that were never issued. Every response is that of an unknown code, and the known code
-// still works.
+// guessDeviceCodes polls codes that were never issued. Every response equals the response for an unknown code, and the
+// known code still works.
 func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	t.Helper()
 	var unknown string

@@ -63,13 +63,14 @@ func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	l.until("linked")
 	if code := l.exit(); code != 0 || authToken(t, w) != fakeToken ||
 		!slices.Equal(f.ended(), []string{fakeToken, "svc_old"}) {
-		t.Errorf("login --replace: exit %d, auth.json contains %s, revoked %v", code, authToken(t, w), f.ended())
+		t.Errorf("login --replace: exit %d, auth.json contains %s, revoked %v; want 0, the new token, 2 revoked", code,
+			authToken(t, w), f.ended())
 	}
 
 	out, _, exit := w.ctl("logout", "--json")
 	if exit != 0 || !strings.Contains(out, `"revoked": true`) || authToken(t, w) != "" ||
 		!slices.Equal(f.ended(), []string{fakeToken, "svc_old", fakeToken}) {
-		t.Errorf("logout: exit %d, %s, revoked %v", exit, out, f.ended())
+		t.Errorf("logout: exit %d, want 0 and auth.json without a token: %s; revoked %v", exit, out, f.ended())
 	}
 }
 
@@ -90,7 +91,7 @@ func TestLogin_DiskFull(t *testing.T) {
 	}
 	if out, _, exit := w.ctl("whoami", "--json"); exit != 0 ||
 		!strings.Contains(out, "auth.json could not be written") {
-		t.Errorf("whoami: exit %d, %s", exit, out)
+		t.Errorf("whoami: exit %d, want 0 and a note about auth.json: %s", exit, out)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestDeviceCode_SurvivesDaemonRestart(t *testing.T) {
 		t.Fatalf("codes.json is missing or contains the device code: %s, %v", data, err)
 	}
 	if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 {
-		t.Fatalf("restart: %s %s", out, errs)
+		t.Fatalf("daemon restart failed: %s %s", out, errs)
 	}
 	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	if linked.Structured["linked"] != true {

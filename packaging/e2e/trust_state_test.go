@@ -44,7 +44,7 @@ func (r apiRoute) on(session, project string) string {
 	return strings.NewReplacer("{project}", project, "{id}", id).Replace(r.path)
 }
 
-// linked reports whether a route requires a link, about whether it concerns one object of the account.
+// linked reports whether a route requires a link, and about reports whether it concerns one object of the account.
 func (r apiRoute) linked() bool { return r.needs != "nothing" && r.needs != "a project key" }
 func (r apiRoute) about() bool {
 	return r.linked() && strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/keys")
@@ -63,7 +63,7 @@ func TestRedemption_SuspendedAccount(t *testing.T) {
 			}
 		}
 		if out := b.admin("links", "ada@example.org"); !strings.Contains(out, "no links") {
-			t.Errorf("the suspended account must have no links:\n%s", out)
+			t.Errorf("the suspended account has links:\n%s", out)
 		}
 		b.admin("restore", "ada@example.org")
 		token := w.redeem(code.DeviceCode)
@@ -238,6 +238,6 @@ func TestNewLink_NotifiesOwner(t *testing.T) {
 	}
 	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link created") ||
 		strings.Contains(string(log), "told@") {
-		t.Errorf("the log does not mention the link, or discloses its owner (%v)", err)
+		t.Errorf("the log does not mention the link, or discloses its owner (error %v)", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// install creates an installation of its own for this world, whose programs can be replaced.
+// install creates a separate installation for this world, whose programs can be replaced.
 func (w *world) install(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "bin")
@@ -97,7 +97,7 @@ func statusOf(t *testing.T, w *world) daemonStatus {
 	out, errs, exit := w.ctl("status", "--json")
 	var s daemonStatus
 	if exit != 0 || json.Unmarshal([]byte(out), &s) != nil {
-		t.Fatalf("status: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("status: exit %d, want 0 and JSON: %s%s", exit, out, errs)
 	}
 	return s
 }
@@ -134,7 +134,7 @@ func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}
 		}
 		var r toolResult
 		if line.Error != nil || json.Unmarshal(line.Result, &r) != nil {
-			t.Errorf("a call got the unexpected response %v", line.Error)
+			t.Errorf("a call got error %v, want a result", line.Error)
 			return
 		}
 		key := fmt.Sprint(x, " ", y)
@@ -145,7 +145,7 @@ func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}
 		case r.Structured["retryable"] == true:
 			p.maybe[key] = true
 		default:
-			t.Errorf("a call failed with an error that is not retryable: %v", r.Structured)
+			t.Errorf("a call failed with %v, want only retryable errors", r.Structured)
 		}
 		p.mu.Unlock()
 	}
@@ -171,7 +171,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 			session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
 			old := statusOf(t, w)
 			if old.Replaced || old.Version == nextVersion || old.Program != filepath.Join(w.bin, "serviced") {
-				t.Fatalf("status before the upgrade: %+v", old)
+				t.Fatalf("status before the upgrade: got %+v, want the present version, not replaced", old)
 			}
 			p := &taps{done: map[string]bool{}, maybe: map[string]bool{}}
 			stop := make(chan struct{})
@@ -183,7 +183,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 
 			upgrade(t, filepath.Join(next, "serviced"), filepath.Join(w.bin, "serviced"))
 			if now := statusOf(t, w); !now.Replaced || now.PID != old.PID || now.Version != old.Version {
-				t.Errorf("status after the program was replaced: %+v", now)
+				t.Errorf("status after the program was replaced: got %+v, want the same daemon, marked as replaced", now)
 			}
 			if out, errs, exit := w.ctl("status"); exit != 0 ||
 				!strings.Contains(errs, "servicectl daemon restart") || !strings.Contains(out, "replaced") {
@@ -199,7 +199,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 
 			now := statusOf(t, w)
 			if now.Replaced || now.Version != nextVersion || now.PID == old.PID || now.MCPClients != 1 {
-				t.Errorf("status after the restart: %+v", now)
+				t.Errorf("status after the restart: got %+v, want the new version, a new pid and one client", now)
 			}
 			p.check(t, eventRows(t, a, session))
 			t.Logf("%d calls: %d done, %d answered by an error that may be tried again", p.next, len(p.done),
@@ -208,7 +208,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	}
 }
 
-// upgrade replaces the file of a running program like package managers do.
+// upgrade replaces the file of a running program as package managers do.
 func upgrade(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -249,12 +249,12 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 }
 
 // If programs on one machine come from incompatible builds, in either direction, the error says which one is too old
-// and what to do. After that fix both work.
+// and what to do. After the fix, both work.
 func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
 	for _, name := range []string{"service-plugin-backendhttp", "service-plugin-backendlocal",
-		"service-plugin-localsim", "plugins.sha256"} {
+		"service-plugin-localsim", "service-plugin-browsersim", "plugins.sha256"} {
 		if err := os.Link(filepath.Join(bin, name), filepath.Join(next, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 		t.Fatalf("daemon restart: exit %d, want 0 and the new version: %s%s", exit, out, errs)
 	}
 	if out, errs, exit := later.ctl("plugin", "list"); exit != 0 {
-		t.Errorf("plugin list after the restart: exit %d: %s%s", exit, out, errs)
+		t.Errorf("plugin list after the restart: exit %d, want 0: %s%s", exit, out, errs)
 	}
 	must(t, "the same shim works with the new daemon",
 		func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
@@ -286,10 +286,10 @@ func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	wantMismatch(t, w, "the client is too old", "Upgrade")
 	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") ||
 		!strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
-		t.Errorf("an old shim with a new daemon: got %s, %v, want an error with the fix", got, err)
+		t.Errorf("an old shim with a new daemon: got %s (error %v), want an error with the fix", got, err)
 	}
 	if got := shim.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"); !strings.Contains(got, `"result"`) {
-		t.Errorf("ping of the connected shim: got %s", got)
+		t.Errorf("ping of the connected shim: got %s, want a result", got)
 	}
 }
 
@@ -299,17 +299,17 @@ func wantMismatch(t *testing.T, w *world, message, fix string) {
 	t.Helper()
 	if out, errs, exit := w.ctl("plugin", "list"); exit != 2 || !strings.Contains(errs, message) ||
 		!strings.Contains(errs, fix) {
-		t.Errorf("plugin list: exit %d: %s%s", exit, out, errs)
+		t.Errorf("plugin list: exit %d, want 2 with the cause and the fix: %s%s", exit, out, errs)
 	}
 	if out, _, exit := w.ctl("plugin", "list", "--json"); exit != 2 || !strings.Contains(out, `"protocol_mismatch"`) {
-		t.Errorf("plugin list --json: exit %d: %s", exit, out)
+		t.Errorf("plugin list --json: exit %d, want 2 and protocol_mismatch: %s", exit, out)
 	}
 	if out, errs, exit := w.ctl("status"); exit != 0 || !strings.Contains(errs, "too old") ||
 		!strings.Contains(out, "this program is ") {
-		t.Errorf("status: exit %d: %s%s", exit, out, errs)
+		t.Errorf("status: exit %d, want 0 and both versions: %s%s", exit, out, errs)
 	}
 	if out, errs, exit := w.ctl("doctor"); exit != 1 || !strings.Contains(out, "too old") {
-		t.Errorf("doctor: exit %d: %s%s", exit, out, errs)
+		t.Errorf("doctor: exit %d, want 1 and the program that is too old: %s%s", exit, out, errs)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An unreadable message costs a client one error response and nothing else.
+// A client that sends an unreadable message gets one error response, and its other calls are not affected.
 func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -66,7 +66,7 @@ func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 	alive := func(after string) {
 		t.Helper()
 		if r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "whoAmI"}); err != nil || r.IsError {
-			t.Fatalf("the call after the line %.80s: %v", after, err)
+			t.Fatalf("the call after the line %.80s: got error %v, want success", after, err)
 		}
 	}
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "searchDocs", Arguments: huge}); err == nil ||

@@ -153,7 +153,7 @@ func (w *world) daemonPID() int {
 	return record.PID
 }
 
-// openedURLs returns the URLs passed to the browser opener so far.
+// openedURLs returns the URLs that were passed to the browser opener.
 func (w *world) openedURLs() []string {
 	data, _ := os.ReadFile(w.opened)
 	return strings.Fields(string(data))

@@ -84,7 +84,7 @@ func EachMigrated(
 // IsPostgres reports whether a database address is a PostgreSQL URL.
 func IsPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }
 
-// Connect opens a database without the store, like an operator's own SQL client.
+// Connect opens a database without the store, as an operator's SQL client does.
 func Connect(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	driver, name := "sqlite", "file:"+address+"?_pragma=busy_timeout(10000)"

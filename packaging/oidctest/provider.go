@@ -144,7 +144,7 @@ func (p *Provider) Ask() {
 	p.asking = true
 }
 
-// Secrets returns all states, nonces, codes, verifiers and tokens issued or received so far.
+// Secrets returns all states, nonces, codes, verifiers and tokens that the provider issued or received.
 func (p *Provider) Secrets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

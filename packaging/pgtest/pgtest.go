@@ -115,7 +115,8 @@ func (c *Cluster) Files() string { return c.data() }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// run runs a PostgreSQL program. If this process is root, it runs as a separate user, because PostgreSQL refuses root.
+// run runs a PostgreSQL program. If this process is root, it runs as a separate user, because PostgreSQL refuses to
+// run as root.
 func (c *Cluster) run(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
@@ -159,8 +160,8 @@ func (c *Cluster) Create() (string, error) {
 	return c.address(name), err
 }
 
-// Copy creates a database for one test with the content of another one, which must have no connections, and returns
-// its URL.
+// Copy creates a database for one test with the content of another database, which must have no connections, and
+// returns its URL.
 func (c *Cluster) Copy(t testing.TB, database string) string {
 	t.Helper()
 	return c.copyOf(t, databaseName(t, database))

@@ -1,4 +1,4 @@
-// Package reaper ends the processes that a test binary started when that binary ends, whether it returns, panics,
+// Package reaper ends the processes that a test binary started as soon as the binary ends, whether it returns, panics,
 // exceeds the time limit of go test or is killed. A watchdog process at the other end of a pipe ends them and removes
 // the binary's temporary files. It works on Linux, where the tests run; on other systems it does nothing.
 package reaper
@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// variable is the environment variable that holds the directory of a watchdog process.
+// variable is the environment variable that makes a process a watchdog. It contains the directory to watch.
 const variable = "SERVICE_TEST_REAPER"
 
 // A binary that imports this package may run as a watchdog, which must not run its main function.
@@ -19,8 +19,8 @@ func init() {
 	}
 }
 
-// Run runs a binary's tests in a temporary directory of their own, ends all processes that they started, and returns
-// their exit code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises test processes, including
+// Run runs a binary's tests in a new temporary directory, ends all processes that they started, and returns their exit
+// code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises test processes, including
 // descendants, by this directory in their environment, program path or working directory.
 func Run(tests func() int) int {
 	dir, err := os.MkdirTemp("", "r")

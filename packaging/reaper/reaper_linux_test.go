@@ -75,7 +75,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 			cmd.WaitDelay = limit // surviving children keep its stderr open
 			out, err := cmd.Output()
 			if (err == nil) != (how == "returned") {
-				t.Errorf("the test binary ended with unexpected error %v", err)
+				t.Errorf("the test binary ended with error %v, want one unless it returned", err)
 			}
 			dir := strings.TrimSpace(string(out))
 			if !strings.HasPrefix(dir, os.TempDir()) {
@@ -90,7 +90,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 				}
 				if time.Now().After(deadline) {
 					end(dir, nil)
-					t.Fatalf("processes %v and %s (%v) still exist after the test binary ended", left, dir, err)
+					t.Fatalf("processes %v or directory %s (%v) still exist after the test binary ended", left, dir, err)
 				}
 				time.Sleep(pause)
 			}

@@ -31,7 +31,7 @@ func TestFaults_Explain(t *testing.T) {
 		"a call from before it": {"daemon_gone", before, true},
 	} {
 		if got := w.explains(c.outcome, c.since); got != c.want {
-			t.Errorf("%s: unexpected explanation: %v", name, got)
+			t.Errorf("%s: got explained %v, want the opposite", name, got)
 		}
 	}
 	end()
@@ -60,7 +60,7 @@ func TestLinkOutcome(t *testing.T) {
 		_, _, before := s.results.sum()
 		got := s.linkOutcome(name, c.said)
 		if _, _, after := s.results.sum(); got != c.want || after-before != c.findings {
-			t.Errorf("%s: got outcome %s and %d findings", name, got, after-before)
+			t.Errorf("%s: got outcome %s and %d findings, want those in the table", name, got, after-before)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, endpoint, nil) //nolint:bodyclose // the library says that nobody has to
+	conn, _, err := websocket.Dial(ctx, endpoint, nil) //nolint:bodyclose // the body need not be closed
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// killAgent starts agents that make slow and fast calls, and kills their service-mcp processes during these.
+// killAgent starts agents that make slow and fast calls, and kills their service-mcp processes during the calls.
 func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	n := 1 + rng.IntN(4)
 	for i := range n {
@@ -38,7 +38,7 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	return fmt.Sprint(n), nil, nil
 }
 
-// cutLogin starts a login and kills servicectl after it printed the code. This must change nothing.
+// cutLogin starts a login and kills servicectl after it has printed the code. Neither may change the link.
 func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -51,13 +51,13 @@ func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 		return "", nil, err
 	}
 	var said struct{ Event string }
-	_ = json.NewDecoder(out).Decode(&said) // an error is caused by an active fault
+	_ = json.NewDecoder(out).Decode(&said) // only an active fault can cause an error
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	return said.Event, nil, nil
 }
 
-// upgrade replaces the daemon's program file and restarts the daemon, like a package manager.
+// upgrade replaces the daemon's program file and restarts the daemon, as a package manager does.
 func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	fresh := s.daemon() + ".upgrade"
 	if err := copyFile(s.daemon(), fresh); err != nil {

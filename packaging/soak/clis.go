@@ -64,7 +64,7 @@ func (c *terminal) run(into any, args ...string) (code string, exit int) {
 		return "", -1
 	}
 	if into != nil && told.Error.Code == "" {
-		_ = json.Unmarshal([]byte(out.String()), into) // it parsed as JSON before
+		_ = json.Unmarshal([]byte(out.String()), into) // this text has already been parsed once
 	}
 	return told.Error.Code, cmd.ProcessState.ExitCode()
 }

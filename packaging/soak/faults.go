@@ -20,14 +20,14 @@ import (
 type fault struct {
 	name  string
 	apply func(rng *rand.Rand) (what string, undo func() error, err error)
-	// hold is the minimum duration. The actual one is drawn from up to three times as long.
+	// hold is the minimum duration. The actual duration is random and up to three times as long.
 	hold time.Duration
 	// allows lists the outcomes that the fault may cause, until the grace period after its end.
 	allows []string
 	grace  time.Duration
 	// alone marks a fault that must not be combined with others.
 	alone bool
-	// rare marks a fault with long consequences, which occurs only once in four rounds.
+	// rare marks a fault with long-lasting consequences, which occurs only once in four rounds.
 	rare bool
 	// kills marks a fault that ends the daemon.
 	kills bool

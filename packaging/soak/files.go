@@ -48,7 +48,7 @@ func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
 	return "by " + by.String(), func() error { return set(0) }, set(by)
 }
 
-// rewriteAuth rewrites auth.json with the same content like an editor, by renaming another file.
+// rewriteAuth rewrites auth.json with the same content, as an editor does: it renames a new file to auth.json.
 func (s *soak) rewriteAuth(*rand.Rand) (string, func() error, error) {
 	return "", nil, s.putAuth(s.own)
 }

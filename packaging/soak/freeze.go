@@ -19,7 +19,8 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// freezeDaemon stops the daemon with SIGSTOP. It continues with SIGCONT or, half of the time, ends by a restart.
+// freezeDaemon stops the daemon with SIGSTOP. It then continues the daemon with SIGCONT or, half of the time, replaces
+// it with a restart.
 func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {

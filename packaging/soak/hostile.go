@@ -209,13 +209,13 @@ func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (wh
 			readErr := os.ReadFile(auth)
 		return readErr == nil && json.Valid(data)
 	}) {
-		err = errors.Join(err, fmt.Errorf("%s after there was space, auth.json does not contain the link", recovery))
+		err = errors.Join(err, fmt.Errorf("%s after space became available, auth.json does not contain the link", recovery))
 	}
 	return fmt.Sprintf("(written at once: %v)", said), err
 }
 
-// approveFull approves and returns whether login reports that auth.json was written, because another program may have
-// freed space.
+// approveFull approves the login and returns whether it reports that auth.json was written. It may be, if another
+// program has freed space.
 func (s *soak) approveFull(lines *json.Decoder, page string) (written bool, err error) {
 	user, err := browser.New()
 	if err != nil {

@@ -141,7 +141,7 @@ func speak(path string) (answer string, ok bool) {
 func sayHello(endpoint, secret string) (answer string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, endpoint, nil) //nolint:bodyclose // the library says that nobody has to
+	ws, _, err := websocket.Dial(ctx, endpoint, nil) //nolint:bodyclose // the body need not be closed
 	if err != nil {
 		return "", false
 	}

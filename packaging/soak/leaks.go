@@ -96,8 +96,8 @@ func (w *testbed) settled(name string, pid int, counts bool) (least holding, sta
 	return least, stacks
 }
 
-// How much more a process may hold than a new one in the same place, mostly connection pools. The pool for PostgreSQL
-// may have 16 connections.
+// How much more a process may hold than a new one with the same role. Most of it is connection pools. The pool for
+// PostgreSQL may have 16 connections.
 const (
 	slack         = 4
 	slackPostgres = 16

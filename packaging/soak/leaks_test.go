@@ -47,12 +47,12 @@ func TestLeaks_ClosedSessions(t *testing.T) {
 		"disk/state/run/x.sock":                     false,
 	} {
 		if got := kept(path, open); got != want {
-			t.Errorf("kept(%s): got %v", path, got)
+			t.Errorf("kept(%s): got %v, want the opposite", path, got)
 		}
 	}
 }
 
-// No evidence is lost when a start truncates the file.
+// The log keeps the text that a later start of the daemon truncates.
 func TestStderr_SurvivesItsFile(t *testing.T) {
 	w := stderrLog{path: filepath.Join(t.TempDir(), "serviced.stderr")}
 	w.readOn()

@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command soak runs real programs, agents, terminals and apps that call models on a machine of their own, while seeded
+// Command soak runs real programs, agents, terminals and apps that call models on a simulated machine, while seeded
 // faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints its
 // counts and exits with 1 if a response was wrong, the link was lost, an amount of money differs, or something leaked.
 // It uses only the programs' external interfaces; the daemon is a special build whose clock can be moved.
-// leaked. It knows the programs from outside only; the daemon is a build of its own whose clock can be moved.
 package main
 
 import (
@@ -38,9 +37,9 @@ func main() {
 		return
 	}
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
+	length := flag.Duration("for", 10*time.Minute, "how long faults are injected")
 	seed := flag.Uint64("seed", 0, "repeats the run with this seed; 0 picks a random one")
-	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of "+
+	postgres := flag.Bool("postgres", false, "the backend keeps its data in its own PostgreSQL server instead of "+
 		"SQLite")
 	race := flag.Bool("race", false, "build the daemon with the race detector")
 	flag.Parse()
@@ -48,7 +47,7 @@ func main() {
 		*seed = uint64(time.Now().UnixNano())%1_000_000_000 + 1
 	}
 	o := options{bin: *bin, length: *length, seed: *seed, postgres: *postgres, race: *race}
-	fmt.Printf("soak: %d agents and %d terminals, %s of chaos, seed %d\n", agents, terminals, *length, *seed)
+	fmt.Printf("soak: %d agents and %d terminals, %s of faults, seed %d\n", agents, terminals, *length, *seed)
 	good, err := run(o)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "soak: %v; again: %s\n", err, o)

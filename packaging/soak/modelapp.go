@@ -31,7 +31,7 @@ type modelApp struct {
 	owner              *browser.Linked
 	rng                *rand.Rand
 	client             *http.Client
-	n                  int // number of calls so far
+	n                  int // number of calls made
 	ownKey             bool
 	cap                int // daily cap in cents; 0 means none
 
@@ -44,7 +44,8 @@ func newModelApp(s *soak, n int) *modelApp {
 	return &modelApp{soak: s, name: fmt.Sprintf("model app %d", n), project: fmt.Sprintf("com.example.models%d", n),
 		owner: s.people[1-n*len(s.people)/modelApps], rng: s.random(uint64(300 + n)), ends: map[string]string{},
 		charged: map[string]int64{},
-		// Use a new connection for each call, so that a process has received a call exactly if it accepted the connection.
+		// Use a new connection for each call, so that a process has received a call if and only if it accepted the
+		// connection.
 		client: &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
@@ -167,7 +168,7 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 	now, counted, err := a.counted(len(calls), kills)
 	if err != nil {
 		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
-		for _, c := range calls { // the loop above found them; they are nowhere else
+		for _, c := range calls { // report each call, because no other place records it
 			a.results.report("one of these is %+v", *c)
 			a.ends[c.id] = uncounted
 		}

@@ -42,7 +42,7 @@ func TestAccount_ComparesWithTheBook(t *testing.T) {
 		call := &modelCall{id: "call", api: "messages", model: c.model, output: 9, outcome: c.outcome}
 		a.account([]*modelCall{call}, now, c.counted, []llmtest.Call{entry})
 		if _, _, n := a.results.sum(); n != c.findings || a.ends["call"] != c.end || a.charged[c.end] != c.charged {
-			t.Errorf("%s: got %d findings, %v, %v", name, n, a.ends, a.charged)
+			t.Errorf("%s: got %d findings, ends %v, charges %v, want those in the table", name, n, a.ends, a.charged)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const maxStderr = 16 << 20
 // file.
 type stderrLog struct {
 	path string
-	at   int64 // offset read so far
+	at   int64 // offset up to which the file was read
 	text []byte
 }
 

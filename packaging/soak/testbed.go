@@ -48,7 +48,7 @@ type testbed struct {
 // newTestbed creates the machine. from is the folder of the built programs; race builds the daemon with the race
 // detector.
 func newTestbed(from string, race bool, l *results) (*testbed, error) {
-	root, err := os.MkdirTemp("/tmp", "soak") // short, because socket paths have a length limit
+	root, err := os.MkdirTemp("/tmp", "soak") // short, because the length of socket paths is limited
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ type worker struct {
 	local   localLog
 	// address is where apps attach to the local session.
 	address atomic.Pointer[appAddress]
-	// app is attached to the browser session; nil for most workers. requests are the ids of its rows in the log so far.
+	// app is attached to the browser session; nil for most workers. requests are the ids of its rows that were read
+	// from the log.
 	app          *app
 	browserSince int64
 	requests     map[string]int

@@ -44,9 +44,9 @@ func Enter(t *testing.T, bin string) bool {
 	return false
 }
 
-// EnterSystem runs the calling test again as root under the systemd of a whole system, with the programs of the
-// directory bin in /usr/local/bin and a separate network. /etc and /var are the machine's own, but changes to them
-// disappear when the test ends. Otherwise it works like Enter.
+// EnterSystem runs the calling test again as root under a system-wide systemd, with the programs of the directory bin
+// in /usr/local/bin and a separate network. /etc and /var are the machine's own, but changes to them disappear when
+// the test ends. Otherwise it works like Enter.
 func EnterSystem(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -191,6 +191,6 @@ func boot(t *testing.T) {
 	}
 	cmd = exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // like desktops do
+		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // as desktops do
 	}
 }

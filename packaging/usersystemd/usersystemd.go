@@ -1,6 +1,6 @@
-// Package usersystemd runs a test under a real systemd that exists only for that test: the systemd of an ordinary
-// user, or that of a whole system. It needs root, for namespaces, and the machine's systemd, util-linux and a cgroup2
-// mount. It is independent of the tests.
+// Package usersystemd runs a test under a real systemd that exists only for that test: either an ordinary user's or
+// the system's. It needs root, for namespaces, and the machine's systemd, util-linux and a cgroup2 mount. It is
+// independent of the tests.
 package usersystemd
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// here is the environment variable that a test binary finds inside. It contains the test's directory.
+// here is the environment variable that is set inside. It contains the test's directory.
 const here = "SERVICE_TEST_SYSTEMD"
 
 // Inside reports whether this process runs under a systemd that this package started.

@@ -185,8 +185,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes one of our own types, which always succeeds. It does not escape characters for HTML, because that
-// could make a script too large to read again.
+// encode encodes a type of this package, which always succeeds. It does not escape characters for HTML, because that
+// could make a script exceed its size limit.
 func encode(v any) []byte {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)

@@ -29,7 +29,7 @@ type Request struct {
 	text       string // text of the last message
 	toolResult string // name of the tool whose result the last message is; empty for a user message
 	tools      []string
-	toolCalls  int // in the conversation so far
+	toolCalls  int // in the conversation
 	bytes      int // length of all texts of the conversation
 }
 
@@ -96,7 +96,7 @@ func (r *Request) read(messages []chatMessage) error {
 	called := map[string]string{} // tool names by call id
 	for _, m := range messages {
 		if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role) {
-			return invalid(codeInvalidValue, "messages", "a message has a role that is not known")
+			return invalid(codeInvalidValue, "messages", "a message has an unknown role")
 		}
 		text, err := textOf(m.Content)
 		if err != nil {
@@ -113,12 +113,12 @@ func (r *Request) read(messages []chatMessage) error {
 			continue
 		}
 		if r.toolResult = called[m.ToolCallID]; r.toolResult == "" {
-			return invalid(codeInvalidValue, "messages", "a tool message answers no call of a message before it")
+			return invalid(codeInvalidValue, "messages", "a tool message answers no call of an earlier message")
 		}
 	}
 	if last := messages[len(messages)-1].Role; last != "user" && last != "tool" {
 		return invalid(codeInvalidValue, "messages",
-			"the last message is of the %s: it must be the user's, or a tool's result", last)
+			"the last message has the role %s: it must be user or tool", last)
 	}
 	return nil
 }

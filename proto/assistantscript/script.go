@@ -94,11 +94,11 @@ func ListRules(place string) strictjson.Rules {
 		}
 	}
 	rules := strictjson.Rules{
-		place: {What: "The first that matches has the answer.", MaxItems: MaxRules, Example: "[" + ruleExample + "]"},
+		place: {What: "The first that matches gives the answer.", MaxItems: MaxRules, Example: "[" + ruleExample + "]"},
 		rule:  {Required: []string{"when", "reply"}, Example: ruleExample},
-		rule + ".when": {What: "What the last message of the request must be.",
+		rule + ".when": {What: "What must hold for the last message.",
 			AnyOf: []string{"contains", "pattern", "toolResult", "always"}, Example: `{"contains": "milk"}`},
-		rule + ".when.contains": {What: "Part of its text, whatever the case.", MinLength: 1, MaxLength: maxContains},
+		rule + ".when.contains": {What: "Part of its text, ignoring case.", MinLength: 1, MaxLength: maxContains},
 		rule + ".when.pattern": {What: "A regular expression (RE2) for part of its text.", MinLength: 1,
 			MaxLength: maxPattern},
 		rule + ".when.toolResult": {What: "The tool whose result it is. Without it, the message must be the user's.",
@@ -111,7 +111,7 @@ func ListRules(place string) strictjson.Rules {
 		rule + ".reply.error":      {Required: []string{"code"}, Example: `{"code": "provider_busy"}`},
 		rule + ".reply.error.code": {Words: Codes()},
 		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
-			What: "For the app; a text of its own if missing."},
+			What: "For the app; the code's own text if missing."},
 		rule + ".reply.delayMs": ms("How long the answer takes, in ms of the session's clock.", 0, MaxDelay),
 	}
 	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {
@@ -158,7 +158,8 @@ func (s *Script) Check(place string) error {
 		rule, at := &s.Rules[i], fmt.Sprintf("%s[%d]", place, i)
 		w := &rule.When
 		if alone := w.Contains+w.Pattern+w.ToolResult == ""; w.Always != alone {
-			return refuse(at+".when.always", "it is together with other fields, or false", "true alone, or none of it")
+			return refuse(at+".when.always", "it is false or combined with other fields",
+				"true and no other field, or no always")
 		}
 		if w.Pattern != "" {
 			cost, err := patternCost(w.Pattern)
@@ -166,7 +167,7 @@ func (s *Script) Check(place string) error {
 				return refuse(at+".when.pattern", err.Error(), "a regular expression in RE2 syntax")
 			}
 			if size += cost; size > maxPatterns {
-				return refuse(at+".when.pattern", "the patterns are too large together", "fewer or smaller repetitions")
+				return refuse(at+".when.pattern", "the patterns are too large in total", "fewer or smaller repetitions")
 			}
 			w.pattern = regexp.MustCompile(w.Pattern) // patternCost has already parsed it
 		}

@@ -47,7 +47,7 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		rule(`{"contain":"hello"}`, text):      "rules[0].when.contain: unknown field",
 		rule(`{}`, text):                       "rules[0].when: it has none of them",
 		rule(`{"contains":""}`, text):          "rules[0].when.contains: it has 0 characters",
-		rule(`{"always":true,"pattern":"a"}`, text):                        "rules[0].when.always: it is together",
+		rule(`{"always":true,"pattern":"a"}`, text):                        "rules[0].when.always: it is false or combined",
 		rule(`{"always":false}`, text):                                     "rules[0].when.always: it is",
 		rule(`{"pattern":"("}`, text):                                      "rules[0].when.pattern: it is not",
 		rule(`{"pattern":"(a{500}){500}"}`, text):                          "rules[0].when.pattern: ",

@@ -99,7 +99,7 @@ var examples = map[string]any{
 	"account":             account,
 	"account_legacy":      legacy,
 	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: CodeDeviceCodeExpired,
-		Detail: "the device code's window is over", Retryable: true, FixHint: "start again for a fresh code"},
+		Detail: "the device code has expired", Retryable: true, FixHint: "start again for a fresh code"},
 	"auth_required": AuthRequired{DeviceCode: deviceCode, Problem: Problem{Type: "about:blank",
 		Title: "Account link required", Status: 401,
 		Code: CodeAuthRequired, Detail: "this needs a linked account", Retryable: true, FixHint: "show the person the code and the URL"}},

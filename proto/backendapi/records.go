@@ -192,7 +192,7 @@ const (
 	MaxBatchBytes  = 512 << 10
 )
 
-// AnalyticsBatch is an upload of a shipped app.
+// AnalyticsBatch is one upload from a shipped app.
 type AnalyticsBatch struct {
 	Events []AnalyticsEvent `json:"events"`
 }

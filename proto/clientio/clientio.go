@@ -16,8 +16,8 @@ type Handshake struct {
 	// Token is a secret shared by this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
 	// chooses one for its own calls.
 	Token string `json:"token"`
-	// Asked is true if the daemon requested the connection. The daemon then refuses it if no call is waiting for it any
-	// more.
+	// Asked is true if the daemon requested the connection. The daemon then refuses it if no call is still waiting for
+	// it.
 	Asked bool `json:"asked,omitempty"`
 }
 
@@ -138,7 +138,7 @@ type Entry struct {
 const (
 	ReasonDisabled  = "disabled"   // SERVICE_NO_AUTO_OPEN=1
 	ReasonNoDesktop = "no_desktop" // the client has no desktop session
-	ReasonRefused   = "refused"    // the URL is not that of a web page
+	ReasonRefused   = "refused"    // not an http or https URL with a host
 	ReasonFailed    = "failed"     // the platform's command is missing or failed
 	ReasonClient    = "client"     // the client cannot open pages, or does not respond
 )

@@ -74,7 +74,7 @@ func TestClient_CallsOfBothRevisions(t *testing.T) {
 		heard := ""
 		r, err := start(t, o).Call(t.Context(), "any", map[string]any{}, func(p Progress) { heard = p.Message })
 		if err != nil || !strings.Contains(string(r.Structured), fmt.Sprintf("%q", version)) || heard != "half" {
-			t.Errorf("revision %q: got %s, %v, progress %q", version, r.Structured, err, heard)
+			t.Errorf("revision %q: got %s, %v, progress %q, want %[1]q and half", version, r.Structured, err, heard)
 		}
 	}
 }

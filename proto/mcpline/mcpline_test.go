@@ -47,7 +47,8 @@ func TestHead(t *testing.T) {
 				rest = rest[n:]
 			}
 			if string(h.ID()) != test.id || h.IsResponse() != test.response {
-				t.Errorf("%s in pieces of %d bytes: got id %s, response %v", test.name, size, h.ID(), h.IsResponse())
+				t.Errorf("%s in pieces of %d bytes: got id %s, response %v, want %s, %v", test.name, size, h.ID(),
+					h.IsResponse(), test.id, test.response)
 			}
 		}
 	}
@@ -62,7 +63,7 @@ func TestHeadHoldsLittle(t *testing.T) {
 	}
 	_, _ = h.Write([]byte(`","id":9}`))
 	if string(h.ID()) != "9" || cap(h.token) > 2*MaxID {
-		t.Errorf("got id %s with a buffer of %d bytes", h.ID(), cap(h.token))
+		t.Errorf("got id %s with a buffer of %d bytes, want 9 and at most 2*MaxID bytes", h.ID(), cap(h.token))
 	}
 }
 

@@ -112,7 +112,7 @@ func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 	}
 	peer, local := addresses(conn)
 	if h, err := readTable(peer, local); err != nil || int(h.uid) != os.Getuid() {
-		t.Errorf("check by table: got %+v, %v", h, err)
+		t.Errorf("check by table: got %+v, %v, want this user", h, err)
 	}
 }
 

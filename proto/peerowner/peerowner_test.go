@@ -120,7 +120,7 @@ func TestFindInPCBList(t *testing.T) {
 		{netip.MustParseAddrPort("127.0.0.1:40002"), local4, 0, ErrNoOwner},
 	} {
 		if uid, err := findInPCBList(list, c.peer, c.local); uid != c.uid || !errors.Is(err, c.err) {
-			t.Errorf("%s: got uid %d, %v", c.peer, uid, err)
+			t.Errorf("%s: got uid %d, %v, want %d, %v", c.peer, uid, err, c.uid, c.err)
 		}
 	}
 	binary.NativeEndian.PutUint32(list[pcbHeaderSize:], 1<<30)
@@ -163,7 +163,7 @@ func TestFindInTCPTable(t *testing.T) {
 	}
 }
 
-// A listener accepts its own user, and keeps working after it refused another one.
+// A listener accepts its own user, and continues to work after it has refused another user.
 func TestGuard(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -179,11 +179,11 @@ func TestGuard(t *testing.T) {
 	defer client.Close()
 	conn, err := g.Accept()
 	if err != nil || conn.RemoteAddr().String() != client.LocalAddr().String() {
-		t.Fatalf("got connection %v, %v", conn, err)
+		t.Fatalf("got connection %v, %v, want an accepted connection", conn, err)
 	}
 	conn.Close()
 	if reports.Load() != 0 {
-		t.Error("a refusal was reported for the own user")
+		t.Error("a refusal was reported for this user")
 	}
 }
 

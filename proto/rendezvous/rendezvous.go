@@ -1,5 +1,5 @@
 // Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
-// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it, so they agree.
+// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it and therefore agree.
 // service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 

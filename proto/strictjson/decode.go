@@ -151,7 +151,7 @@ func (d *decoder) value(n *node, into reflect.Value) error {
 	return d.refuse(n, "it is %s", typeOf(tok))
 }
 
-// raw keeps a value as it is written. from is the offset before its first token.
+// raw keeps the text of a value unchanged. from is the offset before its first token.
 func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) error {
 	if n.rule.Object && tok != json.Delim('{') {
 		return d.refuse(n, "it is %s", typeOf(tok))

@@ -59,7 +59,7 @@ func (r Rules) Under(place string) Rules {
 // A Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
-	// Nulls makes null mean a missing value, because some clients write it. An empty string then also means a missing
+	// Nulls makes null mean a missing value, because some clients send null. An empty string then also means a missing
 	// value where only certain words or one pattern are allowed.
 	Nulls bool
 }

@@ -84,7 +84,7 @@ func TestDecode_NamesPlaceExpectationAndExample(t *testing.T) {
 	}
 	deep := `{"name":"a","data":{"k":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}}`
 	if err := things.Decode([]byte(deep), &thing{}); err == nil || !strings.Contains(err.Error(), "nested more than 100") {
-		t.Errorf("deep nesting: %v", err)
+		t.Errorf("deep nesting: got error %v, want the limit of 100 levels", err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestDecode_NullsStandForNone(t *testing.T) {
 		var got thing
 		err := lenient.Decode([]byte(in), &got)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: got error %v", in, err)
+			t.Errorf("%s: got error %v, want %q", in, err, want)
 		}
 		if err == nil && (got.Count == nil || *got.Count != 3) {
 			t.Errorf("%s: count does not have its default", in)
@@ -148,7 +148,7 @@ func FuzzDecode(f *testing.F) {
 		err := things.Decode(data, &thing{})
 		var refused *Error
 		if err != nil && !errors.As(err, &refused) {
-			t.Fatalf("the error has type %T: %v", err, err)
+			t.Fatalf("the error %v has the type %T, want *Error", err, err)
 		}
 		if err == nil && valid != nil || valid == nil && err != nil && !refused.Beyond {
 			t.Errorf("schema validation returned %v, the decoder %v", valid, err)

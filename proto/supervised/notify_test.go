@@ -91,7 +91,7 @@ func TestNewNotifier_Watchdog(t *testing.T) {
 		t.Setenv(watchdogUSec, c.usec)
 		t.Setenv(watchdogPID, c.pid)
 		if got := NewNotifier().interval; got != c.want {
-			t.Errorf("%s: unexpected interval %v", name, got)
+			t.Errorf("%s: got interval %v, want %v", name, got, c.want)
 		}
 	}
 }

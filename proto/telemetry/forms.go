@@ -23,7 +23,7 @@ func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 	return false
 }
 
-// Reads reports whether a text may be sent unchanged in a field of a kind.
+// Reads reports whether a text is a valid name, version or other value of this kind, so that it may be sent unchanged.
 func Reads(kind Kind, s string) bool { return fits(kind, s) }
 
 // isName accepts words that begin with a letter and change between letters, digits and cases as rarely as names do. It

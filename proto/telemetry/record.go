@@ -39,7 +39,7 @@ func (e Event) Record() (Record, error) {
 		r.Fields = []byte("{}")
 		return r, nil
 	}
-	// These are numbers and plain words, so Marshal cannot fail on what Check accepted.
+	// Check accepts only numbers and plain words, so Marshal cannot fail.
 	plain := make(map[string]any, len(e.Fields))
 	for name, value := range e.Fields {
 		var v any = value
@@ -110,7 +110,7 @@ func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
 }
 
-// Plain parses an upload in the form that our daemons write: compact JSON, each field once, no escapes. It allocates
+// Plain parses an upload in the form that the daemon writes: compact JSON, each field once, no escapes. It allocates
 // only the records. ok is false for anything else, even if it is valid; the caller must then parse the body strictly,
 // which returns the same result where both succeed. rejected counts events that are not in the list. The records alias
 // body.

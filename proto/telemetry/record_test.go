@@ -12,7 +12,7 @@ func TestIDOf_RefusesMisplacedDash(t *testing.T) {
 			continue
 		}
 		if _, ok := idOf(id[:i] + "-" + id[i+1:]); ok {
-			t.Errorf("a dash at %d was accepted", i)
+			t.Errorf("an id with a dash at %d was accepted", i)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
 		r, err := e.Record()
 		if err != nil || d.When == "" || r.IDText() != someID {
-			t.Errorf("record of %s: error %v, got %+v", d.Name, err, r)
+			t.Errorf("record of %s: got %+v, %v, want the id %s", d.Name, r, err, someID)
 		}
 		body, err := json.Marshal(Batch{Events: []Event{e}, Dropped: 3})
 		if err != nil {
@@ -101,7 +101,7 @@ func TestRecordRefuses(t *testing.T) {
 		"seconds":              {ID: someID, At: "2026-01-02T03:04:05Z", Name: Linked},
 	} {
 		if r, err := e.Record(); err == nil {
-			t.Errorf("%s was accepted: %+v", what, r)
+			t.Errorf("an event with %s was accepted: %+v", what, r)
 		}
 	}
 }
@@ -125,8 +125,8 @@ func TestHotPathMakesNoGarbage(t *testing.T) {
 	}
 }
 
-// FuzzPlain compares the fast parser with the strict one: they decode alike what both accept, and the fast one accepts
-// only valid JSON.
+// FuzzPlain compares the fast parser with the strict one: input that both accept is decoded alike, and the fast one
+// accepts only valid JSON.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
 		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
@@ -221,13 +221,13 @@ func TestCheck_NamesAndVersions(t *testing.T) {
 		for _, text := range c.texts {
 			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
 			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
-				t.Errorf("Check of %s: %v", fields, err)
+				t.Errorf("Check of %s: got %v, want valid %v", fields, err, c.good)
 			}
 			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`,
 				someID, ToolCalled, fields)
 			records, rejected, _, ok := Plain([]byte(body))
 			if !ok || (len(records) == 1) != c.good || (rejected == 1) == c.good {
-				t.Errorf("Plain of %s: %d records, %d rejected, %v", fields, len(records), rejected, ok)
+				t.Errorf("Plain of %s: %d records, %d rejected, %v, want valid %v", fields, len(records), rejected, ok, c.good)
 			}
 		}
 	}

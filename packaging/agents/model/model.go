@@ -185,7 +185,7 @@ func (s *Server) next(c conversation) reply {
 
 // Some agents hide tools until the model searches for them.
 const (
-	searchID    = "search_" // prefix of the id of such a call
+	searchID    = "search_" // prefix of the ids of tool_search calls
 	searched    = "mcp__service__"
 	maxSearches = 10
 )

@@ -80,7 +80,7 @@ func post(t *testing.T, s *Server, path, body string) string {
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
 	data, err := io.ReadAll(w.Result().Body)
 	if err != nil || w.Code != http.StatusOK {
-		t.Fatalf("status %d, error %v: %s", w.Code, err, data)
+		t.Fatalf("got status %d (error %v), want 200: %s", w.Code, err, data)
 	}
 	return string(data)
 }

@@ -36,7 +36,7 @@ func TestWrite_CreatesAndReplaces(t *testing.T) {
 	}
 	r.Replace = true
 	if answer := ask(t, r); answer.Code != "" {
-		t.Errorf("write with replace: got %+v", answer)
+		t.Errorf("write with replace: got %+v, want success", answer)
 	}
 	if data, _ := os.ReadFile(path); string(data) != "two" {
 		t.Errorf("the file contains %q, want two", data)
@@ -64,7 +64,7 @@ func TestWrite_FollowsNoLink(t *testing.T) {
 		t.Errorf("write through a symbolic link: got %+v, want CodeNotRegular", answer)
 	}
 	if data, _ := os.ReadFile(victim); string(data) != "kept" {
-		t.Errorf("the target of the symbolic link contains %q, want kept", data)
+		t.Errorf("the target of the symbolic link contains %q, want \"kept\"", data)
 	}
 }
 

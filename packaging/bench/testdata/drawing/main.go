@@ -64,7 +64,7 @@ func main() {
 	fmt.Println(times[len(times)/2].Nanoseconds())
 }
 
-// first returns the time of the first picture with a text, after one of another script.
+// first returns the time that the first picture with a text takes, after a picture with a text of another script.
 func first(model glasses.DeviceModel, text string) time.Duration {
 	render.Draw(model, view(model, tree))
 	start := time.Now()

@@ -110,7 +110,7 @@ func (c *client) command(typ string, payload any) (data []byte, err error) {
 	return data, nil
 }
 
-// look handles one frame. The app waits for the glasses here, so look answers barriers. It stores the frames of the
+// look handles one frame. It answers barriers, because the app is waiting for the glasses. It stores the frames of
 // command id in answer.
 func (c *client) look(id string, answer *frame) error {
 	var f frame

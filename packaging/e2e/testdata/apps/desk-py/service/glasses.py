@@ -20,9 +20,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 class GlassesError(Exception):
     """Every refusal. Branch on code; the text is for people.
 
-    The glasses say bad_payload, unsupported, not_connected, hinge_closed, thermal_critical, paused, permission_denied,
-    disabled_by_user, busy, timeout and platform_error; the service bad_frame and id_reused; this module not_configured,
-    simulator_refused, transport_unavailable, refused, closed and media_lost. New codes may come.
+    Codes of the glasses: bad_payload, unsupported, not_connected, hinge_closed, thermal_critical, paused,
+    permission_denied, disabled_by_user, busy, timeout and platform_error; of the service: bad_frame and id_reused; of
+    this module: not_configured, simulator_refused, transport_unavailable, refused, closed and media_lost. There may be
+    new codes.
 
     With permission_denied and disabled_by_user part is camera, microphone or speech, and by permission or switch.
     """
@@ -36,7 +37,7 @@ class GlassesError(Exception):
 
 
 class Event:
-    """What the glasses said. data is there on frames of a stream."""
+    """An event from the glasses. data is set for frames of a stream."""
 
     def __init__(self, type: str, id: str, at: int, payload: Dict[str, Any], data: Optional[bytes] = None):
         self.type = type
@@ -67,20 +68,20 @@ def _is_release(asked: bool) -> bool:
 
 
 def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool):
-    """Decides where to attach. Never a simulator for a release build, nor another transport than was set."""
+    """Decides where to attach: never to a simulator in a release build, and only by the transport that was set."""
     release = _is_release(release)
     transport = transport or os.environ.get("SERVICE_GLASSES_TRANSPORT") or ("device" if release else "simulator")
     if transport == "device":
         raise GlassesError("transport_unavailable", "this version of the module has no transport to real glasses; "
                            "set SERVICE_GLASSES_TRANSPORT=simulator while developing")
     if transport != "simulator":
-        raise GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is %s, it is simulator or device" % transport)
+        raise GlassesError("not_configured", "SERVICE_GLASSES_TRANSPORT is %s, want simulator or device" % transport)
     if release:
         raise GlassesError("simulator_refused", "a release build does not attach to a simulator")
     url = url or os.environ.get("SERVICE_GLASSES_URL") or ""
     if not url.startswith(("ws://", "wss://")):
         raise GlassesError("not_configured", "SERVICE_GLASSES_URL is not the ws:// endpoint of a session; "
-                           "startLocalSimulation and createSimulatorSession name one")
+                           "startLocalSimulation and createSimulatorSession return one")
     return url, secret or _secret()
 
 
@@ -223,7 +224,7 @@ def _now() -> int:
 
 
 class _Link:
-    """Keeps one session attached: comes back with its cursor, and sends again what was not acknowledged.
+    """Keeps one session attached: reconnects with its cursor and resends unacknowledged frames.
 
     A thread reads and reconnects; what it reads goes to receive(frame, data), in order, on that thread.
     """
@@ -246,7 +247,8 @@ class _Link:
         self._thread.start()
 
     def send(self, type: str, payload: Dict[str, Any], ready: Callable[[str], None] = lambda id: None) -> str:
-        """Gives the frame an id, keeps it until it is acknowledged, and returns the id; ready gets it before it is sent."""
+        """Assigns an id to the frame, keeps the frame until it is acknowledged, and returns the id; ready gets the id
+        first."""
         with self._lock:
             if self._ended:
                 raise self._ended
@@ -263,7 +265,7 @@ class _Link:
             return id
 
     def passed(self, id: str, calls: int) -> None:
-        """Answers a barrier of the service. calls of the AI gateway are under way."""
+        """Answers a barrier of the service. calls is the number of calls to the AI gateway in progress."""
         with self._lock:
             if self._attached:
                 self._write(self._encode("barrier", id, {"calls": calls}))
@@ -293,7 +295,7 @@ class _Link:
         try:
             self._socket.send(text)
         except OSError:
-            pass  # the reader notices, and what is not acknowledged is sent again
+            pass  # the reader notices, and unacknowledged frames are resent
 
     def _run(self) -> None:
         began = time.monotonic()
@@ -302,7 +304,7 @@ class _Link:
             try:
                 code, reason = self._serve()
             except (OSError, ValueError):
-                pass  # nobody there, or the connection broke: come back
+                pass  # nobody listens, or the connection broke: try again
             self._lost(code, reason)
             if self._cursor is None and time.monotonic() - began > _PATIENCE:
                 self.close(GlassesError("not_connected", "no session answers at the endpoint"))
@@ -394,17 +396,17 @@ class _Link:
 
 
 _LONGEST_SLEEP = 600000  # ms of one clock.sleep
-_MAX_QUEUE = 1000  # events that nobody took yet; the oldest go first
-_MAX_SEEN = 500  # ids of events that came
+_MAX_QUEUE = 1000  # events not taken yet; the oldest are dropped first
+_MAX_SEEN = 500  # ids of received events
 
 
 def connect(name: str, version: str = "", *, transport: Optional[str] = None, url: Optional[str] = None,
             secret: Optional[str] = None, release: bool = False) -> "Glasses":
     """Attaches to the session as the app of this name and returns once it is welcomed.
 
-    transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device. Left out it is simulator in a development
-    build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come from
-    SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
+    transport is the one setting, SERVICE_GLASSES_TRANSPORT: simulator or device. By default it is simulator in a
+    development build and device in a release build (python -O, SERVICE_RELEASE=1, release=True). url and secret come
+    from SERVICE_GLASSES_URL and the file SERVICE_GLASSES_SECRET_FILE. Errors: not_configured, simulator_refused,
     transport_unavailable, refused, not_connected.
     """
     to, key = _target(transport, url, secret, release)
@@ -417,15 +419,15 @@ def connect(name: str, version: str = "", *, transport: Optional[str] = None, ur
 
 
 class _Timer:
-    """One after or every: a clock.sleep of it is under way, or it waits for glasses that keep the time. Lengths are ms."""
+    """A timer of after or every: its clock.sleep is in progress, or it waits for glasses. Durations are in ms."""
 
     def __init__(self, task: Callable[[], Any], left: int, period: int):
         self.task = task
-        self.left = left  # to sleep after the clock.sleep under way
-        self.period = period  # 0 for one turn
+        self.left = left  # to sleep after the current clock.sleep
+        self.period = period  # 0 for a single call
         self.id = ""  # of its clock.sleep
-        self.asked = 0  # length of that
-        self.due = None  # type: Optional[int]  # when that ends, on the session's clock
+        self.asked = 0  # duration of that sleep
+        self.due = None  # type: Optional[int]  # when that sleep ends, on the session's clock
 
 
 class Glasses:
@@ -443,19 +445,19 @@ class Glasses:
         # disabled, clock. An event reports each later change.
         self.initial_state = {}  # type: Dict[str, Any]
         self._changed = threading.Condition()  # guards what follows
-        self._inbox = collections.deque()  # frames that the app's thread has not looked at
+        self._inbox = collections.deque()  # frames that the app's thread has not read
         self._ended = None  # type: Optional[GlassesError]
-        self._results = {}  # type: Dict[str, Any]  # of commands under way: None, then the result's payload
+        self._results = {}  # type: Dict[str, Any]  # of commands in progress: None, then the result's payload
         self._bytes = {}  # type: Dict[str, bytes]
         self._events = collections.deque(maxlen=_MAX_QUEUE)
         self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
         self._handled = collections.deque(maxlen=_MAX_QUEUE)  # events for handlers
         self._timers = {}  # type: Dict[str, _Timer]  # by the id of their clock.sleep
         self._stalled = []  # type: List[_Timer]  # until glasses are attached
-        self._due = []  # type: List[_Timer]  # whose turn it is
+        self._due = []  # type: List[_Timer]  # due timers
         self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
         self._seen = collections.OrderedDict()  # type: Dict[str, bool]
-        self._calls = 0  # to the AI gateway, under way
+        self._calls = 0  # to the AI gateway, in progress
         self._link = _Link(url, secret, app, self._receive, self._end)
 
     def __enter__(self) -> "Glasses":
@@ -466,33 +468,34 @@ class Glasses:
 
     @property
     def link(self) -> str:
-        """The way to the glasses: connected, lossy, lost, disconnected; offline while the service is away; closed."""
+        """The connection to the glasses: connected, lossy, lost, disconnected; offline while the service is
+        unreachable; closed."""
         return self._link.state
 
     def close(self) -> None:
-        """Ends the session for this app; what waits is refused with the code closed."""
+        """Ends the session for this app; pending calls fail with the code closed."""
         self._link.close(GlassesError("closed", "the app closed the connection"))
 
     def show(self, tree: Dict[str, Any]) -> None:
-        """Replaces what the panel shows by a display tree, e.g. {"type": "text", "text": "Hello"}."""
+        """Replaces the content of the panel with a display tree, e.g. {"type": "text", "text": "Hello"}."""
         self.command("display.show", {"tree": tree})
 
     def clear(self) -> None:
         self.command("display.clear")
 
     def say(self, text: str, language: Optional[str] = None) -> str:
-        """Speaks to the wearer. Returns, with the id that the speech event will name, when the glasses begin."""
+        """Speaks to the wearer. Returns when the glasses begin, with the id that the speech event will name."""
         return self.command("speech.say", {"text": text, "language": language})[0]
 
     def stop_saying(self) -> None:
         self.command("speech.stop")
 
     def announce(self, phrases: List[str]) -> None:
-        """Tells which phrases the app understands; replaces the last list."""
+        """Announces the phrases that the app understands; replaces the previous list."""
         self.command("phrases.announce", {"phrases": phrases})
 
     def start_transcription(self, handler: Optional[Callable[[Event], Any]] = None, language: Optional[str] = None) -> None:
-        """What the wearer says comes as transcript events; handler is a short way to on("transcript")."""
+        """What the wearer says arrives as transcript events; handler is short for on("transcript")."""
         self._start("transcription.start", {"language": language}, "transcript", handler)
 
     def stop_transcription(self) -> None:
@@ -503,11 +506,11 @@ class Glasses:
         return self._media(*self.command("camera.photo", {"width": width}))
 
     def clip(self, duration_ms: int, fps: Optional[int] = None, width: Optional[int] = None) -> Media:
-        """Takes a clip, Motion JPEG; returns when it is taken."""
+        """Records a clip, Motion JPEG; returns when it is complete."""
         return self._media(*self.command("camera.video", {"durationMs": duration_ms, "fps": fps, "width": width}))
 
     def start_video(self, handler: Callable[[Event], Any], fps: Optional[int] = None, width: Optional[int] = None) -> None:
-        """Pictures come as video.frame events: data is a JPEG."""
+        """Pictures arrive as video.frame events: data is a JPEG."""
         self._start("video.start", {"fps": fps, "width": width}, "video.frame", handler)
 
     def stop_video(self) -> None:
@@ -515,7 +518,7 @@ class Glasses:
 
     def _media(self, id: str, result: Dict[str, Any], data: Optional[bytes]) -> Media:
         if data is None:
-            raise GlassesError("media_lost", "the connection broke while the picture was on its way; take it again")
+            raise GlassesError("media_lost", "the connection broke while the picture was being sent; take it again")
         return Media(data, result["media"])
 
     def sleep(self, ms: int) -> None:
@@ -523,24 +526,24 @@ class Glasses:
         self.command("clock.sleep", {"ms": ms})
 
     def after(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
-        """Calls task once, in ms on the session's clock. Returns how to cancel that."""
+        """Calls task once, after ms on the session's clock. Returns a function that cancels it."""
         return self._time(ms, 0, task, 0)
 
     def every(self, ms: int, task: Callable[[], Any]) -> Callable[[], None]:
-        """Calls task every ms on the session's clock. A turn that comes while task still runs is left out. Returns how to cancel
-        that."""
+        """Calls task every ms on the session's clock. A call that is due while task still runs is skipped. Returns a
+        function that cancels it."""
         return self._time(ms, 1, task, ms)
 
     def on(self, type: str, handler: Callable[[Event], Any]) -> Callable[[], None]:
-        """Calls handler for each event of a type. Returns how to stop that. Of type "connection" are {state: online | offline}:
-        the service came or went."""
+        """Calls handler for each event of a type. Returns a function that stops it. Type "connection" has
+        {state: online | offline}: whether the service is reachable."""
         handlers = self._handlers.setdefault(type, [])
         handlers.append(handler)
         return lambda: handlers.remove(handler) if handler in handlers else None
 
     def next(self, timeout_ms: Optional[int] = None) -> Optional[Event]:
-        """The next event without a handler; None when none came within timeout_ms of the session's clock. Raises the code closed
-        at the end."""
+        """The next event without a handler; None if none came within timeout_ms of the session's clock. Raises the code
+        closed at the end."""
         event = self._pop()
         if event is not None:
             return event
@@ -575,11 +578,11 @@ class Glasses:
             pass
 
     def log(self, type: str, payload: Dict[str, Any]) -> None:
-        """Tells the session's log something of the app's own, e.g. log("com.example.score", {"points": 3})."""
+        """Writes an event of the app to the session's log, e.g. log("com.example.score", {"points": 3})."""
         self._link.send(type, payload)
 
     def command(self, type: str, payload: Optional[Dict[str, Any]] = None):
-        """Any command of the protocol; the methods above are made of it. Returns (id, result, bytes or None)."""
+        """Sends any command of the protocol; the methods above use it. Returns (id, result, bytes or None)."""
         payload = {k: v for k, v in (payload or {}).items() if v is not None}
         id = self._link.send(type, payload, lambda id: self._results.__setitem__(id, None))
         try:
@@ -636,7 +639,7 @@ class Glasses:
             timer.due = None
             if error["code"] == "not_connected" and self.link == "disconnected":
                 self._stalled.append(timer)
-            else:  # also if glasses came while the app was away
+            else:  # also if glasses were attached while the app was away
                 self._sleep(timer)
         elif error:
             raise GlassesError(error.get("code", "platform_error"), error.get("message", ""))
@@ -649,10 +652,10 @@ class Glasses:
                 self._due.append(timer)
 
     def _sleep_again(self, timer: _Timer, at: int) -> None:
-        """Sleeps until the next turn, which a late answer does not move."""
+        """Sleeps until the next call is due; a late answer does not delay it."""
         timer.left = timer.period if timer.due is None else min(timer.due + timer.period - at, timer.period)
         if timer.left <= 0:
-            timer.left = timer.period  # turns were missed
+            timer.left = timer.period  # calls were missed
         timer.due = at + timer.left
         self._sleep(timer)
 
@@ -672,8 +675,8 @@ class Glasses:
             self._changed.notify_all()
 
     def _until(self, there: Callable[[], Any]) -> None:
-        """Runs handlers and timers and looks at what came, on the app's thread, until there() holds. Here the app waits for the
-        glasses, so that barriers are answered."""
+        """Runs handlers and timers and reads frames, on the app's thread, until there() holds. Here the app waits for
+        the glasses, so that barriers are answered."""
         while not there():
             if self._work():
                 continue
@@ -686,7 +689,8 @@ class Glasses:
             self._look(frame, data)
 
     def _work(self) -> bool:
-        """Runs one timer or the handlers of one event, the first that is not running already. Tells whether there was one."""
+        """Runs one timer or the handlers of one event, the first that is not already running. Reports whether there was
+        one."""
         if self._due:
             timer = self._due.pop(0)
             self._run(timer, [timer.task])
@@ -724,7 +728,7 @@ class Glasses:
         if type == "barrier":
             self._link.passed(id, self._calls)
         elif type == "gateway.token":
-            pass  # no event: it holds a secret
+            pass  # not an event: it contains a secret
         elif type == "result":
             if id in self._timers:
                 self._tick(self._timers.pop(id), frame["at"], payload.get("error"))
@@ -747,7 +751,7 @@ class Glasses:
                 self._resume()
 
     def _again(self, id: str) -> bool:
-        """Tells whether an event came before: after a restart the service may send one twice."""
+        """Reports whether an event was received before: after a restart the service may send one twice."""
         if not id:
             return False
         if id in self._seen:

@@ -1,0 +1,123 @@
+package fakebluez
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// busConfig is a bus without services that it could start. The arguments are its directory and further rules.
+const busConfig = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <listen>unix:path=%s/bus</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>%s
+  </policy>
+</busconfig>
+`
+
+// startBus runs a dbus-daemon until the test ends and returns its address.
+func startBus(t testing.TB, denied bool) string {
+	t.Helper()
+	program, err := exec.LookPath("dbus-daemon")
+	if err != nil {
+		lack := t.Skip
+		if os.Getenv("CI") == "true" {
+			lack = t.Fatal
+		}
+		lack("SKIPPED, dbus-daemon is missing: apt-get install dbus")
+	}
+	dir, err := os.MkdirTemp("", "bz") // short, because it contains a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	rule := ""
+	if denied {
+		rule = "\n    <deny send_destination=\"org.bluez\"/>"
+	}
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, fmt.Appendf(nil, busConfig, dir, rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.Background(), program, "--config-file="+config, "--nofork", "--nopidfile",
+		"--print-address")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = t.Output()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("read the address of dbus-daemon: %v", err)
+	}
+	return strings.TrimSpace(address)
+}
+
+// maxMessages is the number of messages that may wait for the loop. godbus discards more.
+const maxMessages = 16_384
+
+// appear offers org.bluez on the bus.
+func (r *Radio) appear() error {
+	conn, err := dbus.Connect(r.Address)
+	if err != nil {
+		return err
+	}
+	// A client that leaves ends its discovery, its subscriptions and its agent.
+	err = conn.AddMatchSignal(dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"))
+	if err == nil {
+		// Calls are taken from the connection directly: godbus would handle each in a goroutine, in no order.
+		r.messages = make(chan *dbus.Message, maxMessages)
+		err = claim(conn, r.messages)
+	}
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	r.conn = conn
+	r.scans, r.agents, r.replies = map[string]filter{}, map[string]dbus.ObjectPath{}, map[uint32]func(bool){}
+	return nil
+}
+
+// claim requests the name after messages receives all that arrives, so that no call is missed. The reply arrives there.
+func claim(conn *dbus.Conn, messages chan *dbus.Message) error {
+	conn.Eavesdrop(messages)
+	conn.BusObject().Go("org.freedesktop.DBus.RequestName", 0, nil, "org.bluez", uint32(dbus.NameFlagDoNotQueue))
+	for msg := range messages {
+		switch msg.Type {
+		case dbus.TypeError:
+			return fmt.Errorf("request the name org.bluez: %v", msg.Body)
+		case dbus.TypeMethodReply:
+			return nil
+		}
+	}
+	return dbus.ErrClosed
+}
+
+// leave closes the connection to the bus.
+func (r *Radio) leave() {
+	if r.conn == nil {
+		return
+	}
+	r.conn.Eavesdrop(nil) // Close would close the channel, to which godbus may still be sending
+	r.conn.Close()
+	r.conn, r.messages = nil, nil
+}

@@ -1,0 +1,34 @@
+package peripheral
+
+import "fmt"
+
+// maxViolations bounds a Record.
+const maxViolations = 256
+
+// Record holds the violations of a protocol by a client.
+type Record struct {
+	violations, grave []string
+}
+
+// Add records a violation at a time.
+func (r *Record) Add(now int64, format string, args ...any) {
+	add(&r.violations, now, format, args...)
+}
+
+// AddGrave records a violation that could harm the device or change settings that its owner made.
+func (r *Record) AddGrave(now int64, format string, args ...any) {
+	add(&r.grave, now, format, args...)
+	add(&r.violations, now, "grave: "+format, args...)
+}
+
+func add(to *[]string, now int64, format string, args ...any) {
+	if len(*to) < maxViolations {
+		*to = append(*to, fmt.Sprintf("%d ms: %s", now, fmt.Sprintf(format, args...)))
+	}
+}
+
+// Violations returns the first 256 violations, and Grave those that are grave.
+func (r *Record) Violations() []string { return r.violations }
+
+// Grave returns the first 256 grave violations.
+func (r *Record) Grave() []string { return r.grave }
