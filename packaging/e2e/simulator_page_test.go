@@ -256,7 +256,7 @@ func TestSimulatorPage(t *testing.T) {
 		t.Errorf("media of the photo: got %+v, want a width of 320", r.Media)
 	}
 
-	run(t, s.browser, "fold, reload", chromedp.Click("#folded"))
+	run(t, s.browser, "fold, reload", chromedp.Click("#tab-glasses"), chromedp.Click("#folded"))
 	s.next(glasses.TypeHinge, "")
 	run(t, s.browser, "reload", chromedp.Reload(),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#folded").checked`))

@@ -59,12 +59,15 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 			s.showMenu()
 			s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
 			s.result(s.command(glasses.TypeCameraPhoto, struct{}{})) // refused, and the page says so
-			s.do(chromedp.Click("#worn"), chromedp.Click(".filter"),
+			s.do(chromedp.Click("#tab-glasses"), chromedp.Click("#worn"), chromedp.Click(".filter"),
 				chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true; })`))
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
-				for _, wrong := range eval[[]string](s, stumbles) {
-					t.Errorf("at width %d, the page has obstacles: %s", width, wrong)
+				for _, tab := range []string{"use", "glasses", "senses", "faults", "session", "log"} {
+					s.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#tab-` + tab + `").click()`))
+					for _, wrong := range eval[[]string](s, stumbles) {
+						t.Errorf("at width %d, tab %s, the page has obstacles: %s", width, tab, wrong)
+					}
 				}
 			}
 		})

@@ -123,7 +123,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()
 	s.welcome.Display = json.RawMessage(menu)
-	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.Click("#folded"),
+	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.Click("#tab-glasses"), chromedp.Click("#folded"),
 		chromedp.Click(`[data-permission="camera"]`))
 	s.next(glasses.TypePermission, "")
 	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service does when it applies the event
@@ -249,7 +249,7 @@ func TestSimulatorPage_CameraRefused(t *testing.T) {
 	}
 	s.see(`document.querySelector("#camera-state").textContent === "Refused" && document.querySelector("#camera-help").innerText.includes("test picture")`)
 	s.picture("refused")
-	s.do(chromedp.Click("input[value=test]"))
+	s.do(chromedp.Click("#tab-senses"), chromedp.Click("input[value=test]"))
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); !r.OK || r.Media.Width != 320 {
 		t.Errorf("the test picture: got %+v, want a photo 320 pixels wide", r)
 	}
@@ -277,10 +277,10 @@ func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()
-	s.do(chromedp.Evaluate[chromedp.Void](`{ document.querySelector("#faults").closest("details").open = true;
+	s.do(chromedp.Evaluate[chromedp.Void](`{ document.querySelector("#tab-faults").click();
 		document.querySelector("#fault-command").value = "camera.photo"; document.querySelector("#fault-code").value = "busy"; document.querySelector("#faults").requestSubmit(); }`))
 	s.next(glasses.TypeFault, "")
-	s.see(`document.querySelector("#fault-list").innerText.includes("camera.photo: busy, once")`)
+	s.see(`document.querySelector("#fault-list").innerText.includes("busy, once more")`)
 	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeBusy {
 		t.Errorf("with a fault: got %+v, want busy", r)
 	}
@@ -304,7 +304,7 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	}
 	const atEnd = `(() => { const l = document.querySelector("#log"); return l.scrollTop + l.clientHeight >= l.scrollHeight - 2; })()`
 	s.see(`document.querySelector("#log-count").textContent === "500 of 606 events" && ` + atEnd)
-	s.do(chromedp.EmulateViewport(390, 844))
+	s.do(chromedp.EmulateViewport(390, 844), chromedp.Click("#tab-log"))
 	s.see(atEnd)
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const l = document.querySelector("#log");
 		l.addEventListener("scroll", () => { window.scrolled = true; }, { once: true }); l.scrollTop = 100; }`))

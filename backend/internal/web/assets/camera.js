@@ -19,7 +19,7 @@ export class NoPicture extends Error {
 
 export class Camera {
   /**
-   * @param {{video: HTMLVideoElement, still: HTMLCanvasElement, state: HTMLElement, help: HTMLElement, file: HTMLInputElement, choose: HTMLElement, card: HTMLDetailsElement, sources: HTMLInputElement[]}} parts
+   * @param {{video: HTMLVideoElement, still: HTMLCanvasElement, state: HTMLElement, help: HTMLElement, file: HTMLInputElement, choose: HTMLElement, mark: HTMLElement, sources: HTMLInputElement[]}} parts
    */
   constructor(parts) {
     this.parts = parts;
@@ -214,9 +214,24 @@ export class Camera {
     this.parts.state.textContent = short;
     this.parts.state.dataset.state = state;
     this.parts.help.textContent = long;
-    if (state !== "off") this.parts.card.open = true; // an active camera must be visible
+    const { mark } = this.parts; // an active camera must be visible, whatever tab is chosen
+    mark.hidden = state === "off";
+    mark.dataset.state = state;
+    mark.title = `Camera: ${short}`;
+    mark.replaceChildren(hiddenText(`, camera: ${short}`));
     this.preview();
   }
+}
+
+/**
+ * Returns text for screen readers only.
+ * @param {string} text
+ */
+function hiddenText(text) {
+  const span = document.createElement("span");
+  span.className = "sr";
+  span.textContent = text;
+  return span;
 }
 
 /** @type {Record<string, [string, string]>} */

@@ -1,20 +1,10 @@
-// The controls of the page with which a person changes the glasses: model, state, inputs, phrases, faults.
+// The controls of the page with which a person changes the glasses: model, state, inputs, phrases.
+import { get } from "./elements.js";
+import { Faults } from "./faults.js";
 
 /** @typedef {import("./device.js").Model} Model */
 /** @typedef {import("./device.js").GlassesState} GlassesState */
 /** @typedef {import("./panel.js").Input} Input */
-
-/**
- * @template {HTMLElement} T
- * @param {string} id
- * @param {new () => T} kind
- * @returns {T}
- */
-export function get(id, kind) {
-  const found = document.getElementById(id);
-  if (!(found instanceof kind)) throw new Error(`no ${kind.name} ${id}`);
-  return found;
-}
 
 const select = (/** @type {string} */ id) => get(id, HTMLSelectElement);
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
@@ -41,6 +31,7 @@ export class Controls {
     this.state = null;
     this.phrases = "";
     this.isReal = false;
+    this.faults = new Faults(control);
     this.bind();
   }
 
@@ -65,11 +56,6 @@ export class Controls {
       const field = input("say-text");
       if (this.say(field.value.trim())) field.value = "";
     });
-    get("faults", HTMLFormElement).addEventListener("submit", (e) => {
-      e.preventDefault();
-      this.fault();
-    });
-    get("fault-clear", HTMLButtonElement).addEventListener("click", () => this.control("sim.fault", { clear: true }));
   }
 
   /** @param {unknown} change */
@@ -83,28 +69,14 @@ export class Controls {
     return text !== "" && this.control("sim.transcript", { text, final: true, language: navigator.language, confidence: 100 });
   }
 
-  fault() {
-    this.control("sim.fault", {
-      command: select("fault-command").value || undefined,
-      code: select("fault-code").value || undefined,
-      latencyMs: Number(input("fault-latency").value) || undefined,
-      times: Number(input("fault-times").value) || undefined,
-    });
-  }
-
-  /** @param {{commands: string[], codes: string[]}} words */
-  setWords(words) {
-    for (const command of words.commands) select("fault-command").add(new Option(command, command));
-    for (const code of words.codes) select("fault-code").add(new Option(code, code));
-  }
-
   /**
    * @param {boolean} on
    * @param {boolean} [isReal] whether the glasses are real, which only their wearer can change
    */
   setEnabled(on, isReal = this.isReal) {
     this.isReal = isReal;
-    get("controls", HTMLFieldSetElement).disabled = get("fault-fields", HTMLFieldSetElement).disabled = !on || isReal;
+    get("controls", HTMLFieldSetElement).disabled = !on || isReal;
+    this.faults.setEnabled(on && !isReal);
     for (const group of ["inputs", "phrases", "say"]) {
       for (const b of document.querySelectorAll(`#${group} button, #${group} input`)) /** @type {HTMLButtonElement} */ (b).disabled = !on;
     }
@@ -167,7 +139,7 @@ export class Controls {
     const listens = s.running.includes("transcription");
     document.getElementById("say-state")?.replaceChildren(listens ? "The app listens." : "The app does not listen: transcription is off.");
     this.showPhrases(s.phrases);
-    showFaults(s.faults);
+    this.faults.show(s.faults);
   }
 
   /** @param {string[]} phrases */
@@ -192,19 +164,6 @@ function condition(s) {
   if (!s.worn) now.push("Not worn: display, speech and sounds answer paused.");
   if (s.call) now.push("In a call: speech, sounds and microphone answer busy.");
   return now.join(" ");
-}
-
-/** @param {import("./device.js").Fault[]} faults */
-function showFaults(faults) {
-  const count = get("fault-count", HTMLSpanElement);
-  count.hidden = faults.length === 0;
-  count.textContent = `${faults.length} waiting`;
-  get("fault-list", HTMLUListElement).replaceChildren(...faults.map((f) => {
-    const li = document.createElement("li");
-    const what = [f.code, f.latencyMs ? `${f.latencyMs} ms late` : ""].filter(Boolean).join(", ");
-    li.textContent = `${f.command || "every command"}: ${what}, ${f.times === 1 ? "once" : `${f.times} times`}`;
-    return li;
-  }));
 }
 
 /** @param {number} percent */

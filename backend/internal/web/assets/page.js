@@ -68,7 +68,11 @@ export function showPeers(peers, active) {
   const up = peers.pages > 0;
   const others = peers.pages > 1 ? `${peers.pages - 1} more ${peers.pages === 2 ? "page is" : "pages are"} open` : "";
   list.append(up ? peer(active ? "Glasses: this page" : "Glasses: another page", others, true) : peer("Glasses", "not connected", false));
-  page("attach").hidden = peers.apps.length > 0 || !up;
+  const waits = up && peers.apps.length === 0;
+  page("attach").hidden = !waits;
+  page("simulator").dataset.waiting = waits ? "yes" : "no";
+  const text = waits ? "Waiting for the app" : "";
+  if (page("waiting").textContent !== text) page("waiting").textContent = text; // screen readers announce each write
 }
 
 /**
@@ -89,15 +93,29 @@ function peer(name, detail, on) {
   return li;
 }
 
-page("copy").addEventListener("click", async () => {
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  if (button instanceof HTMLButtonElement) button.addEventListener("click", () => copy(button));
+}
+
+/**
+ * Copies the text of the element that a button names.
+ * @param {HTMLButtonElement} button
+ */
+async function copy(button) {
+  const from = page(button.dataset.copy ?? "");
   try {
-    await navigator.clipboard.writeText(page("endpoint").textContent ?? "");
-    page("copy").textContent = "Copied";
+    await navigator.clipboard.writeText(from.textContent ?? "");
+    button.textContent = "Copied";
   } catch {
-    getSelection()?.selectAllChildren(page("endpoint"));
-    page("copy").textContent = "Selected";
+    getSelection()?.selectAllChildren(from);
+    button.textContent = "Selected";
   }
-});
+}
+
+const start = page("start");
+if (/Windows/.test(navigator.userAgent)) {
+  start.textContent = `servicectl session env ${start.dataset.session} | Out-String | Invoke-Expression`;
+}
 
 const expires = page("expires");
 if (expires instanceof HTMLTimeElement) {

@@ -7,9 +7,13 @@
 /** @type {Record<string, string>} */
 const arrows = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
+/** Whole multiples that a person can choose. */
+export const zooms = [1, 2, 3, 4, 5, 6, 8];
+const gridFrom = 4; // the zoom from which the pixels are separated by a grid
+
 export class Panel {
   /**
-   * @param {{panel: HTMLElement, canvas: HTMLCanvasElement, idle: HTMLElement, none: HTMLElement, help: HTMLElement, lines: HTMLElement, focus: HTMLElement}} parts
+   * @param {{lens: HTMLElement, panel: HTMLElement, canvas: HTMLCanvasElement, idle: HTMLElement, none: HTMLElement, help: HTMLElement, lines: HTMLElement, focus: HTMLElement}} parts
    * @param {(input: Input) => void} input
    */
   constructor(parts, input) {
@@ -19,9 +23,12 @@ export class Panel {
     this.model = null;
     this.live = false;
     this.text = "";
+    this.zoom = 0; // a whole multiple; 0 fits the panel to the page
+    this.scale = 1; // CSS pixels of one pixel of the panel
+    this.scaled = () => {}; // called when zoom or scale has changed
     parts.panel.addEventListener("click", (e) => this.tap(e));
     parts.panel.addEventListener("keydown", (e) => this.key(e));
-    new ResizeObserver(() => this.fit()).observe(/** @type {HTMLElement} */ (parts.panel.parentElement));
+    new ResizeObserver(() => this.fit()).observe(parts.lens);
     addEventListener("resize", () => this.fit());
   }
 
@@ -48,22 +55,32 @@ export class Panel {
     this.fit();
   }
 
+  /** @param {number} zoom a whole multiple; 0 fits the panel to the page */
+  setZoom(zoom) {
+    this.zoom = zoom;
+    this.fit();
+  }
+
   /**
-   * Scales the panel to the available space: to whole device pixels if that fills it well, else smoothly.
+   * Scales the panel to the zoom, else to the available space. A pixel of the panel is a whole number of device
+   * pixels, unless the panel has to be made smaller than that.
    */
   fit() {
     const shape = this.model?.panel;
-    if (!shape) return;
-    const room = this.parts.panel.parentElement?.clientWidth ?? 0;
-    const tall = Math.max(280, innerHeight * 0.78);
-    const most = Math.min(room / shape.width, tall / shape.height, 2.5) * devicePixelRatio;
-    const whole = Math.floor(most);
-    const crisp = whole >= 1 && whole >= most * 0.7;
-    const scale = (crisp ? whole : most) / devicePixelRatio;
-    const { panel, canvas } = this.parts;
-    canvas.dataset.crisp = crisp ? "yes" : "no";
-    panel.style.width = `${shape.width * scale}px`;
-    panel.style.height = `${shape.height * scale}px`;
+    if (shape) {
+      const { lens, panel, canvas } = this.parts;
+      const most = this.zoom || Math.min(spaceOf(lens, "width") / shape.width, spaceOf(lens, "height") / shape.height);
+      const pixels = this.zoom ? Math.max(1, Math.round(most * devicePixelRatio)) : Math.floor(most * devicePixelRatio);
+      this.scale = pixels >= 1 ? pixels / devicePixelRatio : most;
+      canvas.dataset.crisp = pixels >= 1 ? "yes" : "no";
+      panel.dataset.grid = this.zoom >= gridFrom ? "yes" : "no";
+      panel.style.setProperty("--pixel", `${this.scale}px`);
+      panel.style.width = `${shape.width * this.scale}px`;
+      panel.style.height = `${shape.height * this.scale}px`;
+      if (this.zoom) lens.tabIndex = 0; // it scrolls
+      else lens.removeAttribute("tabindex");
+    }
+    this.scaled();
   }
 
   /**
@@ -139,7 +156,21 @@ function keyHelp(model) {
   if (enter) keys.push(enter.kind === "select" ? "Enter selects" : "Enter taps");
   if (inputOf(model, "Escape")) keys.push("Escape goes back");
   if (enter?.kind === "select" && inputOf(model, " ")) keys.push("Space taps");
-  return `Click the panel to tap there. With the keyboard on it: ${keys.join(", ")}.`;
+  return `Click the panel to tap there. Its keys: ${keys.join(", ")}.`;
+}
+
+/**
+ * Returns the space inside the padding of the element around the panel. On a narrow page the element is as high as its
+ * content, up to its maximum.
+ * @param {HTMLElement} lens
+ * @param {"width" | "height"} side
+ */
+function spaceOf(lens, side) {
+  const style = getComputedStyle(lens);
+  if (side === "width") return lens.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const most = parseFloat(style.maxHeight);
+  const height = Number.isNaN(most) ? lens.clientHeight : most;
+  return height - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
 }
 
 /**

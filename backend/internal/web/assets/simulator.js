@@ -2,14 +2,17 @@
 // socket, to this computer and to the page. proto/glasses/PROTOCOL.md describes the frames on the socket.
 // Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
 import { Camera } from "./camera.js";
-import { Controls, get } from "./controls.js";
+import { Controls } from "./controls.js";
 import { Device } from "./device.js";
+import { get } from "./elements.js";
 import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
+import { Tabs } from "./tabs.js";
+import { Tools } from "./tools.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -34,14 +37,16 @@ const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => 
   forget();
   return active && device.control(type, payload);
 };
+const tabs = new Tabs(page("tabs"));
 const panel = new Panel({
-  panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
+  lens: page("lens"), panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
 }, (what) => control("sim.input", what));
+new Tools(page("tools"), panel, setup.session);
 const controls = new Controls(control);
 const camera = new Camera({
   video: get("camera-video", HTMLVideoElement), still: get("camera-still", HTMLCanvasElement), state: page("camera-state"), help: page("camera-help"),
-  file: input("camera-file"), choose: page("camera-choose"), card: get("senses", HTMLDetailsElement), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
+  file: input("camera-file"), choose: page("camera-choose"), mark: page("senses-mark"), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
 });
 const speaker = new Speaker(page("caption"), input("mute"));
 const ears = new Ears(input("ears"), page("ears-note"), (said) => control("sim.transcript", said));
@@ -284,6 +289,7 @@ function ready() {
   controls.setEnabled(on, device.real);
   real.setEnabled(on);
   page("senses").hidden = page("hears").hidden = device.real;
+  tabs.setShown("senses", !device.real);
 }
 
 let drawing = 0;
@@ -336,7 +342,7 @@ async function load() {
   if (!setup.program) return;
   try {
     await device.load(setup.program, () => fail("The simulator's program has stopped. Reload this page."));
-    controls.setWords(device.words());
+    controls.faults.setWords(device.words());
     await real.setKinds(device.kinds());
     real.setModel(model.id);
     page("idle").textContent = "Clear";
@@ -355,8 +361,10 @@ function fail(why) {
   ready();
 }
 
-// On a narrow page sections are collapsed at first, so that panel, voice and log are close together.
-if (matchMedia("(max-width: 44rem)").matches) for (const fold of document.querySelectorAll(".folds")) fold.removeAttribute("open");
+page("model-open").addEventListener("click", () => {
+  tabs.choose("glasses");
+  get("device", HTMLSelectElement).focus();
+});
 page("take-over").addEventListener("click", () => location.reload());
 addEventListener("pagehide", () => {
   save();
