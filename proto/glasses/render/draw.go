@@ -158,19 +158,19 @@ func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// frame paints the outline of a rectangle, w pixels wide, without the corners.
+// frame paints the outline of a rectangle, w pixels wide.
 func (c *canvas) frame(r, clip image.Rectangle, w int, ink rgb) {
 	for _, e := range frameEdges(r, w) {
 		c.fill(e, clip, ink)
 	}
 }
 
-// frameEdges returns the four edges of an outline, w pixels wide, without the corners.
+// frameEdges returns the four edges of an outline, w pixels wide. The corners belong to the upper and the lower edge.
 func frameEdges(r image.Rectangle, w int) [4]image.Rectangle {
 	w = min(w, (r.Dx()+1)/2, (r.Dy()+1)/2)
 	return [4]image.Rectangle{
-		{Min: image.Pt(r.Min.X+w, r.Min.Y), Max: image.Pt(r.Max.X-w, r.Min.Y+w)},
-		{Min: image.Pt(r.Min.X+w, r.Max.Y-w), Max: image.Pt(r.Max.X-w, r.Max.Y)},
+		{Min: image.Pt(r.Min.X, r.Min.Y), Max: image.Pt(r.Max.X, r.Min.Y+w)},
+		{Min: image.Pt(r.Min.X, r.Max.Y-w), Max: image.Pt(r.Max.X, r.Max.Y)},
 		{Min: image.Pt(r.Min.X, r.Min.Y+w), Max: image.Pt(r.Min.X+w, r.Max.Y-w)},
 		{Min: image.Pt(r.Max.X-w, r.Min.Y+w), Max: image.Pt(r.Max.X, r.Max.Y-w)},
 	}

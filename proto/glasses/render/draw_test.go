@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"encoding/json"
+	"image"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -59,6 +60,34 @@ func TestTargetsAndHit(t *testing.T) {
 	for _, at := range [][2]int{{599, 599}, {-1, 0}, {5000, 5000}} {
 		if hit, ok := render.Hit(m, v, at[0], at[1]); ok {
 			t.Errorf("a tap at %v hits %+v, want nothing", at, hit)
+		}
+	}
+}
+
+// The outlines of a focused entry and of a button without the focus have all four corners.
+func TestOutlinesHaveWholeCorners(t *testing.T) {
+	tree := glasses.Node{Type: glasses.NodeColumn, Gap: 8, Children: []glasses.Node{
+		{Type: glasses.NodeList, Children: []glasses.Node{
+			{Type: glasses.NodeRow, ID: "row", Children: []glasses.Node{{Type: glasses.NodeText, Text: "Row"}}}}},
+		{Type: glasses.NodeButton, ID: "button", Text: "Button"}}}
+	for _, m := range panels() {
+		v := render.Clamp(m, glasses.View{Tree: &tree})
+		img := render.Draw(m, v)
+		targets := render.Targets(m, v)
+		if len(targets) != 2 || v.Focus != 0 {
+			t.Fatalf("%s: got targets %+v and focus %d, want the row with the focus and the button", m.ID, targets, v.Focus)
+		}
+		for _, target := range targets {
+			if m.Panel.Shape == glasses.ShapeRound && target.ID == "row" {
+				continue // the circle of the panel may cut its corners
+			}
+			r := target.Rect
+			for _, at := range []image.Point{r.Min, {X: r.Max.X - 1, Y: r.Min.Y}, {X: r.Min.X, Y: r.Max.Y - 1},
+				r.Max.Sub(image.Pt(1, 1))} {
+				if c := img.NRGBAAt(at.X, at.Y); c.R == 0 && c.G == 0 && c.B == 0 {
+					t.Errorf("%s: the outline of %s at %v lacks its corner %v", m.ID, target.ID, r, at)
+				}
+			}
 		}
 	}
 }
