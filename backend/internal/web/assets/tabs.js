@@ -88,7 +88,7 @@ function nameOf(tab) {
  * @param {HTMLElement} tab
  */
 function reveal(list, tab) {
-  const left = tab.offsetLeft - list.offsetLeft;
+  const left = tab.offsetLeft;
   const right = left + tab.offsetWidth;
   if (left < list.scrollLeft) list.scrollLeft = left;
   else if (right > list.scrollLeft + list.clientWidth) list.scrollLeft = right - list.clientWidth;
