@@ -146,6 +146,10 @@ func TestSimulatorLayout_WaitsForTheApp(t *testing.T) {
 	s.send(glasses.TypePeers, "", glasses.Peers{Apps: []glasses.AppInfo{}, Pages: 1})
 	s.see(`document.querySelector("#waiting").checkVisibility() && document.querySelector("#waiting").textContent === "Waiting for the app"`)
 	s.see(`getComputedStyle(document.querySelector("#canvas")).opacity < 0.5`)
+	for _, wrong := range eval[[]string](s, layoutOf+`([["#panel", "#inputs"], ["#start"], ["[data-copy=start]"]])`) {
+		t.Error(wrong)
+	}
+	s.see(`(() => { const p = document.querySelector("#panel").getBoundingClientRect(), l = document.querySelector("#lens").getBoundingClientRect(); return Math.abs(p.left - l.left - (l.right - p.right)) < 2; })()`)
 	s.picture("waiting")
 	s.do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = async (text) => { window.copied = text; }`),
 		chromedp.Click(`[data-copy=start]`))
