@@ -1,0 +1,91 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// The command on the page of a session without an app gives a terminal what it needs to start one. axe-core finds no
+// violation in any tab, while the page waits and afterwards.
+func TestSimulatorPage_LookAndStart(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+	a := startAgent(w, "modern", false)
+	axe := axeSource(t)
+	browser := newBrowser(t)
+	asked := a.call("listProjects", map[string]any{})
+	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
+	a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
+	session := a.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false})
+
+	run(t, browser, "open the page", chromedp.Navigate(session.str(t, "sessionUrl")),
+		until(`document.querySelector("#waiting")?.textContent === "Waiting for the app"`))
+	checkLooks(t, browser, axe, "waiting")
+	command := evaluate[string](t, browser, `document.querySelector("#start").textContent`)
+	startFrom(t, w, command+` && exec hello-glasses -endpoint "$SERVICE_GLASSES_URL" -token-file "$SERVICE_GLASSES_SECRET_FILE"`)
+	run(t, browser, "see the app", until(`document.querySelector("#waiting").textContent === "" && document.querySelector("#display").innerText.length > 0 && document.querySelector("#display").innerText !== "The panel is clear."`))
+	checkLooks(t, browser, axe, "attached")
+}
+
+// startFrom runs a line in the shell of a person who has the programs in the PATH.
+func startFrom(t *testing.T, w *world, line string) {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", line)
+	cmd.Env, cmd.Dir, cmd.Stderr = w.with("PATH="+w.bin+string(os.PathListSeparator)+os.Getenv("PATH")).env, w.project, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+}
+
+// checkLooks runs axe-core on every tab in light and dark, on a phone, at a zoom of 200 % and with reduced motion.
+func checkLooks(t *testing.T, browser context.Context, axe, name string) {
+	t.Helper()
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+		zoom          float64
+	}{
+		{"light", "light", 1280, 800, 1}, {"dark", "dark", 1280, 800, 1}, {"phone", "light", 390, 844, 1},
+		{"phone-dark", "dark", 390, 844, 1}, {"zoom-200", "light", 640, 400, 2}, {"reduced-motion", "light", 1280, 800, 1},
+	} {
+		emulate(t, browser, look.scheme, look.width, look.height)
+		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}
+		if look.name == "reduced-motion" {
+			features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+		}
+		run(t, browser, "look at "+look.name, chromedp.EmulateViewport(look.width, look.height,
+			chromedp.EmulateScale(look.zoom)), chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+			return err
+		}))
+		if look.name == "reduced-motion" && !evaluate[bool](t, browser, `matchMedia("(prefers-reduced-motion: reduce)").matches`) {
+			t.Error("the browser does not ask for reduced motion")
+		}
+		for _, tab := range evaluate[[]string](t, browser,
+			`[...document.querySelectorAll("[role=tab]")].filter((e) => e.checkVisibility()).map((e) => e.id)`) {
+			run(t, browser, "choose "+tab, chromedp.Evaluate[chromedp.Void](`document.querySelector("#`+tab+`").click()`))
+			for _, v := range axeViolations(t, browser, axe) {
+				t.Errorf("axe violation on %s, %s, %s: %s", name, look.name, tab, v)
+			}
+			if evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`) {
+				t.Errorf("%s, %s, %s is wider than the screen", name, look.name, tab)
+			}
+			picture(t, browser, "simulator-"+name+"-"+look.name+"-"+tab)
+		}
+	}
+	emulate(t, browser, "light", 1280, 800)
+}
