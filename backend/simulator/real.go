@@ -18,7 +18,7 @@ type realKind struct {
 
 func realKinds() (list []realKind) {
 	for _, k := range kinds.All() {
-		list = append(list, realKind{k.DeviceModel, k.New(kinds.Settings{}).Links(), k.Steps})
+		list = append(list, realKind{k.DeviceModel, k.New(driver.Panel{}).Links(), k.Steps})
 	}
 	return list
 }
@@ -63,7 +63,7 @@ func (p *player) startReal(now int64, model, display, state, prefix string) erro
 		return r.Error
 	}
 	s = before.Snapshot()
-	p.real = driver.NewGlasses(m, kind.New(kinds.Settings{}), device.Options{Snapshot: &s, NewID: ids})
+	p.real = driver.NewGlasses(m, kind.New(driver.Panel{}), device.Options{Snapshot: &s, NewID: ids})
 	p.dev, p.simulated, p.switched = p.real, nil, outputs(before)
 	return nil
 }

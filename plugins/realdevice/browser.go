@@ -12,7 +12,6 @@ import (
 	"github.com/service-dev/service/plugins/internal/glassespage"
 	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -38,7 +37,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	}
 	model := s.glasses.Model()
 	page, err := glassespage.Serve(ctx, glassespage.Options{
-		Log: s.log, Title: model.Name, Steps: s.kind.Steps, Links: s.kind.New(kinds.Settings{}).Links(), Accept: s.accept,
+		Log: s.log, Title: model.Name, Steps: s.kind.Steps, Links: s.kind.New(driver.Panel{}).Links(), Accept: s.accept,
 		Changed: func() {
 			select {
 			case s.changed <- struct{}{}:

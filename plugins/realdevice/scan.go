@@ -40,7 +40,7 @@ func (p *foundPair) isComplete() bool { return len(p.missing()) == 0 }
 // missing returns the keys of the links that were not found.
 func (p *foundPair) missing() []string {
 	var keys []string
-	for _, spec := range p.kind.New(kinds.Settings{}).Links() {
+	for _, spec := range p.kind.New(driver.Panel{}).Links() {
 		if _, ok := p.links[spec.Key]; !ok {
 			keys = append(keys, spec.Key)
 		}
@@ -99,7 +99,7 @@ func (a *adapter) Scan(r *pluginv1.ScanRequest, stream grpc.ServerStreamingServe
 
 func scanResponse(p *foundPair) *pluginv1.ScanResponse {
 	m := &pluginv1.ScanResponse{Name: p.name, DeviceModel: p.kind.DeviceModel}
-	for _, spec := range p.kind.New(kinds.Settings{}).Links() {
+	for _, spec := range p.kind.New(driver.Panel{}).Links() {
 		one, found := p.links[spec.Key]
 		m.Links = append(m.Links, &pluginv1.FoundLink{Key: spec.Key, Found: found, Rssi: int32(one.RSSI)})
 	}

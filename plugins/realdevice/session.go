@@ -106,7 +106,7 @@ func newSession(ctx context.Context, a *adapter, o *pluginv1.AttachOpen, to atta
 	s.out = &attach.Frames{To: to, Log: s.log}
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
-	settings := kinds.Settings{Inverted: pair.GetInverted(), Rows: int(pair.GetRows())}
+	settings := driver.Panel{Inverted: pair.GetInverted(), Rows: int(pair.GetRows())}
 	s.glasses = driver.NewGlasses(model, kind.New(settings), device.Options{Snapshot: snapshot, NewID: s.newID})
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.chooseCarrier(ctx, o.GetVia()); err != nil {

@@ -13,7 +13,9 @@ import (
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 )
 
 const (
@@ -133,16 +135,13 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 	if isUpright && hasBorder {
 		return p.right(ctx, panel)
 	}
-	if p.kind.OtherRows == 0 {
+	known := driver.Panel{Inverted: old.GetInverted(), Rows: int(old.GetRows())}
+	other, ok := panelcheck.Other(p.kind, known, isUpright, hasBorder)
+	if !ok {
 		p.PanelWrong(p.at.Glasses.Name)
 		return exit(exitNo)
 	}
-	if !isUpright {
-		panel.Inverted = !panel.GetInverted()
-	}
-	if !hasBorder {
-		panel.Rows = int32(p.kind.OtherRows) - panel.GetRows()
-	}
+	panel.Inverted, panel.Rows = other.Inverted, int32(other.Rows)
 	p.PanelAgain()
 	if err := p.set(ctx, panel); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (p *panelCheck) set(ctx context.Context, panel *client.Panel) error {
 
 // show shows the test picture. shown is false if the glasses refused it.
 func (p *panelCheck) show(ctx context.Context, panel *client.Panel) (shown bool, err error) {
-	img := glassesapp.DrawTest(p.glass.Welcome.DeviceModel, int(panel.GetRows()))
+	img := panelcheck.Picture(p.glass.Welcome.DeviceModel, int(panel.GetRows()))
 	picture, err := glassesapp.Picture(img, "test picture: an arrow up, a filled square at the left, a border")
 	if err != nil {
 		return false, err

@@ -43,6 +43,12 @@ func (d *Device) repaint() {
 	}
 }
 
+// Repaint makes a host that drives real glasses show the view again, after it changed how pictures reach the panel.
+func (d *Device) Repaint(now int64) {
+	d.Tick(now)
+	d.repaint()
+}
+
 // send asks the host for the picture of the view, or waits for as long as the panel of the model needs.
 func (d *Device) send(p *picturePending) {
 	d.panel.active = p

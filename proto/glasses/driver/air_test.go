@@ -39,6 +39,7 @@ type air struct {
 	bodies  map[string][]byte // of binary frames, by frame id
 	infos   []driver.Info
 	notes   []string
+	tested  func(driver.Tested) // nil to ignore them
 	random  *rand.Rand
 	// writeMs and notifyMs are how long a value is on its way. lose is the probability that one gets lost, repeat that a
 	// notification arrives twice.
@@ -171,6 +172,8 @@ func (a *air) drain() {
 				a.infos = append(a.infos, *o.Info)
 			case o.Note != "":
 				a.notes = append(a.notes, o.Note)
+			case o.Tested != nil && a.tested != nil:
+				a.tested(*o.Tested)
 			}
 		}
 	}

@@ -36,6 +36,9 @@ func (b *Base) Tick(now int64) {
 	b.Now = max(b.Now, now)
 }
 
+// SetPanel implements Driver for glasses whose panels are all alike.
+func (b *Base) SetPanel(Panel) {}
+
 // After adds a step that is due in the given ms.
 func (b *Base) After(ms int64, f func()) *Timer { return b.Timers.Add(b.Now+ms, f) }
 

@@ -24,6 +24,8 @@ type Driver interface {
 	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. An Ask that needs an
 	// answer is answered exactly once by an Answer, now or later.
 	Do(now int64, a device.Ask, picture *image.NRGBA)
+	// SetPanel says how the panel shows pictures, from the next one on.
+	SetPanel(p Panel)
 	// Close switches off everything that the driver switched on and clears the panel. Closed reports when that is done.
 	Close(now int64)
 	Closed() bool
@@ -33,6 +35,15 @@ type Driver interface {
 	Tick(now int64)
 	// Take returns the output since the last Take, in order.
 	Take() []Out
+}
+
+// Panel is how the panel of one pair shows pictures, where the vendor's documents leave it open and a person has to look.
+// The zero value is what the documents say first.
+type Panel struct {
+	// Inverted is set if pixels of colour 0 are lit.
+	Inverted bool `json:"inverted,omitempty"`
+	// Rows is the height of a picture; 0 for that of the device model.
+	Rows int `json:"rows,omitempty"`
 }
 
 // LinkSpec describes one Bluetooth LE connection of a pair of glasses, for the carrier that opens it.

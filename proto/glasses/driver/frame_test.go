@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/driver/frame"
 	"github.com/service-dev/service/proto/glasses/driver/kinds"
 	"github.com/service-dev/service/proto/glasses/render"
@@ -34,7 +35,7 @@ func frameAir(t *testing.T, model string, o emulatedframe.Options) (*air, *emula
 		t.Fatal(err)
 	}
 	kind, _ := kinds.Of(model)
-	a := newAir(t, model, kind.New(kinds.Settings{}), map[string]peripheral.Peripheral{frame.Main: d})
+	a := newAir(t, model, kind.New(driver.Panel{}), map[string]peripheral.Peripheral{frame.Main: d})
 	if o.Halo {
 		a.mtu = d.MaxMTU()
 	}

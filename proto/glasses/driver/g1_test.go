@@ -8,6 +8,7 @@ import (
 	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
 	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/driver/g1"
 )
 
@@ -18,7 +19,7 @@ func g1Air(t *testing.T, o emulated.Options) (*air, *emulated.Pair) {
 		o.Channel = 27
 	}
 	pair := emulated.New(o)
-	a := newAir(t, "even_g1", g1.New(g1.PanelOptions{}), map[string]peripheral.Peripheral{
+	a := newAir(t, "even_g1", g1.New(driver.Panel{}), map[string]peripheral.Peripheral{
 		g1.Left: pair.Left(), g1.Right: pair.Right(),
 	})
 	t.Cleanup(func() {

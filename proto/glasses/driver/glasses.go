@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"image"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
@@ -28,6 +29,8 @@ type Glasses struct {
 	now    int64
 	ready  bool // whether all links have been up since none was
 	ending bool
+	test   *image.NRGBA // shown instead of the view; nil for none
+	tested int          // the Ask that shows it; 0 for none
 }
 
 // GlassesOut is one output of Glasses; exactly one field is set.
@@ -42,6 +45,8 @@ type GlassesOut struct {
 	Drop    string
 	Info    *Info
 	Note    string
+	// Tested says whether the panel shows the picture of ShowTest.
+	Tested *Tested
 }
 
 type link struct {
@@ -194,6 +199,9 @@ func (g *Glasses) Event(now int64, e Event) {
 		}
 		l.state.Up, l.state.Opening, l.state.Problem = false, false, cmp.Or(l.dropped, e.Problem)
 		l.dropped = ""
+		if wasUp && g.test != nil {
+			g.endTested(notConnected())
+		}
 		if wasUp {
 			g.driver.Event(g.now, e)
 			g.settle()
@@ -305,7 +313,12 @@ func (g *Glasses) settle() {
 }
 
 func (g *Glasses) fulfil(a device.Ask) {
-	if a.Kind == device.AskShow {
+	switch isPicture := a.Kind == device.AskShow || a.Kind == device.AskDark; {
+	case isPicture && g.test != nil:
+		g.tested, a.Kind = a.ID, device.AskShow
+		g.driver.Do(g.now, a, g.test)
+		return
+	case a.Kind == device.AskShow:
 		g.driver.Do(g.now, a, render.Draw(g.device.Model(), g.device.Snapshot().View))
 		return
 	}
@@ -315,6 +328,9 @@ func (g *Glasses) fulfil(a device.Ask) {
 func (g *Glasses) pass(o Out) {
 	switch {
 	case o.Answer != nil:
+		if o.Answer.Ask == g.tested {
+			g.endTested(o.Answer.Error)
+		}
 		g.device.Answer(g.now, o.Answer.Ask, o.Answer.Material, o.Answer.Error)
 	case o.Sense != nil:
 		g.sense(o.Sense)

@@ -3,26 +3,21 @@ package g1
 import (
 	"encoding/binary"
 	"image"
+
+	"github.com/service-dev/service/proto/glasses/driver"
 )
 
 // bmpHeader is the length of the header of a file with one bit a pixel, palette included.
 const bmpHeader = 14 + 40 + 8
 
-// PanelOptions say how one pair of glasses shows a picture. The vendor's own documents disagree about both, so a person
-// answers two questions about a test picture.
-type PanelOptions struct {
-	// Inverted is set if a pixel of colour 0 is lit. The palette of the vendor's pictures says that 1 is.
-	Inverted bool
-	// Rows is the height of the picture, 136 or 135; 0 means 136. EvenDemoApp says 136; one of its two pictures has 135.
-	Rows int
-}
-
 // encodeBMP returns a picture as the BMP file that the glasses expect: one bit a pixel, bottom row first, palette black
-// and white. Every pixel that is not black is lit.
-func encodeBMP(img *image.NRGBA, o PanelOptions) []byte {
+// and white. Every pixel that is not black is lit. The vendor's own documents disagree about the panel: the palette of
+// their pictures says that pixels of colour 1 are lit, and EvenDemoApp says 136 rows, but one of its two pictures has
+// 135.
+func encodeBMP(img *image.NRGBA, p driver.Panel) []byte {
 	width, rows := img.Rect.Dx(), img.Rect.Dy()
-	if o.Rows > 0 {
-		rows = min(rows, o.Rows)
+	if p.Rows > 0 {
+		rows = min(rows, p.Rows)
 	}
 	stride := (width + 31) / 32 * 4
 	file := make([]byte, bmpHeader+stride*rows)
@@ -42,7 +37,7 @@ func encodeBMP(img *image.NRGBA, o PanelOptions) []byte {
 		to := file[bmpHeader+stride*(rows-1-y):]
 		for x := range width {
 			lit := from[4*x]|from[4*x+1]|from[4*x+2] != 0
-			if lit != o.Inverted {
+			if lit != p.Inverted {
 				to[x/8] |= 0x80 >> (x % 8)
 			}
 		}

@@ -30,8 +30,8 @@ const (
 // Driver drives one pair. It implements driver.Driver.
 type Driver struct {
 	driver.Base
-	options PanelOptions
-	arms    [2]*arm // left, right
+	panel driver.Panel
+	arms  [2]*arm // left, right
 
 	want     *picture // what the panel should show; nil until the first Ask
 	ask      int      // the Ask for want that is not answered; 0 for none
@@ -49,8 +49,8 @@ type Driver struct {
 var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver whose links are down.
-func New(o PanelOptions) *Driver {
-	d := &Driver{options: o}
+func New(p driver.Panel) *Driver {
+	d := &Driver{panel: p}
 	for i, key := range []string{Left, Right} {
 		d.arms[i] = &arm{d: d, key: key, battery: -1}
 	}
@@ -207,12 +207,15 @@ func (d *Driver) heartbeat(a *arm, then func()) {
 		}}, true)
 }
 
+// SetPanel implements driver.Driver.
+func (d *Driver) SetPanel(p driver.Panel) { d.panel = p }
+
 // Do implements driver.Driver.
 func (d *Driver) Do(now int64, a device.Ask, img *image.NRGBA) {
 	d.Tick(now)
 	switch a.Kind {
 	case device.AskShow:
-		d.show(a.ID, newPicture(encodeBMP(img, d.options)))
+		d.show(a.ID, newPicture(encodeBMP(img, d.panel)))
 	case device.AskDark:
 		d.show(a.ID, &picture{})
 	case device.AskMicOn:

@@ -16,7 +16,7 @@ import (
 // Bytes that the vendor's documents and logs show. The numbers in brackets are the sources: [1] EvenDemoApp, README.md;
 // [2] EvenDemoApp, lib/services/proto.dart; [3] EvenDemoApp, lib/controllers/bmp_update_manager.dart.
 func TestPackets_AreThoseOfTheVendor(t *testing.T) {
-	p := newPicture(encodeBMP(image.NewNRGBA(image.Rect(0, 0, 576, 136)), PanelOptions{}))
+	p := newPicture(encodeBMP(image.NewNRGBA(image.Rect(0, 0, 576, 136)), driver.Panel{}))
 	if got := hex.EncodeToString(p.packets[0][:8]); got != "1500001c0000424d" { // [3], address and "BM"
 		t.Errorf("first packet begins with %s, want 1500001c0000424d", got)
 	}
@@ -36,7 +36,7 @@ func TestPackets_AreThoseOfTheVendor(t *testing.T) {
 func TestBMP_HasTheVendorsHeader(t *testing.T) {
 	img := image.NewNRGBA(image.Rect(0, 0, 576, 136))
 	img.Set(0, 0, color.NRGBA{G: 255, A: 255})
-	file := encodeBMP(img, PanelOptions{})
+	file := encodeBMP(img, driver.Panel{})
 	want := "424d7e26000000000000" + "3e000000" + "28000000" + "40020000" + "88000000" + "0100" + "0100" + "00000000" +
 		"40260000"
 	if got := hex.EncodeToString(file[:38]); got != want {
@@ -45,7 +45,7 @@ func TestBMP_HasTheVendorsHeader(t *testing.T) {
 	if len(file) != 9854 || file[62+135*72] != 0x80 {
 		t.Errorf("got %d bytes and %x for the top left pixel, want 9854 and 80", len(file), file[62+135*72])
 	}
-	inverted := encodeBMP(img, PanelOptions{Inverted: true, Rows: 135})
+	inverted := encodeBMP(img, driver.Panel{Inverted: true, Rows: 135})
 	if len(inverted) != 62+135*72 || inverted[62+134*72] != 0x7F || inverted[62] != 0xFF {
 		t.Errorf("inverted, 135 rows: got %d bytes, %x and %x", len(inverted), inverted[62+134*72], inverted[62])
 	}
@@ -96,7 +96,7 @@ func FuzzNotify(f *testing.F) {
 }
 
 func notifyBoth(t *testing.T, script []byte) {
-	d := New(PanelOptions{})
+	d := New(driver.Panel{})
 	var now int64
 	writing := map[string]bool{}
 	drain := func() {
@@ -144,7 +144,7 @@ func notifyBoth(t *testing.T, script []byte) {
 }
 
 func TestMicrophone_ConcealsLostPackets(t *testing.T) {
-	d := New(PanelOptions{})
+	d := New(driver.Panel{})
 	d.Do(0, device.Ask{ID: 1, Kind: device.AskMicOn, SampleRate: 8000}, nil)
 	packet := func(seq byte) []byte { return append([]byte{opAudio, seq}, make([]byte, audioPacket-2)...) }
 	d.mic.packet(packet(254))

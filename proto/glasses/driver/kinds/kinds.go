@@ -10,23 +10,17 @@ import (
 	"github.com/service-dev/service/proto/glasses/driver/g1"
 )
 
-// Settings are what a person said about the panel of one pair. The zero value is that of the vendor's documents.
-type Settings struct {
-	Inverted bool
-	Rows     int
-}
-
 // Kind is one kind of glasses.
 type Kind struct {
 	DeviceModel string
 	// Steps are what a person does so that the glasses can be found, in order.
 	Steps []string
-	// OtherRows is the height of the panel if it lacks the model's last row; 0 if Settings change nothing.
+	// OtherRows is the height of the panel if it lacks the model's last row; 0 if a Panel changes nothing.
 	OtherRows int
 	// Pair returns the name of the pair and the key of the link to which an advertised name belongs.
 	Pair func(advertised string) (pair, link string, ok bool)
 	// New returns a driver for one pair.
-	New func(Settings) driver.Driver
+	New func(driver.Panel) driver.Driver
 }
 
 // All returns the kinds, in display order.
@@ -38,17 +32,17 @@ func All() []Kind {
 			"Disconnect the phone's app from them, or switch the phone's Bluetooth off: while the phone is connected, " +
 				"nothing else finds them.",
 		},
-		New: func(s Settings) driver.Driver { return g1.New(g1.PanelOptions{Inverted: s.Inverted, Rows: s.Rows}) },
+		New: func(p driver.Panel) driver.Driver { return g1.New(p) },
 	}, {
 		DeviceModel: "brilliant_frame", Pair: frame.PairFrame,
-		New: func(Settings) driver.Driver { return frame.NewFrame() },
+		New: func(driver.Panel) driver.Driver { return frame.NewFrame() },
 		Steps: []string{
 			"Switch the glasses on, next to this computer, and disconnect the phone's app from them.",
 			"If the computer asks whether to pair with them, accept.",
 		},
 	}, {
 		DeviceModel: "brilliant_halo", Pair: frame.PairHalo,
-		New: func(Settings) driver.Driver { return frame.NewHalo() },
+		New: func(driver.Panel) driver.Driver { return frame.NewHalo() },
 		Steps: []string{
 			"Disconnect the phone's app from the glasses.",
 			"If this computer is not paired with them, hold their button for 5 seconds until they play a sound: for the " +
