@@ -23,9 +23,10 @@ var frameScript string
 // Bleak connects both arms of the emulated Even G1 with the vendor's handshake and shows a whole picture, so the
 // emulator accepts more than our own driver.
 func TestRadio_LetsBleakDriveEvenG1(t *testing.T) {
+	python := needBleak(t)
 	pair := g1.New(g1.Options{Channel: 27})
 	r := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{pair.Left(), pair.Right()}, MTU: 251})
-	run := startBleak(t, r, glassesScript+g1Script, g1.WriteUUID, g1.NotifyUUID)
+	run := startBleak(t, r, python, glassesScript+g1Script, g1.WriteUUID, g1.NotifyUUID)
 	var shown [2]image.Image
 	run.await("right checksum accepted")
 	r.Emulate(func(now int64) {
@@ -61,13 +62,14 @@ func TestRadio_LetsBleakDriveEvenG1(t *testing.T) {
 
 // Bleak pairs with the emulated Frame and talks to its Lua.
 func TestRadio_LetsBleakDriveFrame(t *testing.T) {
+	python := needBleak(t)
 	d, err := frame.New(t.Context(), frame.Options{Number: 0x4F, Main: "while true do frame.sleep(0.1) end"})
 	if err != nil {
 		missing(t, "lua5.4", "lua5.4")
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	r := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{d}, MTU: 247})
-	run := startBleak(t, r, glassesScript+frameScript, frame.WriteUUID, frame.NotifyUUID)
+	run := startBleak(t, r, python, glassesScript+frameScript, frame.WriteUUID, frame.NotifyUUID)
 	run.want("break break signal", "line 16", "callback set",
 		`acknowledged b'\x01\x00first'`, `acknowledged b'\x01\x00second'`,
 		`error [string "error('no')"]:1: no`, "endless", "break break signal", "shown")

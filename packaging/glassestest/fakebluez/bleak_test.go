@@ -22,10 +22,11 @@ var driveScript string
 
 // Python's bleak, which knows nothing of this repository, uses the fake as it does the real BlueZ.
 func TestRadio_ServesBleak(t *testing.T) {
+	python := needBleak(t)
 	left := echo.New("C0:FF:EE:00:00:01", "Echo_L")
 	right := echo.New("C0:FF:EE:00:00:02", "Echo_R")
 	r := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{left, right}, MTU: 247})
-	startBleak(t, r, driveScript, "Echo_R", echo.Write, echo.Notify).want(
+	startBleak(t, r, python, driveScript, "Echo_R", echo.Write, echo.Notify).want(
 		"found C0:FF:EE:00:00:02 Echo_R",
 		"connected, payload 244",
 		"echo command 0", "echo request 1", "echo command 2", "echo request 3", "echo command 4",
@@ -53,13 +54,13 @@ type bleakRun struct {
 	stderr strings.Builder
 }
 
-// startBleak runs a script whose Bluetooth is the fake.
-func startBleak(t *testing.T, r *fakebluez.Radio, script string, args ...string) *bleakRun {
+// startBleak runs a script whose Bluetooth is the fake with this Python.
+func startBleak(t *testing.T, r *fakebluez.Radio, python, script string, args ...string) *bleakRun {
 	t.Helper()
 	run := &bleakRun{t: t}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	run.cmd = exec.CommandContext(ctx, needBleak(t), append([]string{"-u", "-c", script}, args...)...)
+	run.cmd = exec.CommandContext(ctx, python, append([]string{"-u", "-c", script}, args...)...)
 	run.cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+r.Address)
 	run.cmd.Stderr = &run.stderr
 	stdout, err := run.cmd.StdoutPipe()
