@@ -38,6 +38,12 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	model := s.glasses.Model()
 	page, err := glassespage.Serve(ctx, glassespage.Options{
 		Log: s.log, Title: model.Name, Steps: s.kind.Steps, Links: s.kind.New(driver.Panel{}).Links(), Accept: s.accept,
+		Answered: func(a glassespage.PanelAnswer) {
+			select {
+			case s.events <- event{panel: &a}:
+			case <-s.life.Done():
+			}
+		},
 		Changed: func() {
 			select {
 			case s.changed <- struct{}{}:
@@ -111,5 +117,6 @@ func (s *session) showPage(h *pluginv1.Hardware) {
 			Key: l.GetKey(), State: l.GetState(), Battery: int(l.GetBatteryPercent()), Problem: problems[l.GetKey()],
 		})
 	}
+	s.showCheck(&shown)
 	s.page.Show(shown)
 }

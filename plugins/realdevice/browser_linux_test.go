@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"image"
 	"os"
 	"strings"
 	"testing"
@@ -150,6 +151,67 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 	v.awaitText("[data-key=left] button", "Connect left arm")
 	v.connectPair(v.pairs[0])
 	v.glasses.Must(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"after the reload"}}`)
+}
+
+// A person answers the two questions about the test picture on the page. The pictures change at once, the host learns the
+// answer, and apps go on with the picture that they showed.
+func TestPage_ChecksThePanel(t *testing.T) {
+	v := newVisit(t, 27)
+	v.connectPair(v.pairs[0])
+	v.awaitText("#panel", "A test picture and two questions")
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	before := v.picture()
+	v.do(chromium.Press("#panel [data-do=begin]"))
+	v.awaitText("#panel", "Look through them")
+	test := v.picture()
+	if test.Bounds().Dy() != 136 {
+		t.Errorf("the test picture has %d rows, want 136", test.Bounds().Dy())
+	}
+	v.say("no", "no")
+	v.awaitText("#panel", "Look once more")
+	if again := v.picture(); again.Bounds().Dy() != 135 || again.At(300, 60) == test.At(300, 60) {
+		t.Errorf("the second test picture has %d rows, want 135 and light and dark swapped", again.Bounds().Dy())
+	}
+	v.say("yes", "yes")
+	v.awaitText("#panel", "remembered for Even G1_27")
+	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetPanel() != nil })
+	if p := h.GetPanel(); !p.GetInverted() || p.GetRows() != 135 || !p.GetChecked() {
+		t.Errorf("the host got %v, want inverted, 135 rows, checked", p)
+	}
+	v.awaitPicture(func(now image.Image) bool { // the app's, in the way that is right
+		return now.Bounds().Dy() == 135 && now.At(0, 0) != before.At(0, 0)
+	})
+	v.glasses.Send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Panel{Panel: &pluginv1.PairPanel{}}})
+	v.awaitPicture(func(now image.Image) bool { return now.Bounds().Dy() == 136 && now.At(0, 0) == before.At(0, 0) })
+	v.awaitText("#panel", "A test picture and two questions")
+}
+
+// say answers both questions about the test picture.
+func (v *visit) say(upright, border string) {
+	v.t.Helper()
+	v.do(chromedp.Click("#panel [name=upright][value=" + upright + "]"))
+	v.do(chromedp.Click("#panel [name=border][value=" + border + "]"))
+	v.do(chromium.Press("#panel [type=submit]"))
+}
+
+// awaitPicture waits until the left arm shows a picture; go test bounds the wait.
+func (v *visit) awaitPicture(isWanted func(image.Image) bool) {
+	v.t.Helper()
+	for !isWanted(v.picture()) {
+		v.await("true")
+	}
+}
+
+// picture returns what the left arm shows.
+func (v *visit) picture() (img image.Image) {
+	v.t.Helper()
+	v.Emulate(func(int64) {
+		var ok bool
+		if img, ok = v.pairs[0].Picture(emulated.Left); !ok {
+			v.t.Fatal("the left arm shows no picture")
+		}
+	})
+	return img
 }
 
 // What a person may do wrong is named on the page and to the host, with the next step.

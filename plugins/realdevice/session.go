@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/device"
 	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -43,7 +44,9 @@ type session struct {
 	links    map[string]*link // open ones, by key
 	rssi     map[string]int
 	infos    map[string]driver.Info
-	problem  error // why a link is down; nil once one is up
+	problem  error               // why a link is down; nil once one is up
+	check    *panelcheck.Check   // of the panel, on the page; nil if there was none
+	said     *pluginv1.PairPanel // what the person said about the panel on the page; nil if nothing
 	reported *pluginv1.Hardware
 
 	events  chan event
@@ -60,7 +63,8 @@ type event struct {
 	opened *link          // of a driver.LinkUp
 	found  *pluginv1.Pair // the pair that was chosen meanwhile
 	rssi   map[string]int
-	err    error // of a driver.LinkDown
+	err    error                    // of a driver.LinkDown
+	panel  *glassespage.PanelAnswer // what the person does on the page about the panel
 }
 
 // conn is an open connection of a carrier. Write waits until the carrier has taken the value.
@@ -106,8 +110,7 @@ func newSession(ctx context.Context, a *adapter, o *pluginv1.AttachOpen, to atta
 	s.out = &attach.Frames{To: to, Log: s.log}
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
-	settings := driver.Panel{Inverted: pair.GetInverted(), Rows: int(pair.GetRows())}
-	s.glasses = driver.NewGlasses(model, kind.New(settings), device.Options{Snapshot: snapshot, NewID: s.newID})
+	s.glasses = driver.NewGlasses(model, kind.New(panelOf(pair)), device.Options{Snapshot: snapshot, NewID: s.newID})
 	s.life, s.end = context.WithCancel(context.Background())
 	if err := s.chooseCarrier(ctx, o.GetVia()); err != nil {
 		s.end()
@@ -179,6 +182,10 @@ func (s *session) Close() {
 }
 
 func (s *session) request(m *pluginv1.AttachRequest) {
+	if p := m.GetPanel(); p != nil {
+		s.setPanel(p)
+		return
+	}
 	f, body, err := attach.ParseRequest(m)
 	if err != nil {
 		id := f.ID
@@ -210,6 +217,9 @@ func (s *session) settle() {
 				}
 			case o.Info != nil:
 				s.infos[o.Info.Link] = merged(s.infos[o.Info.Link], *o.Info)
+			case o.Tested != nil && s.check != nil:
+				s.check.Tested(s.wall(), *o.Tested)
+				s.endCheck()
 			case o.Note != "":
 				s.log.Info("received a report of the glasses", "event", o.Note)
 			}
@@ -232,6 +242,10 @@ func merged(old, update driver.Info) driver.Info {
 }
 
 func (s *session) handle(e event) {
+	if e.panel != nil {
+		s.answer(*e.panel)
+		return
+	}
 	if e.found != nil {
 		s.pair, s.rssi = e.found, e.rssi
 	}
@@ -256,7 +270,7 @@ func (s *session) handle(e event) {
 
 // report sends the state of the hardware if it changed.
 func (s *session) report() {
-	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps}
+	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps, Panel: s.said}
 	if s.problem != nil {
 		h.Problem = problemOf(s.problem)
 	}

@@ -181,8 +181,8 @@ func (f facade) KnownPairs() []control.KnownPair {
 
 func (f facade) ForgetPair(name string) error { return f.d.pairs.Forget(name) }
 
-func (f facade) SetPanel(ctx context.Context, sessionID string, panel backend.PairPanel) error {
-	return f.d.sessions.SetPanel(ctx, sessionID, panel)
+func (f facade) SetPanel(sessionID string, panel backend.PairPanel) error {
+	return f.d.sessions.SetPanel(sessionID, panel)
 }
 
 func (f facade) ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error) {

@@ -68,6 +68,8 @@ func (g *fakeGlasses) Receive(ctx context.Context) ([]byte, bool, error) {
 	}
 }
 
+func (g *fakeGlasses) SetPanel(backend.PairPanel) error { return nil }
+
 func (g *fakeGlasses) Close() error { g.once.Do(func() { close(g.gone) }); return nil }
 
 func (fakeTransports) Transport(name string) (backend.Transport, error) {

@@ -55,6 +55,8 @@ type Glasses interface {
 	// Send sends one frame without waiting for the glasses. An error is a *Problem: the glasses are gone, or so far
 	// behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
+	// SetPanel tells real glasses how their panel shows pictures, without waiting for them. Errors are those of Send.
+	SetPanel(p PairPanel) error
 	// Receive waits for the next frame. The error is ctx's error, or a *Problem once the glasses are detached permanently
 	// and everything they sent has been received.
 	Receive(ctx context.Context) (frame []byte, binary bool, err error)
@@ -68,16 +70,16 @@ type Pair struct {
 	Name string `json:"name"`
 	// Addresses are the radios' addresses, by the key of the link, e.g. left.
 	Addresses map[string]string `json:"addresses,omitempty"`
+	PairPanel
+}
+
+// PairPanel is what a person said about the panel of a pair. The zero value means what the vendor's documents say.
+type PairPanel struct {
 	// Inverted is set if the panel lights the pixels of colour 0; Rows is its height, 0 for the model's height.
 	Inverted bool `json:"inverted,omitempty"`
 	Rows     int  `json:"rows,omitempty"`
-}
-
-// PairPanel is what a person said about the panel of a pair. IsChecked is set once a test picture was right.
-type PairPanel struct {
-	Inverted  bool
-	Rows      int
-	IsChecked bool
+	// IsChecked is set once a test picture was right.
+	IsChecked bool `json:"panelChecked,omitempty"`
 }
 
 // Hardware is what an adapter of real glasses knows about them.
@@ -93,6 +95,8 @@ type Hardware struct {
 	ConnectURL string
 	// Steps say how a person gets the glasses ready.
 	Steps []string
+	// Answered is what the person said about the panel on the page since the glasses were attached; nil if nothing.
+	Answered *PairPanel
 }
 
 // FoundPair is a pair of real glasses in range.

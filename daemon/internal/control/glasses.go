@@ -27,7 +27,7 @@ type Glasses interface {
 	// ForgetPair forgets the pair with this name, ignoring case.
 	ForgetPair(name string) error
 	// SetPanel stores what a person said about the panel of a session's glasses, and applies it.
-	SetPanel(ctx context.Context, sessionID string, panel backend.PairPanel) error
+	SetPanel(sessionID string, panel backend.PairPanel) error
 }
 
 // ListGlasses lists the remembered glasses and those in range. It lists the remembered ones even if it cannot look for
@@ -87,9 +87,9 @@ func (s *Server) ForgetGlasses(_ context.Context, r *controlv1.ForgetGlassesRequ
 }
 
 // SetPanel stores what a person said about the panel of a session's glasses.
-func (s *Server) SetPanel(ctx context.Context, r *controlv1.SetPanelRequest) (*controlv1.SetPanelResponse, error) {
+func (s *Server) SetPanel(_ context.Context, r *controlv1.SetPanelRequest) (*controlv1.SetPanelResponse, error) {
 	p := r.GetPanel()
-	err := s.o.Glasses.SetPanel(ctx, r.GetSessionId(), backend.PairPanel{
+	err := s.o.Glasses.SetPanel(r.GetSessionId(), backend.PairPanel{
 		Inverted: p.GetInverted(), Rows: int(p.GetRows()), IsChecked: p.GetChecked(),
 	})
 	if err != nil {

@@ -35,8 +35,6 @@ type Known struct {
 	backend.Pair
 	DeviceModel string    `json:"deviceModel"`
 	UsedAt      time.Time `json:"usedAt"`
-	// IsChecked is set once a person has seen a test picture that was right.
-	IsChecked bool `json:"panelChecked,omitempty"`
 }
 
 func (k Known) is(deviceModel, name string) bool {
@@ -117,7 +115,8 @@ func (s *Store) Named(deviceModel, name string) backend.Pair {
 	return backend.Pair{Name: name}
 }
 
-// Use remembers that a pair was connected. Over a page in the browser it has no addresses; those of before stay.
+// Use remembers that a pair was connected. What is known about its panel stays, and its addresses if there are none now,
+// as over a page in the browser.
 func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	used := Known{Pair: p, DeviceModel: deviceModel, UsedAt: s.now().UTC()}
 	if !isUsable(used) {
@@ -127,7 +126,9 @@ func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	defer s.mu.Unlock()
 	list := slices.DeleteFunc(slices.Clone(s.list), func(k Known) bool {
 		isSame := k.is(deviceModel, p.Name)
-		used.IsChecked = used.IsChecked || isSame && k.IsChecked
+		if isSame {
+			used.PairPanel = k.PairPanel
+		}
 		if isSame && len(used.Addresses) == 0 {
 			used.Addresses = k.Addresses
 		}
@@ -146,7 +147,7 @@ func (s *Store) SetPanel(deviceModel, name string, panel backend.PairPanel) erro
 	if i < 0 {
 		return unknownPair(name)
 	}
-	list[i].Inverted, list[i].Rows, list[i].IsChecked = panel.Inverted, panel.Rows, panel.IsChecked
+	list[i].PairPanel = panel
 	if !isUsable(list[i]) {
 		return &backend.Problem{Code: "invalid_request", Message: fmt.Sprintf("a panel has no %d rows", panel.Rows),
 			FixHint: "pass the number of rows that the panel shows"}

@@ -16,7 +16,8 @@ func open(dir string) *Store { return Open(dir, time.Now, slog.New(slog.DiscardH
 func TestStore_RemembersTheLastPairOfAModel(t *testing.T) {
 	dir := t.TempDir()
 	s := open(dir)
-	old := backend.Pair{Name: "Even G1_27", Addresses: map[string]string{"left": "AA"}, Inverted: true, Rows: 135}
+	old := backend.Pair{Name: "Even G1_27", Addresses: map[string]string{"left": "AA"},
+		PairPanel: backend.PairPanel{Inverted: true, Rows: 135}}
 	for _, p := range []backend.Pair{old, {Name: "Even G1_31"}} {
 		if err := s.Use("even_g1", p); err != nil {
 			t.Fatal(err)
@@ -100,7 +101,7 @@ func TestStore_RemembersThePanel(t *testing.T) {
 	if err := s.SetPanel("even_g1", "Even G1_27", backend.PairPanel{Rows: -1}); err == nil {
 		t.Error("stored a panel with -1 rows")
 	}
-	if err := s.Use("even_g1", s.Named("even_g1", "Even G1_27")); err != nil {
+	if err := s.Use("even_g1", backend.Pair{Name: "Even G1_27"}); err != nil { // the adapter was told less
 		t.Fatal(err)
 	}
 	if got := open(dir).List(); len(got) != 1 || !got[0].Inverted || got[0].Rows != 135 || !got[0].IsChecked {

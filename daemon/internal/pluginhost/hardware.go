@@ -18,7 +18,7 @@ const maxHardwareText = 400
 
 func pairRequest(o backend.TransportOpen) *pluginv1.Pair {
 	p := o.Pair
-	m := &pluginv1.Pair{Name: p.Name, Inverted: p.Inverted, Rows: int32(p.Rows), OrOther: o.AnyPair}
+	m := &pluginv1.Pair{Name: p.Name, Inverted: p.Inverted, Rows: int32(p.Rows), Checked: p.IsChecked, OrOther: o.AnyPair}
 	for key, address := range p.Addresses {
 		m.Links = append(m.Links, &pluginv1.PairLink{Key: key, Address: address})
 	}
@@ -45,7 +45,7 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 	}
 	known := backend.Hardware{
 		Pair: backend.Pair{
-			Name: text(pair.GetName()), Addresses: map[string]string{}, Inverted: pair.GetInverted(), Rows: int(pair.GetRows()),
+			Name: text(pair.GetName()), Addresses: map[string]string{}, PairPanel: panelOf(pair),
 		},
 		Carrier: text(h.GetCarrier()), ConnectURL: pageURL(h.GetConnectUrl()),
 	}
@@ -66,5 +66,17 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 			Code: text(p.GetCode()), Message: text(p.GetMessage()), FixHint: text(p.GetFixHint()), Retryable: p.GetRetryable(),
 		}
 	}
+	if p := h.GetPanel(); p != nil {
+		answered := panelOf(p)
+		known.Answered = &answered
+	}
 	return known
+}
+
+func panelOf(p interface {
+	GetInverted() bool
+	GetRows() int32
+	GetChecked() bool
+}) backend.PairPanel {
+	return backend.PairPanel{Inverted: p.GetInverted(), Rows: int(p.GetRows()), IsChecked: p.GetChecked()}
 }

@@ -160,6 +160,18 @@ func (g *attachment) Send(frame []byte, binary bool) error {
 	if binary {
 		m.Message = &pluginv1.AttachRequest_Binary{Binary: frame}
 	}
+	return g.put(m)
+}
+
+// SetPanel implements backend.Glasses.
+func (g *attachment) SetPanel(p backend.PairPanel) error {
+	return g.put(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Panel{Panel: &pluginv1.PairPanel{
+		Inverted: p.Inverted, Rows: int32(p.Rows), Checked: p.IsChecked,
+	}}})
+}
+
+// put queues a message to the glasses.
+func (g *attachment) put(m *pluginv1.AttachRequest) error {
 	if g.life.Err() != nil {
 		return unavailable(g.name, "the glasses are detached", 0)
 	}

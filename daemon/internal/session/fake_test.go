@@ -97,6 +97,21 @@ type fakeGlasses struct {
 	answer func(f glasses.Frame) (glasses.Result, bool)
 	events int
 	sleeps map[string]int64
+	told   backend.PairPanel
+}
+
+func (g *fakeGlasses) SetPanel(p backend.PairPanel) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told = p
+	return nil
+}
+
+// panel returns what the glasses were told about their panel last.
+func (g *fakeGlasses) panel() backend.PairPanel {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.told
 }
 
 func (g *fakeGlasses) Close() error { g.once.Do(func() { close(g.gone) }); return nil }

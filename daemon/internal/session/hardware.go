@@ -71,17 +71,21 @@ func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
 	return h.state, h.changed
 }
 
-// set stores a state. It reports whether the pair is connected for the first time.
-func (h *hardware) set(state backend.Hardware) (isNew bool) {
+// set stores a state. It reports whether the pair is connected for the first time, and returns what the person said
+// about its panel since the last state; nil if nothing.
+func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPanel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if now := state.Answered; now != nil && (h.state == nil || h.state.Answered == nil || *h.state.Answered != *now) {
+		said = now
+	}
 	h.state = &state
 	h.notify()
 	if !IsConnected(&state) || h.saved == state.Pair.Name {
-		return false
+		return false, said
 	}
 	h.saved = state.Pair.Name
-	return true
+	return true, said
 }
 
 // newPage returns the page that a person has to open, unless it did so before.
@@ -117,7 +121,7 @@ func (h *hardware) detach() {
 	for i := range state.Links {
 		state.Links[i].State = "down"
 	}
-	state.ConnectURL = "" // it ended with the adapter
+	state.ConnectURL, state.Answered = "", nil // they ended with the adapter
 	h.state = &state
 }
 
@@ -129,24 +133,40 @@ func IsConnected(h *backend.Hardware) bool {
 }
 
 // setHardware stores what the adapter reports. Once a pair is connected, it is remembered, and the session keeps to
-// it. It returns false if the pair has to be attached again, because more is known about its panel than the adapter was
-// told.
-func (s *localSession) setHardware(state backend.Hardware) bool {
-	if !s.hardware.set(state) {
-		return true
+// it.
+func (s *localSession) setHardware(state backend.Hardware) {
+	isNew, said := s.hardware.set(state)
+	if isNew {
+		s.state.update(func(m *meta) { m.GlassesName = state.Pair.Name })
 	}
-	s.state.update(func(m *meta) { m.GlassesName = state.Pair.Name })
 	if s.owner.pairs == nil {
-		return true
+		return
 	}
 	model := s.state.read().Snapshot.DeviceModel
-	known := s.owner.pairs.Named(model, state.Pair.Name)
-	isTold := known.Inverted == state.Pair.Inverted && known.Rows == state.Pair.Rows
-	state.Pair.Inverted, state.Pair.Rows = known.Inverted, known.Rows
-	if err := s.owner.pairs.Use(model, state.Pair); err != nil {
-		s.owner.log.Warn("failed to remember the glasses", "session", s.id, "err", err)
+	if isNew {
+		if err := s.owner.pairs.Use(model, state.Pair); err != nil {
+			s.owner.log.Warn("failed to remember the glasses", "session", s.id, "err", err)
+		}
+		s.tellPanel()
 	}
-	return isTold
+	if said != nil {
+		if err := s.owner.pairs.SetPanel(model, state.Pair.Name, *said); err != nil {
+			s.owner.log.Warn("failed to remember how the panel shows pictures", "session", s.id, "err", err)
+		}
+	}
+}
+
+// tellPanel tells connected glasses what is known about their panel, if that is more than they were told when they were
+// attached: their name may not have been known then.
+func (s *localSession) tellPanel() {
+	state, _ := s.hardware.read()
+	if !IsConnected(state) || s.owner.pairs == nil {
+		return
+	}
+	known := s.owner.pairs.Named(s.state.read().Snapshot.DeviceModel, state.Pair.Name).PairPanel
+	if known != state.Pair.PairPanel {
+		s.transport.setPanel(known)
+	}
 }
 
 // glassesName returns the name of the session's pair: the one that was requested, or else the one that is connected.

@@ -19,9 +19,9 @@ func (m *Manager) RealPairs() (list []RealPair) {
 	return list
 }
 
-// SetPanel stores what a person said about the panel of a session's glasses. If that changes their pictures, the
-// session connects them again: when SetPanel returns, they are disconnected. Errors are *backend.Problem.
-func (m *Manager) SetPanel(ctx context.Context, id string, panel backend.PairPanel) error {
+// SetPanel stores what a person said about the panel of a session's glasses, and shows pictures in that way from then on.
+// Errors are *backend.Problem.
+func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	s, err := m.local.wake(id)
 	if err != nil {
 		return err
@@ -33,10 +33,8 @@ func (m *Manager) SetPanel(ctx context.Context, id string, panel backend.PairPan
 	if err := m.local.pairs.SetPanel(s.state.read().Snapshot.DeviceModel, state.Pair.Name, panel); err != nil {
 		return err
 	}
-	if state.Pair.Inverted == panel.Inverted && state.Pair.Rows == panel.Rows {
-		return nil
-	}
-	return s.reattach(ctx)
+	s.transport.setPanel(panel)
+	return nil
 }
 
 // choosePair makes a session that has not had glasses yet look only for the pair with this name.

@@ -19,7 +19,7 @@ type knownPairs struct {
 
 func (k *knownPairs) Last(string) backend.Pair { return backend.Pair{Name: "Even G1_27"} }
 func (k *knownPairs) Named(_, name string) backend.Pair {
-	return backend.Pair{Name: name, Inverted: k.panel.Inverted, Rows: k.panel.Rows}
+	return backend.Pair{Name: name, PairPanel: k.panel}
 }
 
 func (k *knownPairs) SetPanel(_, _ string, p backend.PairPanel) error { k.panel = p; return nil }
@@ -124,8 +124,8 @@ func awaitAttached(t *testing.T, m *Manager, id string, transports *fakeTranspor
 	}
 }
 
-// Other settings of a panel reach the glasses: they are attached again. The same settings do not disturb them.
-func TestSetPanel_AttachesTheGlassesAgain(t *testing.T) {
+// What a person says about a panel reaches the glasses while they stay attached.
+func TestSetPanel_TellsTheGlasses(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{}
 	m := newLocal(t, t.TempDir(), transports, nil)
 	m.local.pairs = pairs
@@ -133,7 +133,7 @@ func TestSetPanel_AttachesTheGlassesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{}); err == nil {
+	if err := m.SetPanel(s.SessionID, backend.PairPanel{}); err == nil {
 		t.Error("set the panel of glasses that were never found")
 	}
 	g := transports.last()
@@ -141,42 +141,61 @@ func TestSetPanel_AttachesTheGlassesAgain(t *testing.T) {
 	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27"}) {
 		t.Errorf("got the connected pairs %+v, want Even G1_27", got)
 	}
-	err = m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{IsChecked: true})
-	if err != nil || !pairs.panel.IsChecked {
-		t.Errorf("the same settings: got %+v (error %v), want them stored", pairs.panel, err)
+	want := backend.PairPanel{Rows: 135, IsChecked: true}
+	if err := m.SetPanel(s.SessionID, want); err != nil || pairs.panel != want {
+		t.Errorf("got %+v (error %v), want %+v stored", pairs.panel, err, want)
 	}
-	select {
-	case <-g.gone:
-		t.Fatal("the same settings detached the glasses")
-	default:
+	if got := g.panel(); got != want {
+		t.Errorf("the glasses were told %+v, want %+v", got, want)
 	}
-	if err := m.SetPanel(t.Context(), s.SessionID, backend.PairPanel{Rows: 135}); err != nil {
-		t.Fatal(err)
-	}
-	if len(m.RealPairs()) != 0 {
-		t.Error("the glasses still count as connected")
-	}
-	if open := awaitAttached(t, m, s.SessionID, transports, 2).open; open.Pair.Rows != 135 || open.AnyPair {
-		t.Errorf("got %+v (any: %v), want this pair with 135 rows", open.Pair, open.AnyPair)
+	if len(m.RealPairs()) != 1 || transports.last() != g {
+		t.Error("the glasses were attached again")
 	}
 }
 
-// The adapter took another pair than it was told, about whose panel more is known: that pair is attached with it.
-func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
-	transports, pairs := realTransports(), &knownPairs{panel: backend.PairPanel{Rows: 135}}
+// What a person says on the page of the glasses is stored once. What the page said before does not return when the
+// terminal has said something else since.
+func TestSetHardware_StoresWhatThePageSaid(t *testing.T) {
+	transports, pairs := realTransports(), &knownPairs{}
 	m := newLocal(t, t.TempDir(), transports, nil)
 	m.local.pairs = pairs
 	s, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Wait: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	transports.last().open.OnHardware(connected("Even G1_31"))
-	open := awaitAttached(t, m, s.SessionID, transports, 2).open
-	if open.Pair.Name != "Even G1_31" || open.Pair.Rows != 135 {
-		t.Errorf("got %+v, want Even G1_31 with 135 rows", open.Pair)
+	state, report := connected("Even G1_27"), transports.last().open.OnHardware
+	report(state)
+	said := backend.PairPanel{Inverted: true, IsChecked: true}
+	state.Answered = &said
+	report(state)
+	if pairs.panel != said {
+		t.Errorf("stored %+v, want %+v", pairs.panel, said)
 	}
-	if len(pairs.used) != 1 || pairs.used[0].Rows != 135 {
-		t.Errorf("remembered %+v, want 135 rows", pairs.used)
+	later := backend.PairPanel{Rows: 135, IsChecked: true}
+	if err := m.SetPanel(s.SessionID, later); err != nil {
+		t.Fatal(err)
+	}
+	state.Links[0].BatteryPercent = 50
+	again := said
+	state.Answered = &again
+	report(state)
+	if pairs.panel != later {
+		t.Errorf("stored %+v, want %+v, which was said last", pairs.panel, later)
+	}
+}
+
+// The adapter took another pair than it was told, about whose panel more is known: it is told now.
+func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
+	transports, pairs := realTransports(), &knownPairs{panel: backend.PairPanel{Rows: 135}}
+	m := newLocal(t, t.TempDir(), transports, nil)
+	m.local.pairs = pairs
+	if _, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Wait: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	g := transports.last()
+	g.open.OnHardware(connected("Even G1_31"))
+	if got := g.panel(); got.Rows != 135 {
+		t.Errorf("the glasses were told %+v, want 135 rows", got)
 	}
 }
 

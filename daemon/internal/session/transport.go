@@ -109,6 +109,15 @@ func (t *transport) send(data []byte, binary bool) error {
 	return t.glasses.Send(data, binary)
 }
 
+// setPanel tells attached glasses how their panel shows pictures. Others get it when they are attached.
+func (t *transport) setPanel(p backend.PairPanel) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.glasses != nil {
+		_ = t.glasses.SetPanel(p) // it fails only while they are being detached
+	}
+}
+
 // sendControl sends a control frame. Its result is sent to the returned channel, which is closed if the glasses
 // disconnect first.
 func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan glasses.Result, error) {
@@ -140,7 +149,7 @@ func (s *localSession) attachTransport(ctx context.Context) {
 	pause, logged := attachPause, ""
 	for ctx.Err() == nil {
 		life, end := context.WithCancel(ctx)
-		g, err := s.openTransport(life, end)
+		g, err := s.openTransport(life)
 		if err != nil {
 			end()
 			s.transport.fail(err)
@@ -164,8 +173,8 @@ func (s *localSession) attachTransport(ctx context.Context) {
 	}
 }
 
-// openTransport attaches glasses. end is called if they have to be attached again.
-func (s *localSession) openTransport(ctx context.Context, end context.CancelFunc) (backend.Glasses, error) {
+// openTransport attaches glasses.
+func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, error) {
 	m := s.state.read()
 	open := backend.TransportOpen{
 		SessionID: s.id, DeviceModel: m.Snapshot.DeviceModel, Virtual: s.isVirtual(), NowMs: s.state.nowMs(),
@@ -173,11 +182,7 @@ func (s *localSession) openTransport(ctx context.Context, end context.CancelFunc
 		Via: m.Via,
 	}
 	if m.transportName() == RealDevice { // what another adapter says of hardware is not believed
-		open.OnHardware = func(state backend.Hardware) {
-			if !s.setHardware(state) {
-				end()
-			}
-		}
+		open.OnHardware = s.setHardware
 	}
 	if m.Attached > 0 {
 		open.Snapshot = &m.Snapshot
@@ -199,6 +204,7 @@ func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 	defer s.mu.Unlock()
 	s.state.update(func(m *meta) { m.Attached++ })
 	s.transport.attach(g, end)
+	s.tellPanel()
 	s.publishLink()
 	s.logService(glasses.RowGlassesAttached, struct{}{})
 	if standing := s.state.read().Standing; len(standing.Phrases) > 0 || standing.Transcription != nil {

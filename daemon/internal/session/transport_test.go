@@ -18,6 +18,8 @@ func (deafGlasses) Send([]byte, bool) error { return errors.New("the pipe is clo
 
 func (deafGlasses) Receive(ctx context.Context) ([]byte, bool, error) { return nil, false, ctx.Err() }
 
+func (deafGlasses) SetPanel(backend.PairPanel) error { return errors.New("the pipe is closed") }
+
 func (deafGlasses) Close() error { return nil }
 
 func TestSendControl_ForgetsWhatWasNotSent(t *testing.T) {

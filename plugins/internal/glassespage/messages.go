@@ -27,6 +27,9 @@ const (
 const (
 	typeChosen  = "chosen"  // from the page: the person chose a peripheral for Link, which advertises Name
 	typeProblem = "problem" // from the page: no peripheral could be chosen for Link, or for all if it is empty
+	typeCheck   = "check"   // from the page: the person begins a check of the panel
+	typeSeen    = "seen"    // from the page: what the person sees of the test picture
+	typeCancel  = "cancel"  // from the page: the person ends the check
 	typeUp      = driver.LinkUp
 	typeDown    = driver.LinkDown
 	typeWritten = driver.Written
@@ -45,7 +48,13 @@ type fromPage struct {
 	Link    string `json:"link"`
 	Name    string `json:"name"`
 	Problem string `json:"problem"`
+	Upright bool   `json:"upright"`
+	Border  bool   `json:"border"`
 	data    []byte // of a notification
+}
+
+func (m fromPage) isAboutPanel() bool {
+	return m.Type == typeCheck || m.Type == typeSeen || m.Type == typeCancel
 }
 
 // toPage is a text message to the page.
@@ -94,6 +103,9 @@ func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fro
 	var m fromPage
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, errors.New("a text message that is no JSON object")
+	}
+	if m.isAboutPanel() {
+		return m, nil
 	}
 	known := slices.ContainsFunc(links, func(s driver.LinkSpec) bool { return s.Key == m.Link })
 	switch {

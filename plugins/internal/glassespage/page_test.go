@@ -172,7 +172,7 @@ func TestPage_AdmitsOneBrowser(t *testing.T) {
 
 func TestPage_HasTheHeadersOfASafePage(t *testing.T) {
 	p := newPage(t)
-	for _, path := range []string{"/", "/page.js", "/bluetooth.js", "/page.css", "/none"} {
+	for _, path := range []string{"/", "/page.js", "/bluetooth.js", "/panelcheck.js", "/page.css", "/none"} {
 		h := newVisitor(t, p).request(http.MethodGet, path, nil).Header
 		if c := h.Get("Content-Security-Policy"); !strings.HasPrefix(c, "default-src 'none'") ||
 			strings.Contains(c, "unsafe") || h.Get("Cache-Control") != "no-store" {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
 )
 
@@ -40,6 +41,7 @@ func (p *Page) routes() http.Handler {
 		mux.Handle("GET "+path, serveFile(file, data))
 	}
 	mux.Handle("GET /bluetooth.js", serveFile("bluetooth.js", webbluetooth.Script))
+	mux.Handle("GET /panelcheck.js", serveFile("panelcheck.js", panelcheck.Script))
 	mux.HandleFunc("POST /admit", p.admit)
 	mux.Handle("GET /links", p.admitted(http.HandlerFunc(p.serveLinks)))
 	return mux

@@ -145,6 +145,12 @@ func (p *Page) read(t *tab) error {
 
 // handle processes a message of a tab, unless it is no longer the page.
 func (p *Page) handle(t *tab, m fromPage) {
+	if m.isAboutPanel() {
+		if p.has(t) {
+			p.o.Answered(PanelAnswer{m.Type == typeCheck, m.Type == typeCancel, m.Upright, m.Border})
+		}
+		return
+	}
 	var refused *Problem
 	if m.Type == typeChosen {
 		refused = p.judge(m)
@@ -157,6 +163,13 @@ func (p *Page) handle(t *tab, m fromPage) {
 	if m.Type == typeChosen || m.Type == typeProblem {
 		p.o.Changed()
 	}
+}
+
+// has reports whether the tab is the page.
+func (p *Page) has(t *tab) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tab == t
 }
 
 // judge returns why the peripheral that the person chose for a link does not fit, or nil.

@@ -10,6 +10,16 @@ import (
 type Shown struct {
 	Pair  string // the name of the pair, once it is known
 	Links []ShownLink
+	// CanCheck is set if the panel can be checked with a test picture, Checked if such a picture was right, and Check is
+	// the step of the present or the last check; "" if there was none.
+	CanCheck, Checked bool
+	Check             string
+}
+
+// PanelAnswer is what the person does about the panel: they begin or cancel a check, or say what they see.
+type PanelAnswer struct {
+	Begin, Cancel   bool
+	Upright, Border bool
 }
 
 // ShownLink is the state of a link.
@@ -22,8 +32,11 @@ type ShownLink struct {
 
 // view is Shown with what the page itself knows, as JSON.
 type view struct {
-	Pair  string     `json:"pair"`
-	Links []viewLink `json:"links"`
+	Pair     string     `json:"pair"`
+	Links    []viewLink `json:"links"`
+	CanCheck bool       `json:"canCheck"`
+	Checked  bool       `json:"checked"`
+	Check    string     `json:"check"`
 }
 
 type viewLink struct {
@@ -47,7 +60,8 @@ func (p *Page) refresh() {
 	if p.tab == nil {
 		return
 	}
-	v := view{Pair: p.shown.Pair, Links: make([]viewLink, len(p.links))}
+	v := view{Pair: p.shown.Pair, Links: make([]viewLink, len(p.links)), CanCheck: p.shown.CanCheck,
+		Checked: p.shown.Checked, Check: p.shown.Check}
 	for i, l := range p.links {
 		one := viewLink{Key: l.spec.Key, State: "choose", Name: l.name, Problem: l.problem}
 		if l.name != "" {

@@ -495,6 +495,7 @@ type AttachRequest struct {
 	//	*AttachRequest_Open
 	//	*AttachRequest_Frame
 	//	*AttachRequest_Binary
+	//	*AttachRequest_Panel
 	Message       isAttachRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -564,6 +565,15 @@ func (x *AttachRequest) GetBinary() []byte {
 	return nil
 }
 
+func (x *AttachRequest) GetPanel() *PairPanel {
+	if x != nil {
+		if x, ok := x.Message.(*AttachRequest_Panel); ok {
+			return x.Panel
+		}
+	}
+	return nil
+}
+
 type isAttachRequest_Message interface {
 	isAttachRequest_Message()
 }
@@ -582,11 +592,18 @@ type AttachRequest_Binary struct {
 	Binary []byte `protobuf:"bytes,3,opt,name=binary,proto3,oneof"`
 }
 
+type AttachRequest_Panel struct {
+	// Of real glasses: what a person said about the panel meanwhile. The adapter shows pictures in this way from then on.
+	Panel *PairPanel `protobuf:"bytes,4,opt,name=panel,proto3,oneof"`
+}
+
 func (*AttachRequest_Open) isAttachRequest_Message() {}
 
 func (*AttachRequest_Frame) isAttachRequest_Message() {}
 
 func (*AttachRequest_Binary) isAttachRequest_Message() {}
+
+func (*AttachRequest_Panel) isAttachRequest_Message() {}
 
 type AttachOpen struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -829,7 +846,9 @@ type Pair struct {
 	Inverted bool  `protobuf:"varint,3,opt,name=inverted,proto3" json:"inverted,omitempty"`
 	Rows     int32 `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
 	// Whether another pair of the model may be taken while this one is away, because no person chose it.
-	OrOther       bool `protobuf:"varint,5,opt,name=or_other,json=orOther,proto3" json:"or_other,omitempty"`
+	OrOther bool `protobuf:"varint,5,opt,name=or_other,json=orOther,proto3" json:"or_other,omitempty"`
+	// Whether a test picture was right in this way.
+	Checked       bool `protobuf:"varint,6,opt,name=checked,proto3" json:"checked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -899,6 +918,74 @@ func (x *Pair) GetOrOther() bool {
 	return false
 }
 
+func (x *Pair) GetChecked() bool {
+	if x != nil {
+		return x.Checked
+	}
+	return false
+}
+
+// PairPanel is what a person said about the panel of a pair, as in Pair.
+type PairPanel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Inverted      bool                   `protobuf:"varint,1,opt,name=inverted,proto3" json:"inverted,omitempty"`
+	Rows          int32                  `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	Checked       bool                   `protobuf:"varint,3,opt,name=checked,proto3" json:"checked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PairPanel) Reset() {
+	*x = PairPanel{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PairPanel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PairPanel) ProtoMessage() {}
+
+func (x *PairPanel) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PairPanel.ProtoReflect.Descriptor instead.
+func (*PairPanel) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PairPanel) GetInverted() bool {
+	if x != nil {
+		return x.Inverted
+	}
+	return false
+}
+
+func (x *PairPanel) GetRows() int32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *PairPanel) GetChecked() bool {
+	if x != nil {
+		return x.Checked
+	}
+	return false
+}
+
 // PairLink is where one radio of a pair was last found.
 type PairLink struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -910,7 +997,7 @@ type PairLink struct {
 
 func (x *PairLink) Reset() {
 	*x = PairLink{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	mi := &file_plugin_v1_transport_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1009,7 @@ func (x *PairLink) String() string {
 func (*PairLink) ProtoMessage() {}
 
 func (x *PairLink) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	mi := &file_plugin_v1_transport_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1022,7 @@ func (x *PairLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PairLink.ProtoReflect.Descriptor instead.
 func (*PairLink) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{12}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PairLink) GetKey() string {
@@ -966,14 +1053,16 @@ type Hardware struct {
 	// address is another one. Empty unless the carrier is browser. It must not be logged.
 	ConnectUrl string `protobuf:"bytes,5,opt,name=connect_url,json=connectUrl,proto3" json:"connect_url,omitempty"`
 	// What the person does to get the glasses ready, in order.
-	Steps         []string `protobuf:"bytes,6,rep,name=steps,proto3" json:"steps,omitempty"`
+	Steps []string `protobuf:"bytes,6,rep,name=steps,proto3" json:"steps,omitempty"`
+	// What the person said about the panel on that page; not set if nothing. The host stores it.
+	Panel         *PairPanel `protobuf:"bytes,7,opt,name=panel,proto3" json:"panel,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hardware) Reset() {
 	*x = Hardware{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[13]
+	mi := &file_plugin_v1_transport_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1074,7 @@ func (x *Hardware) String() string {
 func (*Hardware) ProtoMessage() {}
 
 func (x *Hardware) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[13]
+	mi := &file_plugin_v1_transport_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1087,7 @@ func (x *Hardware) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hardware.ProtoReflect.Descriptor instead.
 func (*Hardware) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{13}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Hardware) GetPair() *Pair {
@@ -1043,6 +1132,13 @@ func (x *Hardware) GetSteps() []string {
 	return nil
 }
 
+func (x *Hardware) GetPanel() *PairPanel {
+	if x != nil {
+		return x.Panel
+	}
+	return nil
+}
+
 // Link is the connection to one radio of a pair.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1062,7 +1158,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[14]
+	mi := &file_plugin_v1_transport_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1170,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[14]
+	mi := &file_plugin_v1_transport_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1183,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{14}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Link) GetKey() string {
@@ -1148,7 +1244,7 @@ type AttachOpened struct {
 
 func (x *AttachOpened) Reset() {
 	*x = AttachOpened{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[15]
+	mi := &file_plugin_v1_transport_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1256,7 @@ func (x *AttachOpened) String() string {
 func (*AttachOpened) ProtoMessage() {}
 
 func (x *AttachOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[15]
+	mi := &file_plugin_v1_transport_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1269,7 @@ func (x *AttachOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOpened.ProtoReflect.Descriptor instead.
 func (*AttachOpened) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{15}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AttachOpened) GetDeviceModel() string {
@@ -1216,11 +1312,12 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\tFoundLink\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05found\x18\x02 \x01(\bR\x05found\x12\x12\n" +
-	"\x04rssi\x18\x03 \x01(\x05R\x04rssi\"\x81\x01\n" +
+	"\x04rssi\x18\x03 \x01(\x05R\x04rssi\"\xb7\x01\n" +
 	"\rAttachRequest\x123\n" +
 	"\x04open\x18\x01 \x01(\v2\x1d.service.plugin.v1.AttachOpenH\x00R\x04open\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +
-	"\x06binary\x18\x03 \x01(\fH\x00R\x06binaryB\t\n" +
+	"\x06binary\x18\x03 \x01(\fH\x00R\x06binary\x124\n" +
+	"\x05panel\x18\x04 \x01(\v2\x1c.service.plugin.v1.PairPanelH\x00R\x05panelB\t\n" +
 	"\amessage\"\x9c\x02\n" +
 	"\n" +
 	"AttachOpen\x12\x1d\n" +
@@ -1239,16 +1336,21 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +
 	"\x06binary\x18\x03 \x01(\fH\x00R\x06binary\x129\n" +
 	"\bhardware\x18\x04 \x01(\v2\x1b.service.plugin.v1.HardwareH\x00R\bhardwareB\t\n" +
-	"\amessage\"\x98\x01\n" +
+	"\amessage\"\xb2\x01\n" +
 	"\x04Pair\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
 	"\x05links\x18\x02 \x03(\v2\x1b.service.plugin.v1.PairLinkR\x05links\x12\x1a\n" +
 	"\binverted\x18\x03 \x01(\bR\binverted\x12\x12\n" +
 	"\x04rows\x18\x04 \x01(\x05R\x04rows\x12\x19\n" +
-	"\bor_other\x18\x05 \x01(\bR\aorOther\"6\n" +
+	"\bor_other\x18\x05 \x01(\bR\aorOther\x12\x18\n" +
+	"\achecked\x18\x06 \x01(\bR\achecked\"U\n" +
+	"\tPairPanel\x12\x1a\n" +
+	"\binverted\x18\x01 \x01(\bR\binverted\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\x05R\x04rows\x12\x18\n" +
+	"\achecked\x18\x03 \x01(\bR\achecked\"6\n" +
 	"\bPairLink\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xed\x01\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa1\x02\n" +
 	"\bHardware\x12+\n" +
 	"\x04pair\x18\x01 \x01(\v2\x17.service.plugin.v1.PairR\x04pair\x12\x18\n" +
 	"\acarrier\x18\x02 \x01(\tR\acarrier\x12-\n" +
@@ -1256,7 +1358,8 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\aproblem\x18\x04 \x01(\v2\x1a.service.plugin.v1.ProblemR\aproblem\x12\x1f\n" +
 	"\vconnect_url\x18\x05 \x01(\tR\n" +
 	"connectUrl\x12\x14\n" +
-	"\x05steps\x18\x06 \x03(\tR\x05steps\"\xb4\x01\n" +
+	"\x05steps\x18\x06 \x03(\tR\x05steps\x122\n" +
+	"\x05panel\x18\a \x01(\v2\x1c.service.plugin.v1.PairPanelR\x05panel\"\xb4\x01\n" +
 	"\x04Link\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
@@ -1285,7 +1388,7 @@ func file_plugin_v1_transport_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_transport_proto_rawDescData
 }
 
-var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_plugin_v1_transport_proto_goTypes = []any{
 	(*DescribeTransportRequest)(nil),  // 0: service.plugin.v1.DescribeTransportRequest
 	(*DescribeTransportResponse)(nil), // 1: service.plugin.v1.DescribeTransportResponse
@@ -1299,36 +1402,39 @@ var file_plugin_v1_transport_proto_goTypes = []any{
 	(*AttachOpen)(nil),                // 9: service.plugin.v1.AttachOpen
 	(*AttachResponse)(nil),            // 10: service.plugin.v1.AttachResponse
 	(*Pair)(nil),                      // 11: service.plugin.v1.Pair
-	(*PairLink)(nil),                  // 12: service.plugin.v1.PairLink
-	(*Hardware)(nil),                  // 13: service.plugin.v1.Hardware
-	(*Link)(nil),                      // 14: service.plugin.v1.Link
-	(*AttachOpened)(nil),              // 15: service.plugin.v1.AttachOpened
-	(*Problem)(nil),                   // 16: service.plugin.v1.Problem
+	(*PairPanel)(nil),                 // 12: service.plugin.v1.PairPanel
+	(*PairLink)(nil),                  // 13: service.plugin.v1.PairLink
+	(*Hardware)(nil),                  // 14: service.plugin.v1.Hardware
+	(*Link)(nil),                      // 15: service.plugin.v1.Link
+	(*AttachOpened)(nil),              // 16: service.plugin.v1.AttachOpened
+	(*Problem)(nil),                   // 17: service.plugin.v1.Problem
 }
 var file_plugin_v1_transport_proto_depIdxs = []int32{
 	3,  // 0: service.plugin.v1.UseFontsRequest.fonts:type_name -> service.plugin.v1.AddedFont
 	7,  // 1: service.plugin.v1.ScanResponse.links:type_name -> service.plugin.v1.FoundLink
 	9,  // 2: service.plugin.v1.AttachRequest.open:type_name -> service.plugin.v1.AttachOpen
-	11, // 3: service.plugin.v1.AttachOpen.pair:type_name -> service.plugin.v1.Pair
-	15, // 4: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
-	13, // 5: service.plugin.v1.AttachResponse.hardware:type_name -> service.plugin.v1.Hardware
-	12, // 6: service.plugin.v1.Pair.links:type_name -> service.plugin.v1.PairLink
-	11, // 7: service.plugin.v1.Hardware.pair:type_name -> service.plugin.v1.Pair
-	14, // 8: service.plugin.v1.Hardware.links:type_name -> service.plugin.v1.Link
-	16, // 9: service.plugin.v1.Hardware.problem:type_name -> service.plugin.v1.Problem
-	0,  // 10: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
-	2,  // 11: service.plugin.v1.Transport.UseFonts:input_type -> service.plugin.v1.UseFontsRequest
-	5,  // 12: service.plugin.v1.Transport.Scan:input_type -> service.plugin.v1.ScanRequest
-	8,  // 13: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
-	1,  // 14: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
-	4,  // 15: service.plugin.v1.Transport.UseFonts:output_type -> service.plugin.v1.UseFontsResponse
-	6,  // 16: service.plugin.v1.Transport.Scan:output_type -> service.plugin.v1.ScanResponse
-	10, // 17: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	12, // 3: service.plugin.v1.AttachRequest.panel:type_name -> service.plugin.v1.PairPanel
+	11, // 4: service.plugin.v1.AttachOpen.pair:type_name -> service.plugin.v1.Pair
+	16, // 5: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
+	14, // 6: service.plugin.v1.AttachResponse.hardware:type_name -> service.plugin.v1.Hardware
+	13, // 7: service.plugin.v1.Pair.links:type_name -> service.plugin.v1.PairLink
+	11, // 8: service.plugin.v1.Hardware.pair:type_name -> service.plugin.v1.Pair
+	15, // 9: service.plugin.v1.Hardware.links:type_name -> service.plugin.v1.Link
+	17, // 10: service.plugin.v1.Hardware.problem:type_name -> service.plugin.v1.Problem
+	12, // 11: service.plugin.v1.Hardware.panel:type_name -> service.plugin.v1.PairPanel
+	0,  // 12: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
+	2,  // 13: service.plugin.v1.Transport.UseFonts:input_type -> service.plugin.v1.UseFontsRequest
+	5,  // 14: service.plugin.v1.Transport.Scan:input_type -> service.plugin.v1.ScanRequest
+	8,  // 15: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
+	1,  // 16: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
+	4,  // 17: service.plugin.v1.Transport.UseFonts:output_type -> service.plugin.v1.UseFontsResponse
+	6,  // 18: service.plugin.v1.Transport.Scan:output_type -> service.plugin.v1.ScanResponse
+	10, // 19: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_transport_proto_init() }
@@ -1341,6 +1447,7 @@ func file_plugin_v1_transport_proto_init() {
 		(*AttachRequest_Open)(nil),
 		(*AttachRequest_Frame)(nil),
 		(*AttachRequest_Binary)(nil),
+		(*AttachRequest_Panel)(nil),
 	}
 	file_plugin_v1_transport_proto_msgTypes[10].OneofWrappers = []any{
 		(*AttachResponse_Opened)(nil),
@@ -1354,7 +1461,7 @@ func file_plugin_v1_transport_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_transport_proto_rawDesc), len(file_plugin_v1_transport_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,11 +1,12 @@
 // The page on which a person connects glasses. It carries bytes: the driver runs in the service, at the other end of
 // the socket.
 import { Bluetooth } from "./bluetooth.js";
+import { PanelCheck } from "./panelcheck.js";
 
 /** @typedef {import("./bluetooth.js").LinkSpec} LinkSpec */
 /** @typedef {{code: string, message: string, fixHint: string}} Problem */
 /** @typedef {{key: string, state: "choose"|"opening"|"up"|"down", name: string, battery: number, problem: Problem | null}} LinkState */
-/** @typedef {{pair: string, links: LinkState[]}} State */
+/** @typedef {{pair: string, links: LinkState[], canCheck: boolean, checked: boolean, check: import("./panelcheck.js").Step}} State */
 /** @typedef {{type: string, link?: string, title?: string, steps?: string[], specs?: LinkSpec[], state?: State}} Message */
 
 const closeTaken = 4408;
@@ -35,12 +36,17 @@ const bluetooth = new Bluetooth((e) => {
   }
 });
 
+const panel = new PanelCheck(find("#panel-check", HTMLElement), {
+  begin: () => tell({ type: "check" }), answer: (upright, border) => tell({ type: "seen", upright, border }),
+  cancel: () => tell({ type: "cancel" }),
+});
+
 /** @param {string | Uint8Array<ArrayBuffer>} data */
 function pass(data) {
   if (socket?.readyState === WebSocket.OPEN) socket.send(data);
 }
 
-/** @param {{type: string, link?: string, name?: string, problem?: string}} m */
+/** @param {{type: string, link?: string, name?: string, problem?: string, upright?: boolean, border?: boolean}} m */
 function tell(m) {
   pass(JSON.stringify(m));
 }
@@ -218,6 +224,8 @@ function show(state) {
   document.body.classList.toggle("connected", isUp);
   find("#done", HTMLElement).hidden = !isUp;
   find("#ready", HTMLElement).hidden = isUp;
+  find("#panel", HTMLElement).hidden = !state.canCheck || !isUp && !state.check;
+  panel.show({ name: state.pair, canCheck: state.canCheck, checked: state.checked, step: state.check });
   for (const e of document.querySelectorAll("[data-pair]")) if (state.pair) e.textContent = state.pair;
 }
 
