@@ -42,7 +42,15 @@ func main() {
 		"leave":    js.FuncOf(func(_ js.Value, a []js.Value) any { p.leave(millis(a[0])); return nil }),
 		"left":     js.FuncOf(func(js.Value, []js.Value) any { return p.left() }),
 		"next":     js.FuncOf(func(js.Value, []js.Value) any { return next(&p) }),
-		"tick":     js.FuncOf(func(_ js.Value, a []js.Value) any { p.dev.Tick(millis(a[0])); return nil }),
+		"tick":     js.FuncOf(func(_ js.Value, a []js.Value) any { p.tick(millis(a[0])); return nil }),
+		"panel":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.panelState()) }),
+		"setPanel": js.FuncOf(func(_ js.Value, a []js.Value) any { p.setPanel(millis(a[0]), a[1].String()); return nil }),
+		"check":    js.FuncOf(func(_ js.Value, a []js.Value) any { p.checkPanel(millis(a[0])); return nil }),
+		"seen": js.FuncOf(func(_ js.Value, a []js.Value) any {
+			p.seePanel(millis(a[0]), a[1].Bool(), a[2].Bool())
+			return nil
+		}),
+		"cancel":   js.FuncOf(func(_ js.Value, a []js.Value) any { p.cancelCheck(millis(a[0])); return nil }),
 		"take":     js.FuncOf(func(js.Value, []js.Value) any { return take(&p) }),
 		"snapshot": js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Snapshot()) }),
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),

@@ -19,6 +19,8 @@ type player struct {
 	simulated *device.Device  // nil while the glasses are real
 	real      *driver.Glasses // nil while they are simulated
 	switched  []output        // events of the change to real glasses
+	panel     panel           // of real glasses
+	now       int64           // of the last event or step of real glasses
 }
 
 // pair is what simulated and real glasses have in common.
@@ -42,8 +44,14 @@ func (p *player) take() []output {
 	outs := p.switched
 	p.switched = nil
 	if p.real != nil {
-		for _, o := range p.real.Take() {
-			outs = append(outs, output{GlassesOut: o})
+		for taken := p.real.Take(); len(taken) > 0; taken = p.real.Take() {
+			for _, o := range taken {
+				if o.Tested != nil {
+					p.tested(*o.Tested)
+					continue
+				}
+				outs = append(outs, output{GlassesOut: o})
+			}
 		}
 		return outs
 	}
@@ -78,7 +86,7 @@ func (p *player) start(model, stored, display, state, prefix string) error {
 }
 
 func (p *player) simulate(d *device.Device) {
-	p.dev, p.simulated, p.real, p.switched = d, d, nil, nil
+	p.dev, p.simulated, p.real, p.switched, p.panel = d, d, nil, nil, panel{}
 }
 
 func newIDs(prefix string) func() string {
@@ -176,6 +184,12 @@ func (p *player) handle(now int64, data []byte, binary bool) error {
 	}
 	p.dev.Handle(now, f, body)
 	return nil
+}
+
+// tick runs what is due.
+func (p *player) tick(now int64) {
+	p.now = now
+	p.dev.Tick(now)
 }
 
 // wanted returns the names of the font files that the page must fetch before it handles a frame, so that results list

@@ -64,7 +64,7 @@ func (p *player) startReal(now int64, model, display, state, prefix string) erro
 	}
 	s = before.Snapshot()
 	p.real = driver.NewGlasses(m, kind.New(driver.Panel{}), device.Options{Snapshot: &s, NewID: ids})
-	p.dev, p.simulated, p.switched = p.real, nil, outputs(before)
+	p.dev, p.simulated, p.switched, p.panel = p.real, nil, outputs(before), panel{canCheck: kind.OtherRows != 0}
 	return nil
 }
 
@@ -97,6 +97,7 @@ func (p *player) links() []linkState {
 // event passes on what happened to a link of real glasses.
 func (p *player) event(now int64, e driver.Event) {
 	if p.real != nil {
+		p.now = now
 		p.real.Event(now, e)
 	}
 }

@@ -55,7 +55,7 @@ func (r *realTest) run(ms int64) {
 				r.p.event(r.now, e)
 			}
 		}
-		r.p.dev.Tick(r.now)
+		r.p.tick(r.now)
 		r.drain()
 	}
 }

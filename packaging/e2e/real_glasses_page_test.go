@@ -21,6 +21,7 @@ import (
 // glassesPage is the page on which a person connects the emulated pair, in a real Chromium.
 type glassesPage struct {
 	*airSpace
+	do      func(chromedp.Action[chromedp.Void])
 	openTab func(url string)
 	press   func(side g1.Side)
 	await   func(js string)
@@ -38,6 +39,7 @@ func newGlassesPage(w *airSpace) *glassesPage {
 	}
 	return &glassesPage{
 		airSpace: w,
+		do:       do,
 		openTab:  func(url string) { do(chromedp.Navigate(url)) },
 		press: func(side g1.Side) {
 			w.t.Helper()
@@ -112,6 +114,33 @@ func TestRealGlasses_ConnectOverAPage(t *testing.T) {
 			t.Errorf("the adapter broke the protocol of the glasses: %v", v)
 		}
 	})
+}
+
+// What a person says on the page about the panel is kept on this computer, and holds for the next session.
+func TestRealGlasses_CheckThePanelOnThePage(t *testing.T) {
+	t.Parallel()
+	w := newAirSpace(t)
+	a := startAgent(w.world, "modern", false)
+	page := newGlassesPage(w)
+	s, _ := page.visit(a)
+	isVisible := func(selector string) string {
+		return fmt.Sprintf("document.querySelector(%q)?.checkVisibility()", selector)
+	}
+	page.await(isVisible("#panel [data-do=begin]"))
+	page.do(chromium.Press("#panel [data-do=begin]"))
+	page.await(isVisible("#panel form"))
+	page.do(chromedp.Click("#panel [name=upright][value=yes]"))
+	page.do(chromedp.Click("#panel [name=border][value=yes]"))
+	page.do(chromium.Press("#panel [type=submit]"))
+	page.await(`document.querySelector("#panel").innerText.includes("This is remembered")`)
+	must(t, "the answer is stored", func() bool {
+		stored, err := os.ReadFile(filepath.Join(w.dir, "glasses.json"))
+		return err == nil && strings.Contains(string(stored), `"panelChecked": true`)
+	})
+	a.call("closeSession", map[string]any{"sessionId": s.str(t, "sessionId")})
+	must(t, "the panels are dark after the session", func() bool { return len(w.panels()) == 0 })
+	page.visit(a)
+	page.await(`document.querySelector("#panel").innerText.includes("Pictures were right on")`)
 }
 
 // The adapter is killed, and with it the server of the page: the page lets go of the glasses and says what to do. The

@@ -153,8 +153,8 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 	v.glasses.Must(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"after the reload"}}`)
 }
 
-// A person answers the two questions about the test picture on the page. The pictures change at once, the host learns the
-// answer, and apps go on with the picture that they showed.
+// A person answers the two questions about the test picture on the page. The pictures change at once, the host learns
+// the answer, and apps go on with the picture that they showed.
 func TestPage_ChecksThePanel(t *testing.T) {
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
 )
 
@@ -118,6 +119,7 @@ func findAssets() (assetSet, error) {
 		}
 	}
 	set.add(asset{name: "bluetooth.js", read: func() []byte { return webbluetooth.Script }})
+	set.add(asset{name: "panelcheck.js", read: func() []byte { return panelcheck.Script }})
 	set.addProgram()
 	return set, nil
 }

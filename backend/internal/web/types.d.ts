@@ -62,6 +62,12 @@ interface GlassesProgram {
   event(now: number, e: { kind: string; link: string; data?: Uint8Array; problem: string }): void;
   /** The links of real glasses, as a JSON list. */
   links(): string;
+  /** What is known about the panel of real glasses, as a JSON object of panel.go. */
+  panel(): string;
+  setPanel(now: number, stored: string): void;
+  check(now: number): void;
+  seen(now: number, isUpright: boolean, hasBorder: boolean): void;
+  cancel(now: number): void;
   leave(now: number): void;
   left(): boolean;
   next(): number;

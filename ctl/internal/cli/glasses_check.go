@@ -143,7 +143,7 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 	}
 	panel.Inverted, panel.Rows = other.Inverted, int32(other.Rows)
 	p.PanelAgain()
-	if err := p.set(ctx, panel); err != nil {
+	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
 		return err
 	}
 	isRight, err := p.lookAgain(ctx, panel)
@@ -169,16 +169,6 @@ func (p *panelCheck) right(ctx context.Context, panel *client.Panel) error {
 	}
 	p.PanelRight(p.at.Glasses.Name)
 	return nil
-}
-
-// set stores other settings and waits until the glasses are connected with them.
-func (p *panelCheck) set(ctx context.Context, panel *client.Panel) error {
-	if err := p.client.SetPanel(ctx, p.at.SessionID, panel); err != nil {
-		return err
-	}
-	_, err := p.connectGlasses(ctx, p.client,
-		map[string]string{"name": p.at.Glasses.Name, "deviceModel": p.at.DeviceModel}, glassesWait)
-	return err
 }
 
 // show shows the test picture. shown is false if the glasses refused it.

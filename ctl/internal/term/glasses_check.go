@@ -19,7 +19,7 @@ func (t *Terminal) PanelRefused(why string) {
 
 // PanelAgain announces the test picture with other settings.
 func (t *Terminal) PanelAgain() {
-	t.Say("The next pictures are sent in another way. The glasses disconnect for a moment and show the test again.")
+	t.Say("The glasses show the picture again, in another way.")
 }
 
 // PanelRight reports that a panel shows pictures as it should.

@@ -115,8 +115,8 @@ func (s *Store) Named(deviceModel, name string) backend.Pair {
 	return backend.Pair{Name: name}
 }
 
-// Use remembers that a pair was connected. What is known about its panel stays, and its addresses if there are none now,
-// as over a page in the browser.
+// Use remembers that a pair was connected. What is known about its panel stays, and so do its addresses if it has none
+// now, as over a page in the browser.
 func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	used := Known{Pair: p, DeviceModel: deviceModel, UsedAt: s.now().UTC()}
 	if !isUsable(used) {

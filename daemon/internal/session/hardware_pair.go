@@ -19,8 +19,8 @@ func (m *Manager) RealPairs() (list []RealPair) {
 	return list
 }
 
-// SetPanel stores what a person said about the panel of a session's glasses, and shows pictures in that way from then on.
-// Errors are *backend.Problem.
+// SetPanel stores what a person said about the panel of a session's glasses, which show pictures in that way from then
+// on. Errors are *backend.Problem.
 func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	s, err := m.local.wake(id)
 	if err != nil {

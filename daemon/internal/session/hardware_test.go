@@ -189,7 +189,8 @@ func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{panel: backend.PairPanel{Rows: 135}}
 	m := newLocal(t, t.TempDir(), transports, nil)
 	m.local.pairs = pairs
-	if _, err := m.ConnectReal(t.Context(), caller.Caller{}, RealRequest{Project: "a.b", Wait: time.Millisecond}); err != nil {
+	request := RealRequest{Project: "a.b", Wait: time.Millisecond}
+	if _, err := m.ConnectReal(t.Context(), caller.Caller{}, request); err != nil {
 		t.Fatal(err)
 	}
 	g := transports.last()

@@ -37,8 +37,8 @@ type Driver interface {
 	Take() []Out
 }
 
-// Panel is how the panel of one pair shows pictures, where the vendor's documents leave it open and a person has to look.
-// The zero value is what the documents say first.
+// Panel is how the panel of one pair shows pictures, where the vendor's documents leave it open and a person has to
+// look. The zero value is what the documents say first.
 type Panel struct {
 	// Inverted is set if pixels of colour 0 are lit.
 	Inverted bool `json:"inverted,omitempty"`

@@ -22,8 +22,8 @@ const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change 
 
 export class Device {
   /**
-   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, carry: (o: GlassesOut) => void, links: (list: import("./real.js").LinkState[]) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
-   *   carry and links are for real glasses
+   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, carry: (o: GlassesOut) => void, links: (list: import("./real.js").LinkState[]) => void, panel: (p: import("./real.js").PanelState) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
+   *   carry, links and panel are for real glasses
    */
   constructor(on) {
     this.on = on;
@@ -33,6 +33,7 @@ export class Device {
     this.real = false; // whether the glasses are real ones
     this.settling = false;
     this.linksNow = "";
+    this.panelNow = "";
     this.last = "";
     this.turn = 0; // increased by start, so that responses to earlier glasses are ignored
     /** @type {Record<string, string>} */
@@ -110,7 +111,7 @@ export class Device {
   /** @param {string} problem */
   started(problem) {
     this.running = problem === "";
-    this.linksNow = "";
+    this.linksNow = this.panelNow = "";
     this.last = "";
     this.turn++;
     this.held = undefined; // these frames were for the previous glasses
@@ -189,6 +190,38 @@ export class Device {
     this.settle(e.kind === "up" || e.kind === "down");
   }
 
+  /**
+   * Uses what the page stored about the panel of real glasses.
+   * @param {string} stored
+   */
+  setPanel(stored) {
+    this.onReal((program, now) => program.setPanel(now, stored));
+  }
+
+  /** Shows the test picture on real glasses. */
+  checkPanel() {
+    this.onReal((program, now) => program.check(now));
+  }
+
+  /**
+   * @param {boolean} isUpright
+   * @param {boolean} hasBorder
+   */
+  seePanel(isUpright, hasBorder) {
+    this.onReal((program, now) => program.seen(now, isUpright, hasBorder));
+  }
+
+  cancelCheck() {
+    this.onReal((program, now) => program.cancel(now));
+  }
+
+  /** @param {(program: GlassesProgram, now: number) => void} f */
+  onReal(f) {
+    if (!this.program || !this.running || !this.real) return;
+    f(this.program, Date.now());
+    this.settle(false);
+  }
+
   /** Begins to leave real glasses as they were. left reports whether that is done. */
   leave() {
     if (!this.program || !this.running) return;
@@ -226,7 +259,7 @@ export class Device {
     const next = program.next();
     if (next < 0) this.due.stop();
     else this.due.set(next - Date.now());
-    if (this.real) this.showLinks(program.links());
+    if (this.real) this.showReal(program);
     const now = look ? program.snapshot() : this.last;
     if (now === this.last) return;
     this.last = now;
@@ -245,11 +278,14 @@ export class Device {
     return !streams.includes(f.type);
   }
 
-  /** @param {string} links */
-  showLinks(links) {
-    if (links === this.linksNow) return;
+  /** @param {GlassesProgram} program */
+  showReal(program) {
+    const links = program.links();
+    if (links !== this.linksNow) this.on.links(JSON.parse(links));
     this.linksNow = links;
-    this.on.links(JSON.parse(links));
+    const panel = program.panel();
+    if (panel !== this.panelNow) this.on.panel(JSON.parse(panel));
+    this.panelNow = panel;
   }
 
   /** @returns {{lines: string[], focus: string}} */

@@ -1,12 +1,14 @@
 // Real glasses in the place of the simulated ones: the card with which a person connects and leaves them. The program
 // decides what is sent to the glasses (device.js); bluetooth.js carries it.
 import { Bluetooth } from "./bluetooth.js";
+import { PanelCheck } from "./panelcheck.js";
 import { page } from "./page.js";
 import { Timer } from "./timer.js";
 
 /** @typedef {import("./bluetooth.js").LinkSpec} LinkSpec */
 /** @typedef {{deviceModel: string, links: LinkSpec[], steps: string[]}} Kind */
 /** @typedef {{key: string, state: "up"|"opening"|"down", problem: string}} LinkState */
+/** @typedef {{canCheck: boolean, checked: boolean, step: import("./panelcheck.js").Step, found: string}} PanelState */
 /** @typedef {{row: HTMLElement, dot: HTMLElement, state: HTMLElement, choose: HTMLButtonElement}} Row */
 
 const leaveTime = 2_000; // ms for clearing the panel, after which the glasses are disconnected all the same
@@ -35,7 +37,7 @@ const linkNames = { left: "Left arm", right: "Right arm", main: "Glasses" };
 export class RealGlasses {
   /**
    * @param {string} store the key under which a reload of the page learns that real glasses were in use
-   * @param {{name: (model: string) => string, identify: (model: string, name: string) => {pair: string, link: string}, event: (e: import("./bluetooth.js").LinkEvent) => void, leave: () => void, left: () => boolean, changed: () => void}} on
+   * @param {{name: (model: string) => string, identify: (model: string, name: string) => {pair: string, link: string}, event: (e: import("./bluetooth.js").LinkEvent) => void, leave: () => void, left: () => boolean, changed: () => void, usePanel: (stored: string) => void, checkPanel: () => void, seePanel: (isUpright: boolean, hasBorder: boolean) => void, cancelCheck: () => void}} on
    *   changed is called when real glasses are to take the place of the simulated ones, or the other way round
    */
   constructor(store, on) {
@@ -61,6 +63,12 @@ export class RealGlasses {
     this.infos = new Map();
     /** @type {Set<string>} */
     this.waiting = new Set(); // links to be opened once they are chosen
+    /** @type {PanelState} */
+    this.panel = { canCheck: false, checked: false, step: "", found: "" };
+    this.check = new PanelCheck(page("real-panel"), {
+      begin: () => on.checkPanel(), answer: (upright, border) => on.seePanel(upright, border),
+      cancel: () => on.cancelCheck(),
+    });
     this.late = new Timer(() => this.end());
     page("real-begin").addEventListener("click", () => this.begin());
     page("real-end").addEventListener("click", () => this.leave());
@@ -131,6 +139,7 @@ export class RealGlasses {
     this.names.set(spec.key, name);
     if (this.waiting.delete(spec.key)) this.bluetooth.open(spec.key);
     const first = this.kind?.links.find((l) => !this.bluetooth.has(l.key));
+    if (!first && this.phase === "on") this.usePanel();
     if (!first && this.phase === "choosing") this.use();
     this.show();
     if (first) this.rows.get(first.key)?.choose.focus();
@@ -160,6 +169,25 @@ export class RealGlasses {
     this.reloaded = false;
     this.on.changed();
     sessionStorage.setItem(this.store, this.kind?.deviceModel ?? "");
+  }
+
+  /** The name of the pair, once its first peripheral is chosen; "" before. */
+  pair() {
+    const [chosen] = this.names.values();
+    return chosen ? this.on.identify(this.kind?.deviceModel ?? "", chosen).pair : "";
+  }
+
+  /** Tells the program what this browser knows about the panel of the chosen pair. */
+  usePanel() {
+    this.on.usePanel(localStorage.getItem(`panel ${this.pair()}`) ?? "");
+  }
+
+  /** @param {PanelState} panel */
+  setPanel(panel) {
+    const isNew = panel.found !== "" && panel.found !== this.panel.found;
+    if (isNew && this.pair()) localStorage.setItem(`panel ${this.pair()}`, panel.found);
+    this.panel = panel;
+    this.show();
   }
 
   /** Clears the panel and then returns to the simulated glasses. */
@@ -261,6 +289,10 @@ export class RealGlasses {
     const now = this.text();
     if (text.textContent !== now) text.textContent = now; // screen readers announce each write
     for (const [key, row] of this.rows) this.showRow(key, row);
+    const isUp = [...this.rows.keys()].every((key) => this.links.get(key)?.state === "up");
+    const { canCheck, checked, step } = this.panel;
+    const isShown = canCheck && this.phase === "on" && (isUp || step !== "");
+    this.check.show({ name: this.pair(), canCheck: isShown, checked, step });
   }
 
   /**

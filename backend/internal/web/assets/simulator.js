@@ -27,11 +27,15 @@ const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
 const device = new Device({
-  out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o), links: (list) => real.setLinks(list), redraw, changed, refused: remark,
+  out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o),
+  links: (list) => real.setLinks(list),
+  panel: (p) => real.setPanel(p), redraw, changed, refused: remark,
 });
 const real = new RealGlasses(`real ${setup.session}`, {
   name: (id) => setup.models.find((m) => m.id === id)?.name ?? id, identify: (id, name) => device.identify(id, name),
   event: (e) => device.event(e), leave: () => device.leave(), left: () => device.left(), changed: changeGlasses,
+  usePanel: (stored) => device.setPanel(stored), checkPanel: () => device.checkPanel(),
+  seePanel: (upright, border) => device.seePanel(upright, border), cancelCheck: () => device.cancelCheck(),
 });
 const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => {
   forget();
@@ -197,6 +201,7 @@ function changeGlasses() {
 function startReal(id, from) {
   host.stop();
   device.startReal(id, from.display, from.glasses);
+  real.usePanel();
 }
 
 /**

@@ -1,6 +1,6 @@
-// Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture, a person
-// says what they see, and if that is wrong it shows the picture again in the other way. It does no I/O; its user carries
-// the questions to the person and the outputs of the glasses to the Check.
+// Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture, a
+// person says what they see, and if that is wrong it shows the picture again in the other way. It does no I/O; its
+// user carries the questions to the person and the outputs of the glasses to the Check.
 package panelcheck
 
 import (
@@ -86,8 +86,8 @@ func (c *Check) Tested(now int64, t driver.Tested) {
 	}
 }
 
-// Answer processes what the person sees: whether the picture is upright with the left square lit, and whether its border
-// is whole. Without a question it does nothing.
+// Answer processes what the person sees: whether the picture is upright with the left square lit, and whether its
+// border is whole. Without a question it does nothing.
 func (c *Check) Answer(now int64, isUpright, hasBorder bool) {
 	if c.step == Asking || c.step == AskingAgain {
 		c.judge(now, isUpright, hasBorder)
@@ -120,8 +120,8 @@ func (c *Check) end(now int64, step Step) {
 	c.glasses.EndTest(now, c.Panel())
 }
 
-// Other returns the other way in which a panel of this kind may show pictures, if a test picture was wrong. ok is false if
-// there is none.
+// Other returns the other way in which a panel of this kind may show pictures, if a test picture was wrong. ok is
+// false if there is none.
 func Other(kind kinds.Kind, p driver.Panel, isUpright, hasBorder bool) (other driver.Panel, ok bool) {
 	if kind.OtherRows == 0 {
 		return p, false
