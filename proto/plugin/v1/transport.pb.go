@@ -1146,14 +1146,12 @@ type Link struct {
 	// up, opening or down.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	// The ATT MTU in bytes, the signal in dBm and the battery in percent; 0 if unknown.
-	Mtu            int32 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`
-	Rssi           int32 `protobuf:"varint,4,opt,name=rssi,proto3" json:"rssi,omitempty"`
-	BatteryPercent int32 `protobuf:"varint,5,opt,name=battery_percent,json=batteryPercent,proto3" json:"battery_percent,omitempty"`
-	// When the glasses last sent anything, in ms since 1970; 0 if they have not.
-	HeardMs       int64  `protobuf:"varint,6,opt,name=heard_ms,json=heardMs,proto3" json:"heard_ms,omitempty"`
-	Firmware      string `protobuf:"bytes,7,opt,name=firmware,proto3" json:"firmware,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Mtu            int32  `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Rssi           int32  `protobuf:"varint,4,opt,name=rssi,proto3" json:"rssi,omitempty"`
+	BatteryPercent int32  `protobuf:"varint,5,opt,name=battery_percent,json=batteryPercent,proto3" json:"battery_percent,omitempty"`
+	Firmware       string `protobuf:"bytes,6,opt,name=firmware,proto3" json:"firmware,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
@@ -1217,13 +1215,6 @@ func (x *Link) GetRssi() int32 {
 func (x *Link) GetBatteryPercent() int32 {
 	if x != nil {
 		return x.BatteryPercent
-	}
-	return 0
-}
-
-func (x *Link) GetHeardMs() int64 {
-	if x != nil {
-		return x.HeardMs
 	}
 	return 0
 }
@@ -1359,15 +1350,14 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\vconnect_url\x18\x05 \x01(\tR\n" +
 	"connectUrl\x12\x14\n" +
 	"\x05steps\x18\x06 \x03(\tR\x05steps\x122\n" +
-	"\x05panel\x18\a \x01(\v2\x1c.service.plugin.v1.PairPanelR\x05panel\"\xb4\x01\n" +
+	"\x05panel\x18\a \x01(\v2\x1c.service.plugin.v1.PairPanelR\x05panel\"\x99\x01\n" +
 	"\x04Link\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
 	"\x03mtu\x18\x03 \x01(\x05R\x03mtu\x12\x12\n" +
 	"\x04rssi\x18\x04 \x01(\x05R\x04rssi\x12'\n" +
-	"\x0fbattery_percent\x18\x05 \x01(\x05R\x0ebatteryPercent\x12\x19\n" +
-	"\bheard_ms\x18\x06 \x01(\x03R\aheardMs\x12\x1a\n" +
-	"\bfirmware\x18\a \x01(\tR\bfirmware\"1\n" +
+	"\x0fbattery_percent\x18\x05 \x01(\x05R\x0ebatteryPercent\x12\x1a\n" +
+	"\bfirmware\x18\x06 \x01(\tR\bfirmware\"1\n" +
 	"\fAttachOpened\x12!\n" +
 	"\fdevice_model\x18\x01 \x01(\tR\vdeviceModel2\xee\x02\n" +
 	"\tTransport\x12n\n" +
