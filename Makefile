@@ -97,9 +97,15 @@ bench: build ## measure speed and memory against a floor, in one table
 soak: build ## run for FOR (10m) under kills, full disks and clock jumps, and count losses and leaks; SEED repeats a run
 	$(GO) run ./packaging/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
-screenshots: ## update the pictures of README from running programs
+screenshots: build ## update the pictures of README from running programs
 	$(GO) run ./packaging/panels packaging/screenshots/panels.png
 	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
+	@set -e; tour=$$(mktemp -d); trap 'rm -rf "$$tour"' EXIT; export SERVICE_CONFIG_DIR=$$tour/state; \
+	cp packaging/screenshots/approve.png packaging/screenshots/simulator.png "$$tour"; \
+	$(GO) build -o "$(BIN)/" ./packaging/e2e/testdata/apps/desk-go; \
+	"$(BIN)/servicectl" session run packaging/e2e/testdata/scenarios/desk.json -- "$(BIN)/desk-go" >"$$tour/session-run.txt"; \
+	"$(BIN)/servicectl" daemon stop; \
+	$(GO) run ./packaging/tour "$$tour" packaging/screenshots/tour.png
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
 	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./packaging/e2e; \
 	cp "$$pages/page-mcp-access.png" packaging/screenshots/access.png; cp "$$pages/page-analytics-dark.png" packaging/screenshots/analytics.png; \

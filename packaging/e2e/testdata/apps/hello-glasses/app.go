@@ -175,13 +175,13 @@ func (a *app) see(seq int64) {
 
 // show displays our text on the panel.
 func (a *app) show(ctx context.Context, ws *websocket.Conn) error {
-	text := map[string]any{"type": "text", "text": "Hello, glasses"}
+	text := map[string]any{"type": "text", "text": "Hello, glasses", "style": "title"}
 	count := map[string]any{"type": "text", "text": "Tap me"}
 	if a.taps > 0 {
 		count["text"] = fmt.Sprintf("Taps: %d", a.taps)
 	}
 	f := a.frame("display.show", map[string]any{"tree": map[string]any{"type": "column",
-		"children": []any{text, count}}})
+		"padding": 16, "gap": 8, "children": []any{text, count}}})
 	a.shown = f.ID
 	a.unsent = append(a.unsent, f)
 	return write(ctx, ws, f)
