@@ -11,11 +11,16 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
+// oftenChecked checks sessions often, and waits long for answers to pings, because a loaded machine answers late.
+var oftenChecked = relay.Options{
+	PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond, PongWait: time.Minute,
+}
+
 // Another process, such as the operator's revoke command or another backend, can only change the database. The hub
 // must notice that.
 func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
+	n := startNode(t, m, oftenChecked)
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	var wg sync.WaitGroup
@@ -32,7 +37,7 @@ func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 
 func TestHub_KeepsPeersOfUnreadableSession(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
+	n := startNode(t, m, oftenChecked)
 	page, _ := n.page(t, "")
 	m.mu.Lock()
 	m.away = errors.New("store away")
@@ -44,7 +49,7 @@ func TestHub_KeepsPeersOfUnreadableSession(t *testing.T) {
 
 func TestHub_EndsSignedOutPage(t *testing.T) {
 	m := newMemory()
-	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
+	n := startNode(t, m, oftenChecked)
 	page, _ := n.page(t, "")
 	page.want("beat", nil)
 	m.signedOut.Store(true)

@@ -53,7 +53,8 @@ type Options struct {
 	SiteHosts []string
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
-	PingEvery   time.Duration // 8 s; a peer that does not answer within PingEvery is considered gone
+	PingEvery   time.Duration // 8 s
+	PongWait    time.Duration // a peer that does not answer a ping within this time is considered gone; PingEvery
 	BeatEvery   time.Duration // between the heartbeats sent to a page; 1 s
 	CommandWait time.Duration // until a command without a result times out; 10.5 s plus its own duration
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
@@ -95,6 +96,7 @@ func New(o Options) *Hub {
 	}
 	o.HelloWait = cmp.Or(o.HelloWait, 5*time.Second)
 	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
+	o.PongWait = cmp.Or(o.PongWait, o.PingEvery)
 	o.BeatEvery = cmp.Or(o.BeatEvery, time.Second)
 	o.CommandWait = cmp.Or(o.CommandWait, 10500*time.Millisecond)
 	o.ControlWait = cmp.Or(o.ControlWait, 10*time.Second)

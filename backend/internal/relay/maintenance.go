@@ -52,17 +52,17 @@ func (s *liveSession) sendHeartbeats(beat []byte) {
 			c.lastBeat = now
 			c.sendText(beat)
 		}
-		c.pingIfDue(now, s.hub.PingEvery)
+		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
 	}
 	for _, c := range s.apps {
-		c.pingIfDue(now, s.hub.PingEvery)
+		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
 	}
 }
 
-func (c *conn) pingIfDue(now time.Time, every time.Duration) {
+func (c *conn) pingIfDue(now time.Time, every, wait time.Duration) {
 	if now.Sub(c.lastPing) >= every {
 		c.lastPing = now
-		c.ping(every)
+		c.ping(wait)
 	}
 }
 
