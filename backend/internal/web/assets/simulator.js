@@ -321,7 +321,9 @@ function redraw() {
 function draw() {
   drawing = 0;
   panel.show(device.picture(), device.reading(), !snapshot?.view.tree);
-  if (performance.getEntriesByName("first-picture").length === 0) performance.mark("first-picture");
+  for (const point of ["first-picture", "live-panel"]) {
+    if (performance.getEntriesByName(point).length === 0) performance.mark(point);
+  }
 }
 
 /** Stores the state of the glasses, so that it survives a reload of the page. */
