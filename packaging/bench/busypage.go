@@ -73,9 +73,6 @@ func (m *pageBench) busyOnce(tab context.Context) (rate, memory float64, err err
 	}
 	for sent := 0; sent < busyRows/2; { // a show and its result are a row each
 		if sent, err = showMany(tab, app, sent, inFlight); err != nil {
-			time.Sleep(time.Second)
-			title, e2 := chromedp.Run(tab, chromedp.Evaluate[string](`document.title + location.href`))
-			fmt.Println("TITLE", title, e2)
 			return 0, 0, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const pageRuns = 1
+const pageRuns = 5
 
 // page measures, in headless Chromium, what a person waits for and what an open simulator page costs. The baseline is
 // an empty page in the same browser.
