@@ -63,7 +63,9 @@ type Options struct {
 	FrameRate   int           // frames per second from a session's apps, and from its pages, without streams; 200
 	FrameBurst  int           // frames in one burst, counted as for FrameRate; 400
 	QueueSize   int           // rows in the queue of the writer; 1024
-	OutboxSize  int           // frames in the queue of one peer; 256
+	// OutboxSize is the most frames in the queue of one peer; twice QueueSize, because every row of a full queue may
+	// reach a peer at once, with an acknowledgement.
+	OutboxSize int
 }
 
 // Hub manages the live sessions of this process.
@@ -105,7 +107,7 @@ func New(o Options) *Hub {
 	o.FrameRate = cmp.Or(o.FrameRate, 200)
 	o.FrameBurst = cmp.Or(o.FrameBurst, 400)
 	o.QueueSize = cmp.Or(o.QueueSize, 1024)
-	o.OutboxSize = cmp.Or(o.OutboxSize, 256)
+	o.OutboxSize = cmp.Or(o.OutboxSize, 2*o.QueueSize)
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), life: life, end: end,

@@ -318,6 +318,30 @@ func TestSlowStore_SlowsSenders(t *testing.T) {
 	<-sent
 }
 
+// A disk that stalls for a moment must not cost a page its connection: then the rows of several commits, and the
+// acknowledgements, reach its queue at once.
+func TestSlowStore_KeepsPeers(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	page.wantRow("glasses.attached")
+	app, _ := n.app(t, "")
+	page.wantRow("app.attached")
+	gate := make(chan struct{})
+	m.mu.Lock()
+	m.gate = gate
+	m.mu.Unlock()
+	const taps = 350
+	for i := range taps {
+		page.send("input", fmt.Sprint("t", i), `{"kind":"tap"}`)
+	}
+	app.wantID("input", fmt.Sprint("t", taps-1), nil) // apps get events before they are stored
+	close(gate)
+	for i := range taps {
+		page.wantID("ack", fmt.Sprint("t", i), nil)
+	}
+}
+
 func TestWriter_CutsOffSenderOfBadRow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits until the store has been retried")
