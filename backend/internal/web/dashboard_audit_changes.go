@@ -70,16 +70,16 @@ func changedName(name string) string {
 func shownValue(name string, raw json.RawMessage) string {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
-		return "nothing"
+		return "none"
 	}
 	switch value := value.(type) {
 	case nil:
-		return "nothing"
+		return "none"
 	case bool:
 		return onOff(value)
 	case string:
 		if value == "" {
-			return "nothing"
+			return "none"
 		}
 		return clipValue(value)
 	case float64:
@@ -88,7 +88,7 @@ func shownValue(name string, raw json.RawMessage) string {
 		}
 	case []any:
 		if len(value) == 0 {
-			return "nothing"
+			return "none"
 		}
 		return clipValue(listText(value))
 	}

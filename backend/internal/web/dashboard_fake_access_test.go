@@ -46,6 +46,9 @@ func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grant
 	by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !slices.Contains(grants.Levels(""), g.Analytics) {
+		return &grants.InvalidError{Message: "the level is none"}
+	}
 	if account != adaID {
 		return nil
 	}
