@@ -104,7 +104,7 @@ func (w *Web) newSessionRow(s sessions.Session, page string) sessionRow {
 	row := sessionRow{
 		ID: s.ID, Model: s.DeviceModel, Platform: platformName(s.Platform), Project: s.Project,
 		ProjectPath: projectPath(s.Project), ProjectName: projects.DefaultName(s.Project),
-		Age: capital(ago(s.CreatedAt, w.Now())), Created: showTime(s.CreatedAt),
+		Age: "Opened " + ago(s.CreatedAt, w.Now()), Created: showTime(s.CreatedAt),
 		Open: "/s/" + url.PathEscape(s.ID), Close: path + "/close", Page: page,
 	}
 	if model, ok := glasses.Model(s.DeviceModel); ok {

@@ -117,10 +117,10 @@ func TestOverview_StepsTickThemselves(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	v.get("/account").want(http.StatusOK, "4 steps, 2 to do", `Done: </span><strong>Link your coding agent`,
+	v.get("/account").want(http.StatusOK, "2 of 4 done", `Done: </span><strong>Link your coding agent`,
 		`Done: </span><strong>Create your first project`, `To do: </span><strong>Open a simulator session`)
 	h.with(func() { h.reached.Opened = true })
-	v.get("/account").want(http.StatusOK, "4 steps, 1 to do", `Done: </span><strong>Open a simulator session`)
+	v.get("/account").want(http.StatusOK, "3 of 4 done", `Done: </span><strong>Open a simulator session`)
 	h.with(func() { h.links[0].RevokedAt = then })
 	v.get("/account").want(http.StatusOK, `To do: </span><strong>Link your coding agent`)
 	h.with(func() { h.links[0].RevokedAt = h.links[0].ExpiresAt; h.reached.AppSeen = true })

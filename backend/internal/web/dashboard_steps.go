@@ -4,7 +4,7 @@ package web
 // steps tick themselves.
 type firstSteps struct {
 	List     []step
-	Open     int  // number of steps that are not done
+	Done     int  // number of steps that are done
 	Embedded bool // whether the backend runs on the person's own computer
 }
 
@@ -37,12 +37,15 @@ func (w *Web) firstSteps(c *call, isLinked, hasProject bool) (firstSteps, error)
 			Text: "Your agent starts the app, and the app attaches to the session by itself."},
 	}}
 	for _, s := range steps.List {
-		if !s.Done {
-			steps.Open++
+		if s.Done {
+			steps.Done++
 		}
 	}
 	return steps, nil
 }
+
+// Open reports whether any step is left.
+func (f firstSteps) Open() bool { return f.Done < len(f.List) }
 
 // linkAdvice says on which computer the commands of linkCommands run. The tools of its own computer find an embedded
 // backend by themselves. There its address must not be set: the tools would take it for another backend, to which they

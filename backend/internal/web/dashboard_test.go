@@ -123,7 +123,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 func TestDashboard_EmptyAccountShowsFirstSteps(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	eve := signedIn(t, site, "eve@example.org")
-	eve.get("/account").want(http.StatusOK, "First steps", "4 steps, 4 to do", "servicectl agent add --all",
+	eve.get("/account").want(http.StatusOK, "First steps", "0 of 4 done", "servicectl agent add --all",
 		"servicectl login")
 	eve.get("/account/sessions").want(http.StatusOK, "No open session")
 	eve.get("/account/projects").want(http.StatusOK, "No project yet")
