@@ -27,20 +27,29 @@ const (
 	maxSimulator = 11 << 20 // mostly the renderer, which shapes text of all scripts; 2.8 MB compressed
 )
 
+// emptyPages is how many of accountPages, from the first, are also checked for an account without anything.
+const emptyPages = 6
+
 // accountPages are the pages for a signed-in person; {app} is a project's id.
 var accountPages = []struct{ name, path string }{
 	{"home", "/"},
 	{"overview", "/account"},
 	{"projects", "/account/projects"},
+	{"sessions", "/account/sessions"},
+	{"mcp-access", "/account/mcp-access"},
+	{"audit", "/account/audit"},
+	{"projects-none", "/account/projects?q=nothing"},
 	{"project", "/account/projects/{app}"},
+	{"project-sessions", "/account/projects/{app}/sessions"},
 	{"assistant", "/account/projects/{app}/assistant"},
 	{"credentials", "/account/projects/{app}/credentials"},
 	{"analytics", "/account/projects/{app}/analytics"},
 	{"connection-page", "/account/projects/{app}/connection-page"},
 	{"gateway", "/account/projects/{app}/gateway"},
 	{"credit", "/account/credit"},
-	{"mcp-access", "/account/mcp-access"},
-	{"audit", "/account/audit"},
+	{"mcp-access-all", "/account/mcp-access/all?level=off"},
+	{"audit-filtered", "/account/audit?kind=changes&who=agent"},
+	{"audit-none", "/account/audit?to=2020-01-01"},
 	{"settings", "/account/settings"},
 	{"settings-delete", "/account/settings/delete"},
 	{"privacy", "/privacy"},
@@ -83,7 +92,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "approved", "", maxPage)
 	checkPage(t, browser, axe, "activate-signed-in", issueCode(t, b).VerificationURL, maxPage)
 	a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
-	for _, p := range accountPages[:3] {
+	for _, p := range accountPages[:emptyPages] {
 		checkPage(t, browser, axe, p.name+"-empty", b.url+p.path, maxPage)
 	}
 	session := a.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false})
@@ -108,7 +117,8 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), maxSimulator)
 }
 
-// checkPage opens a page, or uses the open one, and checks it in both colour schemes and on a phone.
+// checkPage opens a page, or uses the open one, and checks it in both colour schemes, on a phone, at a zoom of 200 %, and
+// for a person who wants less motion.
 func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
 	t.Helper()
 	if url != "" {
@@ -117,8 +127,12 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
-	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
+	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}, {"-zoom", "light", 600, 450},
+		{"-still", "dark", 1200, 900}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
+		if look.name == "-still" {
+			media(t, browser, "prefers-reduced-motion", "reduce")
+		}
 		for _, v := range axeViolations(t, browser, axe) {
 			t.Errorf("axe violation on %s%s: %s", name, look.name, v)
 		}
@@ -205,13 +219,19 @@ func axeViolations(t *testing.T, browser context.Context, axe string) []string {
 
 func emulate(t *testing.T, browser context.Context, scheme string, width, height int64) {
 	t.Helper()
-	run(t, browser, "look as "+scheme, chromedp.EmulateViewport(width, height),
-		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-			return err
-		}))
+	run(t, browser, "resize", chromedp.EmulateViewport(width, height))
+	media(t, browser, "prefers-color-scheme", scheme)
+}
+
+// media sets a media feature and resets all others.
+func media(t *testing.T, browser context.Context, feature, value string) {
+	t.Helper()
+	run(t, browser, "look as "+value, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
+		})
+		return err
+	}))
 }
 
 func evaluate[T any](t *testing.T, browser context.Context, js string) T {

@@ -195,7 +195,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Links: f.links, Credit: f.credit, Models: f.gateway,
-			KeySources: gateway.KeySources{Store: a.store, Now: time.Now},
+			KeySources: gateway.KeySources{Store: a.store, Now: time.Now}, Sessions: f.sessions,
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,

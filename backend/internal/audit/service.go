@@ -26,8 +26,16 @@ var ErrNotFound = errors.New("no such audit entry")
 // Filter selects the entries of a listing.
 type Filter struct {
 	Project string // a project's ID, not an alias; if empty, all entries of the account
-	Before  string // lists only entries older than the one with this ID; if empty, starts with the newest
-	Limit   int    // clamped to 1..MaxListed; 0 means MaxListed
+	// Nouns selects actions by the word before the dot, such as assistant; if empty, all.
+	Nouns []string
+	// Actor and LinkID select who acted: a kind such as KindAgent, and one agent's link; if empty, everybody.
+	Actor, LinkID string
+	// From and To limit the time; To is exclusive. The zero time is no limit.
+	From, To time.Time
+	// ChangesOnly leaves out entries of reads.
+	ChangesOnly bool
+	Before      string // lists only entries older than the one with this ID; if empty, starts with the newest
+	Limit       int    // clamped to 1..MaxListed; 0 means MaxListed
 }
 
 // Store stores entries. The entry of a change is inserted in the transaction of the change.

@@ -44,6 +44,18 @@ func (s *Service) Get(ctx context.Context, account, project string) (Page, error
 	return stored.toPage()
 }
 
+// IsChanged reports whether anybody has ever changed the page of a project. Unlike Get, it stores nothing.
+func (s *Service) IsChanged(ctx context.Context, account, project string) (bool, error) {
+	stored, err := s.Store.ConnectionPage(ctx, account, project)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read page: %w", err)
+	}
+	return stored.Version > 0, nil
+}
+
 var pageIDForm = regexp.MustCompile(`^cp_[a-z2-7]{20}$`)
 
 // ByPageID returns the page with the ID in its address, or ErrNotFound.

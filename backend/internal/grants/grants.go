@@ -73,7 +73,7 @@ type Grants struct {
 	Analytics   Level
 }
 
-// Default returns the grants of a project whose grants were never changed.
+// Default returns the built-in default: the grants of an account whose grants were never changed.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
 	for _, f := range Settings() {

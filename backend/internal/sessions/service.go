@@ -46,6 +46,7 @@ type Store interface {
 	TouchSession(ctx context.Context, id string, now, expires time.Time) error
 	// SetSessionModel stores the device model of an open session.
 	SetSessionModel(ctx context.Context, id, model string, now time.Time) error
+	Lists
 }
 
 // Secrets stores app secrets as hashes.
@@ -64,6 +65,8 @@ type Log interface {
 	// SweepLogs deletes the rows of sessions that were closed or inactive since idle, and the rows of accounts over the
 	// quota.
 	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
+	// Memory returns the last display command that succeeded, and the state of the glasses.
+	Memory(ctx context.Context, sessionID string) (Memory, error)
 }
 
 // Attached is the part of the relay that Service needs.

@@ -35,6 +35,7 @@ var exportSections = []exportSection{
 	{"projectAliases", "project_aliases", "*", ofAccount},
 	{"projectKeys", "project_keys", "*", ofAccount},
 	{"grants", "project_grants", "*", ofAccount},
+	{"grantDefaults", "account_grants", "*", ofAccount},
 	{"assistantConfigs", "assistant_configs", "*", ofAccount},
 	{"credentials", "credentials", "app_id, provider, hint, set_at, requested_by, tested_at, test_result", ofAccount},
 	{"credentialLinks", "credential_links", "app_id, provider, requested_by, created_at, expires_at", ofAccount},

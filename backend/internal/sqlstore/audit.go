@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -55,16 +56,42 @@ func scanAudit(row scanner) (e audit.Entry, err error) {
 	return e, err
 }
 
-// AuditEntries lists entries, newest first.
+// AuditEntries lists entries, newest first. However rare the entries are that match, the query reads at most those that
+// an account keeps.
 func (s *Store) AuditEntries(ctx context.Context, accountID string, f audit.Filter) ([]audit.Entry, error) {
 	query, args := auditQuery, []any{accountID}
+	where := func(condition string, value any) {
+		args = append(args, value)
+		query += " AND " + strings.ReplaceAll(condition, "?", "$"+strconv.Itoa(len(args)))
+	}
 	if f.Project != "" {
-		args = append(args, f.Project)
-		query += " AND a.app_id = $" + strconv.Itoa(len(args))
+		where("a.app_id = ?", f.Project)
+	}
+	if len(f.Nouns) > 0 {
+		var nouns []string
+		for _, noun := range f.Nouns {
+			args = append(args, noun+".%")
+			nouns = append(nouns, "a.action LIKE $"+strconv.Itoa(len(args)))
+		}
+		query += " AND (" + strings.Join(nouns, " OR ") + ")"
+	}
+	if f.Actor != "" {
+		where("a.actor = ?", f.Actor)
+	}
+	if f.LinkID != "" {
+		where("a.link_id = ?", f.LinkID)
+	}
+	if !f.From.IsZero() {
+		where("a.at >= ?", toMS(f.From))
+	}
+	if !f.To.IsZero() {
+		where("a.at < ?", toMS(f.To))
+	}
+	if f.ChangesOnly {
+		query += " AND a.action NOT LIKE '%.read'"
 	}
 	if f.Before != "" {
-		args = append(args, f.Before)
-		query += " AND a.id < $" + strconv.Itoa(len(args))
+		where("a.id < ?", f.Before)
 	}
 	return queryAll(ctx, s.reads, scanAudit, query+" ORDER BY a.id DESC LIMIT "+strconv.Itoa(f.Limit), args...)
 }

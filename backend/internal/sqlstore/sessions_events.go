@@ -81,6 +81,9 @@ func appendTo(
 	if err := saveState(ctx, tx, id, state); err != nil {
 		return "", 0, err
 	}
+	if err := noteApp(ctx, tx, id, rows, which); err != nil {
+		return "", 0, err
+	}
 	if l.last == before.last {
 		return l.account, 0, nil
 	}
@@ -100,6 +103,17 @@ func appendTo(
 		return "", 0, err
 	}
 	return l.account, l.bytes - before.bytes, saveTrimmed(ctx, tx, id, l)
+}
+
+// noteApp stores when the first app attached to a session, if one of the rows says so.
+func noteApp(ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int) error {
+	for _, i := range which {
+		if e := rows[i].Event; e.Type == glasses.RowAppAttached {
+			return execTx(ctx, tx, "note the app of session",
+				`UPDATE sessions SET app_at = $1 WHERE id = $2 AND app_at IS NULL`, e.At, id)
+		}
+	}
+	return nil
 }
 
 // appendRow inserts a row with the next number, unless it already exists.

@@ -15,6 +15,7 @@ var auditTests = map[string]func(*testing.T, *projectFixture){
 	"reads":         auditReads,
 	"reads at once": auditReadsAtOnce,
 	"retention":     auditRetention,
+	"filters":       auditFilters,
 }
 
 func TestAudit(t *testing.T) { testProjects(t, auditTests) }
@@ -150,5 +151,42 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created"}) {
 		t.Errorf("remaining actions: got %v, want key.minted and project.created", got)
+	}
+}
+
+// auditFilters tests each filter alone and together with the cursor.
+func auditFilters(t *testing.T, f *projectFixture) {
+	start := f.clock.now()
+	f.key(t, app) // by the agent: project.created and key.minted
+	f.clock.pass(time.Hour)
+	must(f.MintKey(t.Context(), "ada", other, "x", audit.Person()))(t)
+	fatal(t, f.audit.Read(t.Context(), "ada", app, "analytics.read", audit.Agent("link-2")))
+	f.clock.pass(time.Hour)
+	for name, c := range map[string]struct {
+		filter audit.Filter
+		want   []string
+	}{
+		"noun":    {audit.Filter{Nouns: []string{"key"}}, []string{"key.minted", "key.minted"}},
+		"nouns":   {audit.Filter{Nouns: []string{"analytics", "project"}, Project: app}, []string{"analytics.read", "project.created"}},
+		"actor":   {audit.Filter{Actor: audit.KindPerson}, []string{"key.minted", "project.created"}},
+		"agents":  {audit.Filter{Actor: audit.KindAgent}, []string{"analytics.read", "key.minted", "project.created"}},
+		"a link":  {audit.Filter{Actor: audit.KindAgent, LinkID: "link-2"}, []string{"analytics.read"}},
+		"changes": {audit.Filter{ChangesOnly: true, Project: app}, []string{"key.minted", "project.created"}},
+		"from":    {audit.Filter{From: start.Add(time.Minute)}, []string{"analytics.read", "key.minted", "project.created"}},
+		"to":      {audit.Filter{To: start.Add(time.Minute)}, []string{"key.minted", "project.created"}},
+		"none":    {audit.Filter{Nouns: []string{"ke"}}, nil},
+	} {
+		var got []string
+		for _, e := range f.entries(t, c.filter) {
+			got = append(got, e.Action)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+	keys := f.entries(t, audit.Filter{Nouns: []string{"key"}})
+	if next := f.entries(t, audit.Filter{Nouns: []string{"key"}, Before: keys[0].ID}); len(next) != 1 ||
+		next[0].ID != keys[1].ID {
+		t.Errorf("the page after the first key: got %+v, want the other key", next)
 	}
 }

@@ -15,6 +15,8 @@ var grantTests = map[string]func(*testing.T, *projectFixture){
 	"what is set":        grantsSet,
 	"refused":            grantsRefused,
 	"set by two at once": grantsAtOnce,
+	"account's default":  grantDefaultOfAccount,
+	"for every project":  grantsEverywhere,
 }
 
 func TestGrants(t *testing.T) { testProjects(t, grantTests) }

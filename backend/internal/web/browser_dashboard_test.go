@@ -50,6 +50,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	}
 
 	click(`.account-nav a[href="/account/mcp-access"]`, `location.pathname === "/account/mcp-access"`)
+	click(`form[action="/account/mcp-access"] button.quiet:not([name])`, `document.querySelector("#com\\.example\\.hello")`)
 	s.do(chromedp.Click(`#com\.example\.hello .level:last-of-type input[value=off]`))
 	click(`#com\.example\.hello button`, `document.body.innerText.includes("It applies from")`)
 	g, _ := fakeGrants{h}.Of(s.ctx, adaID, hello)
@@ -116,11 +117,13 @@ func TestForms_AreAccessible(t *testing.T) {
 
 // dashboardPages are checked automatically and saved as screenshots for review.
 var dashboardPages = []struct{ name, path string }{
-	{"overview", "/account"}, {"projects", "/account/projects"}, {"project", "/account/projects/" + hello},
+	{"overview", "/account"}, {"sessions", sessionsPath}, {"projects", "/account/projects"},
+	{"projects-none", "/account/projects?q=nothing"}, {"project-sessions", helloPath + "/sessions"}, {"project", "/account/projects/" + hello},
 	{"assistant", "/account/projects/" + hello + "/assistant"},
 	{"credentials", "/account/projects/" + hello + "/credentials"},
 	{"gateway", "/account/projects/" + hello + "/gateway?range=30d"}, {"credit", "/account/credit"},
 	{"connection-page", "/account/projects/" + hello + "/connection-page"}, {"access", "/account/mcp-access"},
+	{"access-project", accessPath(hello)}, {"access-all", "/account/mcp-access/all?level=off"},
 	{"audit", "/account/audit"},
 	{"delete", "/account/projects/" + hello + "/delete"}, {"revoke", "/account/links/link1/revoke"}, {"home", "/"},
 }

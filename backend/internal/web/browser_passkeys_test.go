@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func (s *keyStore) DeletePasskey(_ context.Context, id string, _ audit.Entry) er
 
 // newPasskeyStage returns a browser with a virtual authenticator, on a site with the real passkey service. WebAuthn
 // requires a host name, so the site is localhost.
-func newPasskeyStage(t *testing.T) (*pageTest, webauthn.AuthenticatorID) {
+func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauthn.AuthenticatorID) {
 	t.Helper()
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
@@ -80,7 +81,8 @@ func newPasskeyStage(t *testing.T) (*pageTest, webauthn.AuthenticatorID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	site.Config.Handler = newWeb(t, f.fakeAccounts, f.all, func(o *Options) { o.Passkeys, o.SiteURL = keys, url })
+	site.Config.Handler = newWeb(t, f.fakeAccounts, append([]func(*Options){f.all,
+		func(o *Options) { o.Passkeys, o.SiteURL = keys, url }}, change...)...)
 	site.Start()
 	t.Cleanup(site.Close)
 	site.URL = url
@@ -148,4 +150,33 @@ func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
 	if !strings.Contains(v.page, `data-begin="/signin/passkey/begin" hidden>`) {
 		t.Error("the passkey button is visible without its script")
 	}
+}
+
+// If the sign-in became old while the page was open, the form asks for the password in place and keeps the name.
+func TestPasskey_AsksForThePasswordInPlace(t *testing.T) {
+	var late atomic.Bool
+	s, _ := newPasskeyStage(t, func(o *Options) {
+		o.Now = func() time.Time {
+			if late.Load() {
+				return time.Now().Add(freshSignIn + time.Minute)
+			}
+			return time.Now()
+		}
+	})
+	s.signInAsAda()
+	if eval[bool](s, `document.querySelector("[data-password]").checkVisibility()`) {
+		t.Error("the form asks for the password after a recent sign-in")
+	}
+	late.Store(true)
+	const button = "form[data-passkey] button"
+	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.Click(button))
+	s.see(`document.activeElement.id === "passkey-password" && document.querySelector("[data-trouble]").innerText.includes("Enter your current password")`)
+	s.do(chromedp.SendKeys("#passkey-password", "not the password"), chromedp.Click(button))
+	s.see(`document.querySelector("[data-trouble]").innerText.includes("not your current password") && document.querySelector("#passkey-password").value === ""`)
+	if name := eval[string](s, `document.querySelector("#passkey-name").value`); name != "my laptop" {
+		t.Errorf("the name became %q, want it kept", name)
+	}
+	s.picture("password-in-place")
+	s.do(chromedp.SendKeys("#passkey-password", adaPassword), chromedp.Click(button))
+	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
 }

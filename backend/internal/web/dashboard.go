@@ -9,7 +9,10 @@ import (
 // oneProject is the prefix of the route patterns for a project's pages.
 const oneProject = " /account/projects/{id}"
 
-// accountPages are the pages about projects, credit, grants and the audit log.
+// oneSession is the prefix of the paths for an open session.
+const oneSession = "/account/sessions/{session}"
+
+// accountPages are the pages about projects, sessions, credit, grants and the audit log.
 var accountPages = map[string]func(*Web, *call) error{
 	"GET /account":                      (*Web).overview,
 	"GET /account/links/{link}/revoke":  (*Web).revokeLinkPage,
@@ -17,10 +20,16 @@ var accountPages = map[string]func(*Web, *call) error{
 	"GET /account/links/revoke-all":     (*Web).revokeAllLinksPage,
 	"POST /account/links/revoke-all":    (*Web).revokeAllLinks,
 	"GET /account/projects":             (*Web).listProjects,
+	"GET /account/sessions":             (*Web).listSessions,
+	"GET " + oneSession + "/panel":      (*Web).sessionPanel,
+	"POST " + oneSession + "/close":     (*Web).closeSimulator,
 	"GET /account/credit":               (*Web).credit,
 	"POST /account/credit/caps":         (*Web).changeAccountCaps,
 	"GET /account/mcp-access":           (*Web).access,
 	"POST /account/mcp-access":          (*Web).changeAccess,
+	"POST /account/mcp-access/default":  (*Web).changeDefaultAccess,
+	"GET /account/mcp-access/all":       (*Web).accessForAllPage,
+	"POST /account/mcp-access/all":      (*Web).changeAccessForAll,
 	"GET /account/audit":                (*Web).activity,
 	"POST /account/audit/{entry}/undo":  (*Web).undo,
 }
@@ -38,6 +47,7 @@ var projectPages = map[string]func(*Web, *call) error{
 	"POST" + oneProject + "/merge":                         (*Web).merge,
 	"GET" + oneProject + "/delete":                         (*Web).deletePage,
 	"POST" + oneProject + "/delete":                        (*Web).deleteProject,
+	"GET" + oneProject + "/sessions":                       (*Web).listProjectSessions,
 	"GET" + oneProject + "/assistant":                      (*Web).assistant,
 	"POST" + oneProject + "/assistant":                     (*Web).changeAssistant,
 	"GET" + oneProject + "/credentials":                    (*Web).credentials,

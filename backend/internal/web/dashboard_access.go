@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -13,20 +12,32 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// accessShown limits the projects whose forms one page shows. The others can be selected.
-const accessShown = 4
+// listedExceptions limits the projects that a page lists because they differ from the account's default.
+const listedExceptions = 50
 
 // accessPage is the data of the template "dashboard_access".
 type accessPage struct {
-	Done     *notice
-	Projects []projectAccess
-	Others   []choice
+	Done       *notice
+	Default    []accessGroup
+	Bulk       []levelChoice  // levels that every project can be set to
+	Project    *projectAccess // the project that is shown; nil if none is selected
+	Exceptions []accessException
+	More       int      // number of exceptions that are not listed
+	Others     []choice // projects to select
+	Hidden     int      // number of further projects
 }
 
 // projectAccess is the form for one project.
 type projectAccess struct {
 	projectRow
-	Groups []accessGroup
+	Groups  []accessGroup
+	Differs bool // from the account's default
+}
+
+// accessException is a project whose access differs from the account's default.
+type accessException struct {
+	projectRow
+	What, Show string
 }
 
 type accessGroup struct {
@@ -67,9 +78,9 @@ var fieldAbout = map[string]string{
 		"there is nothing to write",
 }
 
-// accessGroups returns the radio buttons for one project. Their ids start with prefix.
-func accessGroups(prefix string, g grants.Grants) []accessGroup {
-	standard := grants.Default()
+// accessGroups returns the radio buttons for a project, or for the account's default. Their ids start with prefix. The
+// levels of usual are marked as the default.
+func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 	row := func(name, title, about string, level, standard grants.Level) accessRow {
 		r := accessRow{Name: name, ID: prefix + ":" + name, Title: title, About: about}
 		levels := grants.Levels(strings.TrimPrefix(name, fieldPrefix))
@@ -83,15 +94,15 @@ func accessGroups(prefix string, g grants.Grants) []accessGroup {
 		"Write: it may change it; you can undo that under Activity."}
 	for _, f := range grants.Fields() {
 		config.Rows = append(config.Rows,
-			row(fieldPrefix+f, settingNames[f], fieldAbout[f], g.Assistant[f], standard.Assistant[f]))
+			row(fieldPrefix+f, settingNames[f], fieldAbout[f], g.Assistant[f], usual.Assistant[f]))
 	}
 	return []accessGroup{
 		config,
 		{Title: "Data", About: "No level ever shows an agent the value of a credential.", Rows: []accessRow{
 			row("credentials", "Credentials", "Read: whether a provider's key is set, and its masked end. "+
-				"Write: ask you for a key, by a link to a page where only you paste it.", g.Credentials, standard.Credentials),
+				"Write: ask you for a key, by a link to a page where only you paste it.", g.Credentials, usual.Credentials),
 			row("analytics", "Analytics", "Read: counts of your shipped app's sessions, events and errors. "+
-				"There is nothing to write yet.", g.Analytics, standard.Analytics),
+				"There is nothing to write yet.", g.Analytics, usual.Analytics),
 		}},
 	}
 }
@@ -101,34 +112,66 @@ func (w *Web) access(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := accessPage{Done: c.notice()}
-	shown, rest := w.accessOrder(c, all)
-	for i, p := range shown {
-		g, err := w.Dashboard.Grants.Of(c.Context(), c.account.ID, p.ID)
-		if err != nil {
-			return err
+	usual, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+	if err != nil {
+		return err
+	}
+	page := accessPage{Done: c.notice(), Bulk: levelNames, Default: accessGroups("default", usual, grants.Default())}
+	id := w.selectedProject(c, all)
+	page.Others, page.Hidden = projectOptions(all, id)
+	for _, p := range all {
+		g, differs := exceptions[p.ID]
+		if !differs {
+			g = usual
 		}
 		row := projectRows([]projects.Project{p})[0]
-		page.Projects = append(page.Projects, projectAccess{row, accessGroups("p"+strconv.Itoa(i), g)})
-	}
-	for _, p := range rest {
-		page.Others = append(page.Others, choice{ID: p.ID, Label: p.DisplayName})
+		if p.ID == id {
+			page.Project = &projectAccess{row, accessGroups("p0", g, usual), differs}
+		}
+		switch {
+		case differs && len(page.Exceptions) < listedExceptions:
+			page.Exceptions = append(page.Exceptions,
+				accessException{row, strings.Join(levelDifferences(g, usual), ", "), accessPath(p.ID)})
+		case differs:
+			page.More++
+		}
 	}
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// accessOrder moves the project of ?project= to the front, and separately returns the projects that do not fit.
-func (w *Web) accessOrder(c *call, all []projects.Project) (shown, rest []projects.Project) {
-	if id := c.URL.Query().Get("project"); id != "" {
-		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {
-			id = p.ID
-		}
-		if i := slices.IndexFunc(all, func(p projects.Project) bool { return p.ID == id }); i > 0 {
-			all = slices.Concat(all[i:i+1], all[:i], all[i+1:])
+// selectedProject returns the ID of the project of ?project=, or of the only project; otherwise "".
+func (w *Web) selectedProject(c *call, all []projects.Project) string {
+	if len(all) == 1 {
+		return all[0].ID
+	}
+	p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.URL.Query().Get("project"))
+	if err != nil {
+		return ""
+	}
+	return p.ID
+}
+
+// levelDifferences lists the levels of g that differ from usual, such as "Voice: Off".
+func levelDifferences(g, usual grants.Grants) (all []string) {
+	shown, standard := accessGroups("", g, usual), accessGroups("", usual, usual)
+	for i, group := range shown {
+		for j, row := range group.Rows {
+			if level := row.level(); level.Level != standard[i].Rows[j].level().Level {
+				all = append(all, row.Title+": "+level.Label)
+			}
 		}
 	}
-	n := min(len(all), accessShown)
-	return all[:n], all[n:]
+	return all
+}
+
+// level returns the choice that is on.
+func (r accessRow) level() levelChoice {
+	for _, choice := range r.Choices {
+		if choice.On {
+			return choice
+		}
+	}
+	return levelChoice{}
 }
 
 func (w *Web) changeAccess(c *call) error {
@@ -136,25 +179,54 @@ func (w *Web) changeAccess(c *call) error {
 	if err != nil {
 		return err
 	}
-	g, err := w.Dashboard.Grants.Of(c.Context(), c.account.ID, p.ID)
+	if c.PostFormValue("follow") != "" {
+		usual, _, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+		if err != nil {
+			return err
+		}
+		err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, usual, audit.Person())
+		return c.done(err, "/account/mcp-access", "access-back")
+	}
+	before, err := w.Dashboard.Grants.Of(c.Context(), c.account.ID, p.ID)
 	if err != nil {
 		return err
 	}
-	before := accessGroups("", g)
-	g = grantsFrom(c, g)
-	if slices.EqualFunc(before, accessGroups("", g), sameLevels) {
+	after := grantsFrom(c, before)
+	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
 		return c.done(nil, accessPath(p.ID), "unchanged")
 	}
-	var invalid *grants.InvalidError
-	err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, g, audit.Person())
-	if errors.As(err, &invalid) { // our forms post no other levels
-		return errForbidden
-	}
-	return c.done(err, accessPath(p.ID), "access")
+	err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, after, audit.Person())
+	return accessDone(c, err, accessPath(p.ID), "access")
 }
 
-func sameLevels(a, b accessGroup) bool {
-	return slices.EqualFunc(a.Rows, b.Rows, func(x, y accessRow) bool { return slices.Equal(x.Choices, y.Choices) })
+// changeDefaultAccess changes the account's default. Projects that differ keep their levels.
+func (w *Web) changeDefaultAccess(c *call) error {
+	before, _, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+	if err != nil {
+		return err
+	}
+	after := grantsFrom(c, before)
+	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
+		return c.done(nil, "/account/mcp-access", "unchanged")
+	}
+	err = w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, after, false, audit.Person())
+	return accessDone(c, err, "/account/mcp-access", "access")
+}
+
+// accessDone is like c.done. Our forms post no level that the service would refuse.
+func accessDone(c *call, err error, path, code string) error {
+	var invalid *grants.InvalidError
+	if errors.As(err, &invalid) {
+		return errForbidden
+	}
+	return c.done(err, path, code)
+}
+
+// isKnownAccess reports whether every level is one that the page offers.
+func isKnownAccess(g grants.Grants) bool {
+	return !slices.ContainsFunc(accessGroups("", g, g), func(group accessGroup) bool {
+		return slices.ContainsFunc(group.Rows, func(r accessRow) bool { return r.level().Label == "" })
+	})
 }
 
 func accessPath(id string) string { return "/account/mcp-access?project=" + url.QueryEscape(id) }

@@ -21,10 +21,14 @@ const activityEntries = 30
 type activityPage struct {
 	Done     *notice
 	Entries  []activityRow
+	Filter   activityFilter
 	Projects []choice // to filter by
-	Project  string
+	Hidden   int      // number of further projects
+	Kinds    []choice
+	Actors   []choice
 	Older    string // URL of the entries before these; "" if there are none
 	Newest   string // URL of the newest entries; "" if these are the newest
+	All      string // URL without a filter; "" if there is none
 }
 
 // activityRow is one entry as shown on the page.
@@ -33,7 +37,8 @@ type activityRow struct {
 	Project            string
 	ProjectPath        string // "" if the project no longer exists
 	When               shownTime
-	Undo               string // URL; "" if the entry cannot be undone
+	Changes            []valueChange // the values before and after, if the entry has them; then there is no Summary
+	Undo               string        // URL; "" if the entry cannot be undone
 	Undone             bool
 }
 
@@ -41,7 +46,7 @@ type activityRow struct {
 var actionTitles = map[string]string{
 	"project.merged": "Projects merged",
 	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
-	"grants.changed": "Agent access changed", "assistant.undone": "Assistant change undone",
+	"grants.changed": "Agent access changed", "grants.default_changed": "Default of agent access changed", "assistant.undone": "Assistant change undone",
 	"page.read": "Connection page read", "page.changed": "Connection page changed",
 	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
@@ -67,7 +72,7 @@ func summaryOf(e audit.Entry) string {
 	if e.Summary == e.Project || strings.HasSuffix(e.Action, ".read") {
 		return ""
 	}
-	if e.Action == "grants.changed" {
+	if strings.HasPrefix(e.Action, "grants.") {
 		return grantLabels.Replace(e.Summary)
 	}
 	noun := "connection page: "
@@ -112,6 +117,9 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 	for i, e := range entries {
 		row := activityRow{Who: actorOf(e), What: actionTitle(e.Action), Summary: summaryOf(e),
 			Project: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
+		if row.Changes = changesOf(e); len(row.Changes) > 0 {
+			row.Summary = ""
+		}
 		if exists[e.Project] {
 			row.ProjectPath = projectPath(e.Project)
 		}
@@ -137,47 +145,34 @@ func (w *Web) activity(c *call) error {
 	if err != nil {
 		return err
 	}
-	query := c.URL.Query()
-	page := activityPage{Done: c.notice(), Project: query.Get("project")}
-	if page.Project != "" {
-		p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, page.Project)
-		if err != nil {
-			return err
-		}
-		page.Project = p.ID
+	f, err := w.readFilter(c)
+	if err != nil {
+		return err
 	}
-	for _, p := range list {
-		page.Projects = append(page.Projects, choice{ID: p.ID, Label: p.DisplayName, On: p.ID == page.Project})
+	page := activityPage{Done: c.notice(), Filter: f, Kinds: f.kinds()}
+	page.Projects, page.Hidden = projectOptions(list, f.Project)
+	if page.Actors, err = w.activityActors(c, f); err != nil {
+		return err
 	}
-	before := query.Get("before")
-	filter := audit.Filter{Project: page.Project, Before: before, Limit: activityEntries + 1}
-	entries, err := w.Dashboard.Audit.List(c.Context(), c.account.ID, filter)
+	before := c.URL.Query().Get("before")
+	wanted := f.entries()
+	wanted.Before, wanted.Limit = before, activityEntries+1
+	entries, err := w.Dashboard.Audit.List(c.Context(), c.account.ID, wanted)
 	if err != nil {
 		return err
 	}
 	if len(entries) > activityEntries {
 		entries = entries[:activityEntries]
-		page.Older = activityPath(page.Project, entries[activityEntries-1].ID)
+		page.Older = f.path(entries[activityEntries-1].ID)
 	}
 	if before != "" {
-		page.Newest = activityPath(page.Project, "")
+		page.Newest = f.path("")
+	}
+	if f.isSet() {
+		page.All = activityPath
 	}
 	page.Entries = activityRows(entries, list)
 	return w.render(c, http.StatusOK, "dashboard_audit", page)
-}
-
-func activityPath(project, before string) string {
-	q := url.Values{}
-	if project != "" {
-		q.Set("project", project)
-	}
-	if before != "" {
-		q.Set("before", before)
-	}
-	if len(q) == 0 {
-		return "/account/audit"
-	}
-	return "/account/audit?" + q.Encode()
 }
 
 // undo restores the values from before a change.
@@ -205,5 +200,5 @@ func (w *Web) undo(c *call) error {
 		errors.As(err, &invalid):
 		code, err = "undo-gone", nil
 	}
-	return c.done(err, activityPath("", ""), code)
+	return c.done(err, activityPath, code)
 }

@@ -149,7 +149,7 @@ func TestActivity_PagesFiltersAndUndoes(t *testing.T) {
 		"Older", "Account link reset", "The operator", "&lt;script&gt;", "Analytics read",
 		"maple · claude-code").lacks("number 5.", "Newest")
 	older := "/account/audit?before=" + h.entries[len(h.entries)-activityEntries].ID
-	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", "voice: ember",
+	v.get(older).want(http.StatusOK, "number 5.", "Assistant changed", `<bdi>ember</bdi></del>`,
 		"Newest").lacks(fmt.Sprintf("number %d.", activityEntries+4), "Older")
 	undo := "/account/audit/" + h.entries[0].ID + "/undo"
 	v.get("/account/audit?project="+hello).want(http.StatusOK, undo, "Assistant changed").lacks("number")

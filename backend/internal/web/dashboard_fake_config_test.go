@@ -155,6 +155,10 @@ func (f fakeCredentials) Test(_ context.Context, _, _, provider string, _ audit.
 	return f.tested, nil
 }
 
+func (f fakePages) IsChanged(context.Context, string, string) (bool, error) {
+	return f.page.Version > 0, nil
+}
+
 func (f fakePages) Get(context.Context, string, string) (connpage.Page, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,6 +18,8 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 // These are the accounts and projects of the dashboard tests.
@@ -39,6 +41,11 @@ type fakeDashboard struct {
 	projects []projects.Project
 	keys     []projects.KeyInfo
 	grants   map[string]grants.Grants
+	usual    grants.Grants // the account's default
+	sessions []sessions.Session
+	live     map[string]sessions.Live
+	shown    map[string]sessions.Memory
+	reached  sessions.Milestones
 	entries  []audit.Entry // oldest first
 	links    []link.Link
 	config   assistant.Config
@@ -60,11 +67,12 @@ type (
 	fakeAssistant   struct{ *fakeDashboard }
 	fakeCredentials struct{ *fakeDashboard }
 	fakePages       struct{ *fakeDashboard }
+	fakeSessions    struct{ *fakeDashboard }
 )
 
 func newFakeDashboard() *fakeDashboard {
 	h := &fakeDashboard{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true,
-		tested: credentials.TestOK}
+		tested: credentials.TestOK, usual: grants.Default()}
 	h.credit = newFakeCredit(h)
 	h.projects = []projects.Project{
 		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then,
@@ -79,6 +87,15 @@ func newFakeDashboard() *fakeDashboard {
 		Title: "Hello", Theme: "auto", Accent: "#0b6b68", Capabilities: []string{"display"},
 		Phrases: []connpage.Phrase{{Phrase: "next", Does: "shows the next card"}},
 		Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
+	owner := sessions.Owner{AccountID: adaID, LinkID: "link1"}
+	h.sessions = []sessions.Session{
+		{ID: "ses_one", Owner: owner, Project: hello, Platform: "web", DeviceModel: "rayban_display", CreatedAt: then},
+		{ID: "ses_two", Owner: owner, Project: hello, Platform: "ios", DeviceModel: "rayban_meta", CreatedAt: then},
+		{ID: "ses_far", Owner: sessions.Owner{AccountID: "id-of-mallory"}, Project: foreign, DeviceModel: "even_g1"},
+	}
+	h.live = map[string]sessions.Live{"ses_one": {Apps: []glasses.AppInfo{{Name: "hello-glasses"}}, Pages: 1}}
+	h.shown = map[string]sessions.Memory{"ses_one": {Display: glasses.Event{Type: glasses.TypeDisplayShow,
+		Payload: []byte(homeTree)}}}
 	h.links = []link.Link{
 		{ID: "link1", AccountID: adaID, Requester: link.Requester{Host: "maple", OS: "Debian 12", Client: "claude-code 2.1",
 			IP: "192.0.2.7"}, LinkedAt: then, UsedAt: then, LastUsedAt: then.Add(time.Hour)},
@@ -92,7 +109,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
 		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit,
-		Models: fakeModels{h}, KeySources: h.credit, LocalServers: h.servers}
+		Models: fakeModels{h}, KeySources: h.credit, LocalServers: h.servers, Sessions: fakeSessions{h}}
 }
 
 // note adds an audit entry and records the call. The caller must hold mu.
@@ -211,32 +228,16 @@ func (f fakeProjects) RevokeKey(_ context.Context, _, id, keyID string, by audit
 	return projects.ErrNoKey
 }
 
-func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if g, ok := f.grants[project]; ok {
-		return g, nil
-	}
-	return grants.Default(), nil
-}
-
-func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if known := grants.Levels(""); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
-		return &grants.InvalidError{Message: "the level is none"}
-	}
-	f.grants[project] = g
-	f.note(by, "grants.changed", project, "analytics: read -> "+string(g.Analytics))
-	return nil
-}
-
 func (f fakeAudit) List(_ context.Context, account string, filter audit.Filter) (list []audit.Entry, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range slices.Backward(f.entries) {
+		noun, verb, _ := strings.Cut(e.Action, ".")
 		if e.AccountID == account && (filter.Project == "" || e.Project == filter.Project) &&
-			(filter.Before == "" || e.ID < filter.Before) {
+			(filter.Before == "" || e.ID < filter.Before) && (filter.Actor == "" || e.Actor.Kind == filter.Actor) &&
+			(filter.LinkID == "" || e.Actor.LinkID == filter.LinkID) && !(filter.ChangesOnly && verb == "read") &&
+			(len(filter.Nouns) == 0 || slices.Contains(filter.Nouns, noun)) && !e.At.Before(filter.From) &&
+			(filter.To.IsZero() || e.At.Before(filter.To)) {
 			list = append(list, e)
 		}
 	}

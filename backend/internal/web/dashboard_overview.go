@@ -9,12 +9,14 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/sessions"
 )
 
 const (
 	overviewProjects = 10
 	overviewEntries  = 5
 	overviewLinks    = 50
+	overviewSessions = 3
 )
 
 // overviewPage is the data of the template "dashboard".
@@ -26,7 +28,8 @@ type overviewPage struct {
 	Unshown  int // number of links not listed
 	Activity []activityRow
 	Credit   creditLine
-	Backend  string // the backend's URL for agents; "" if unknown
+	Steps    firstSteps
+	Sessions sessionCards // the newest
 }
 
 // linkRow is one linked agent. printable sanitizes what the agent reports about itself.
@@ -54,7 +57,14 @@ func (w *Web) overview(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := overviewPage{Done: c.notice(), Activity: activityRows(entries, list), Backend: w.SiteURL}
+	page := overviewPage{Done: c.notice(), Activity: activityRows(entries, list)}
+	if page.Steps, err = w.firstSteps(c, len(links) > 0, len(list) > 0); err != nil {
+		return err
+	}
+	page.Sessions, err = w.sessionCards(c, sessions.Listing{Limit: overviewSessions}, "/account")
+	if err != nil {
+		return err
+	}
 	if page.Credit, err = w.accountLine(c); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
 )
 
 // Dashboard contains the services for the pages below /account. Every field except LocalServers is required.
@@ -27,6 +28,7 @@ type Dashboard struct {
 	Credit      Credit
 	Models      Models
 	KeySources  KeySources
+	Sessions    LiveSessions
 	// LocalServers is nil if people cannot add any.
 	LocalServers LocalServers
 }
@@ -34,7 +36,7 @@ type Dashboard struct {
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
 		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil && d.Models != nil &&
-		d.KeySources != nil
+		d.KeySources != nil && d.Sessions != nil
 }
 
 // Projects manages an account's apps. Its errors are those of package projects.
@@ -59,7 +61,21 @@ type ProjectKeys interface {
 // AccessGrants defines what agents may do with a project. Its errors are those of package grants.
 type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
+	// All returns the account's default and the grants of the projects that differ from it.
+	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Grants, err error)
 	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
+	// SetDefault sets the account's default. With everywhere it also replaces the grants of every project.
+	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere bool, by audit.Actor) error
+}
+
+// LiveSessions lists and closes an account's open sessions. Its errors are those of package sessions.
+type LiveSessions interface {
+	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, more bool, err error)
+	Attached(id string) sessions.Live
+	// Shown returns what the glasses of an open session show.
+	Shown(ctx context.Context, account, id string) (sessions.Session, sessions.Memory, error)
+	Close(ctx context.Context, account, id string) (sessions.Session, error)
+	Milestones(ctx context.Context, account string) (sessions.Milestones, error)
 }
 
 // AuditLog lists what was read and changed. Its errors are those of package audit.
@@ -97,6 +113,8 @@ type CredentialTester interface {
 // ConnectionPages manages the pages where an app's users connect their glasses. Its errors are those of package
 // connpage.
 type ConnectionPages interface {
+	// IsChanged reports whether anybody has ever changed the page. Unlike Get, it stores nothing.
+	IsChanged(ctx context.Context, account, project string) (bool, error)
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
 	Change(ctx context.Context, account, project string, change connpage.Change, by audit.Actor) (
 		before, after connpage.Page, err error)

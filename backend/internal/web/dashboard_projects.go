@@ -2,16 +2,18 @@ package web
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// listedProjects limits the projects listed on one page; there may be many more.
+// listedProjects limits the projects listed on one page; an account may have projects.MaxProjects.
 const listedProjects = 100
 
 // projectRow is a project in a list.
@@ -29,106 +31,120 @@ func projectRows(list []projects.Project) []projectRow {
 	return rows
 }
 
+// projectsPage is the data of the template "dashboard_projects".
+type projectsPage struct {
+	Done     *notice
+	Projects []projectRow
+	Steps    firstSteps // shown if the account has no project
+	None     bool       // whether the account has no project at all
+	Query    string
+	Sorts    []choice
+	Searched bool
+	pager
+}
+
 func (w *Web) listProjects(c *call) error {
 	list, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}
-	page := struct {
-		Done     *notice
-		Projects []projectRow
-		Backend  string
-		More     string // URL of the next projects; "" if there are none
-		First    string // URL of the first projects; "" if these are the first
-	}{Done: c.notice(), Backend: w.SiteURL}
-	if after := c.URL.Query().Get("after"); after != "" {
-		page.First = "/account/projects"
-		list = list[1+slices.IndexFunc(list, func(p projects.Project) bool { return p.ID == after }):]
+	query := c.URL.Query()
+	page := projectsPage{Done: c.notice(), None: len(list) == 0, Query: oneLine(query.Get("q"))}
+	if page.None {
+		links, err := w.liveLinks(c)
+		if err != nil {
+			return err
+		}
+		if page.Steps, err = w.firstSteps(c, len(links) > 0, false); err != nil {
+			return err
+		}
 	}
-	if len(list) > listedProjects {
-		list = list[:listedProjects]
-		page.More = "/account/projects?after=" + url.QueryEscape(list[listedProjects-1].ID)
+	byName := query.Get("sort") == "name"
+	page.Searched = page.Query != ""
+	page.Sorts = []choice{{ID: "activity", Label: "Last active", On: !byName}, {ID: "name", Label: "Name", On: byName}}
+	list = sortProjects(findProjects(list, page.Query), byName)
+	kept := url.Values{}
+	if page.Searched {
+		kept.Set("q", page.Query)
 	}
-	page.Projects = projectRows(list)
+	if byName {
+		kept.Set("sort", "name")
+	}
+	page.pager = newPager("/account/projects", kept, query.Get("page"), len(list), listedProjects)
+	page.Projects = projectRows(list[page.from:page.to])
 	return w.render(c, http.StatusOK, "dashboard_projects", page)
 }
 
-// projectPage is the data of the template "dashboard_project".
-type projectPage struct {
-	formErrors
-	Done      *notice
-	Nav       projectNav
-	Project   projects.Project
-	Created   shownTime
-	Active    shownTime
-	Name      string // as entered
-	Platforms []choice
-	Keys      []keyRow
-	Revoked   []keyRow
-	KeyName   string
-	Spent     creditLine
-	Others    []projects.Project // projects that it can be merged into
-}
-
-// choice is a checkbox or a radio button.
-type choice struct {
-	ID, Label, About string
-	On               bool
-}
-
-var platformNames = map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}
-
-func platformName(id string) string { return cmp.Or(platformNames[id], id) }
-
-func platformChoices(on []string) []choice {
-	var all []choice
-	for _, id := range projects.Platforms() {
-		all = append(all, choice{ID: id, Label: platformName(id), On: slices.Contains(on, id)})
-	}
-	return all
-}
-
-func newProjectPage(p projects.Project) projectPage {
-	return projectPage{Name: p.DisplayName, Platforms: platformChoices(p.Platforms)}
-}
-
-func (w *Web) project(c *call) error { return w.showProject(c, newProjectPage(c.project)) }
-
-// showProject adds the content of the page other than its forms.
-func (w *Web) showProject(c *call, page projectPage) error {
-	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
-		return err
-	}
-	all, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
-	if err != nil {
-		return err
-	}
-	if page.Spent, err = w.projectLine(c); err != nil {
-		return err
-	}
-	page.Done, page.Nav, page.Project = c.notice(), c.projectNav(""), c.project
-	page.Created, page.Active = showTime(c.project.CreatedAt), showTime(c.project.LastActiveAt)
-	page.Others = slices.DeleteFunc(slices.Clone(all), func(p projects.Project) bool { return p.ID == c.project.ID })
-	for _, k := range keys {
-		row := c.keyRow(k)
-		if k.RevokedAt.IsZero() {
-			page.Keys = append(page.Keys, row)
-		} else if len(page.Revoked) < listedRevoked {
-			page.Revoked = append(page.Revoked, row)
+// findProjects returns the projects whose name or ID contains every word of a query.
+func findProjects(list []projects.Project, query string) (found []projects.Project) {
+	words := strings.Fields(strings.ToLower(query))
+	for _, p := range list {
+		text := strings.ToLower(p.DisplayName + " " + p.ID)
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) }) {
+			found = append(found, p)
 		}
 	}
-	return w.render(c, page.status(), "dashboard_project", page)
+	return found
 }
 
-func (w *Web) changeProject(c *call) error {
-	name, platforms := c.PostFormValue("name"), c.PostForm["platform"]
-	_, err := w.Dashboard.Projects.Update(c.Context(), c.account.ID, c.project.ID, name, platforms, audit.Person())
-	var invalid *projects.InvalidError
-	if errors.As(err, &invalid) {
-		page := projectPage{Name: name, Platforms: platformChoices(platforms)}
-		page.add("name", sentence(invalid.Message))
-		return w.showProject(c, page)
+// sortProjects sorts by name, or by the last activity, the latest first. Projects without any come last.
+func sortProjects(list []projects.Project, byName bool) []projects.Project {
+	slices.SortStableFunc(list, func(a, b projects.Project) int {
+		if byName {
+			return cmp.Compare(strings.ToLower(a.DisplayName), strings.ToLower(b.DisplayName))
+		}
+		return b.LastActiveAt.Compare(a.LastActiveAt)
+	})
+	return list
+}
+
+// maxOptions limits the projects in a list to choose from, which keeps pages small.
+const maxOptions = 100
+
+// projectOptions returns the projects that were active last, and always the selected one, sorted by name. hidden is the
+// number of the others, which are reached from their own pages.
+func projectOptions(list []projects.Project, selected string) (options []choice, hidden int) {
+	list = sortProjects(slices.Clone(list), false)
+	if i := slices.IndexFunc(list, func(p projects.Project) bool { return p.ID == selected }); i >= maxOptions {
+		list[maxOptions-1], list[i] = list[i], list[maxOptions-1]
 	}
-	return c.done(err, projectPath(c.project.ID), "saved")
+	n := min(len(list), maxOptions)
+	for _, p := range sortProjects(list[:n], true) {
+		options = append(options, choice{ID: p.ID, Label: p.DisplayName, On: p.ID == selected})
+	}
+	return options, len(list) - n
+}
+
+// pager is a range of a list that is known completely, with the URLs of its neighbours.
+type pager struct {
+	from, to           int
+	Text               string // such as 1–100 of 301; "" if everything fits
+	Previous, NextPage string // URLs; "" if there is none
+}
+
+// newPager returns the page with the number in text, or the nearest that exists.
+func newPager(path string, kept url.Values, text string, total, size int) pager {
+	last := max(1, (total+size-1)/size)
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		n = 1
+	}
+	n = min(max(n, 1), last)
+	p := pager{from: (n - 1) * size, to: min(n*size, total)}
+	if last == 1 {
+		return p
+	}
+	p.Text = fmt.Sprintf("%s–%s of %s", grouped(int64(p.from+1)), grouped(int64(p.to)), grouped(int64(total)))
+	at := func(n int) string {
+		q := url.Values{"page": {strconv.Itoa(n)}}
+		maps.Copy(q, kept)
+		return path + "?" + q.Encode()
+	}
+	if n > 1 {
+		p.Previous = at(n - 1)
+	}
+	if n < last {
+		p.NextPage = at(n + 1)
+	}
+	return p
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -36,17 +37,17 @@ func (v *visitor) lacks(texts ...string) *visitor {
 
 // everyPage lists the dashboard's pages and everyForm the forms they post, each for one project.
 var (
-	pagesOfProject = []string{"", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
+	pagesOfProject = []string{"", "/sessions", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
 		"/connection-page/file",
 		"/connection-page/preview", "/delete",
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page",
 		"/gateway/caps", "/gateway/key-source"}
-	pagesOfAccount = []string{"/account", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
+	pagesOfAccount = []string{"/account", sessionsPath, "/account/mcp-access/all?level=off", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
-		"/account/audit/x/undo", creditPath + "/caps"}
+		"/account/mcp-access/default", "/account/mcp-access/all", sessionsPath + "/ses_one/close", "/account/audit/x/undo", creditPath + "/caps"}
 )
 
 func TestDashboard_RequiresSignIn(t *testing.T) {
@@ -122,8 +123,9 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 func TestDashboard_EmptyAccountShowsFirstSteps(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	eve := signedIn(t, site, "eve@example.org")
-	eve.get("/account").want(http.StatusOK, "First steps", "servicectl agent add --all", "service-mcp login",
-		"http://service.example.org")
+	eve.get("/account").want(http.StatusOK, "First steps", "0 of 4 done", "servicectl agent add --all",
+		"servicectl login")
+	eve.get("/account/sessions").want(http.StatusOK, "No open session")
 	eve.get("/account/projects").want(http.StatusOK, "No project yet")
 	eve.get("/account/audit").want(http.StatusOK, "Nothing yet")
 	eve.get("/account/mcp-access").want(http.StatusOK, "No project yet")
@@ -188,7 +190,7 @@ func TestMergeAndDelete_AskFirst(t *testing.T) {
 func TestGrants_AreSavedPerProject(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Read + Write", "default", "always allowed")
+	v := signedIn(t, site, ada).get(accessPath(hello)).want(http.StatusOK, "Read + Write", "default", "always allowed")
 	v.post("/account/mcp-access", v.form("project", hello, "assistant.voice", "off", "analytics",
 		"read_write")).onward().want(http.StatusOK, "It applies from")
 	g := h.grants[hello]
@@ -259,16 +261,25 @@ func TestManyProjects(t *testing.T) {
 	}
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	const most = 100_000 - 20_000 // the rest is for the style sheet
-	pages := append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...)
+	pages := append([]string{helloPath, "/account/projects?page=5"}, pagesOfAccount...)
 	for _, p := range pages {
-		if v.get(p).want(http.StatusOK); len(v.page) > most {
-			t.Errorf("%s has %d bytes, want a small page", p, len(v.page))
+		if v.get(p).want(http.StatusOK); v.weight() > 100_000 {
+			t.Errorf("%s and what it loads have %d bytes, want a small page", p, v.weight())
 		}
 	}
-	v.get("/account/projects").want(http.StatusOK, "?after=com.example.one-of-many-097")
-	v.get("/account/projects?after=com.example.one-of-many-397").want(http.StatusOK, "one-of-many-497",
-		">First<").lacks(">More<")
+	v.get("/account/projects").want(http.StatusOK, "1–100 of 500", "page=2").lacks("page=0")
+	v.get("/account/projects?page=5").want(http.StatusOK, "401–500 of 500", "page=4").lacks("page=6")
 	v.get("/account/mcp-access?project=com.example.one-of-many-300").want(http.StatusOK,
-		`id="com.example.one-of-many-300"`)
+		`id="com.example.one-of-many-300"`, "For the 400 others")
+}
+
+var assetURL = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
+
+// weight returns the size of the last page with everything that it loads, except pictures of sessions.
+func (v *visitor) weight() int {
+	page, n := v.page, len(v.page)
+	for _, m := range assetURL.FindAllStringSubmatch(page, -1) {
+		n += len(v.get(m[1]).want(http.StatusOK).page)
+	}
+	return n
 }

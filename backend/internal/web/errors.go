@@ -69,7 +69,7 @@ var notFoundErrors = []error{
 	errNotFound, account.ErrNotFound, assistant.ErrNoProject, audit.ErrNotFound, connpage.ErrNotFound,
 	credentials.ErrNotSet,
 	credentials.ErrUnknownProvider, grants.ErrNoProject, link.ErrUnknown, oidc.ErrUnknownProvider, passkey.ErrUnknown,
-	projects.ErrNoKey, projects.ErrNotFound, projects.ErrSameProject, sessions.ErrNotFound,
+	projects.ErrNoKey, projects.ErrNotFound, projects.ErrSameProject, sessions.ErrClosed, sessions.ErrNotFound,
 }
 
 func isAny(err error, targets []error) bool {

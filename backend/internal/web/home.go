@@ -10,7 +10,7 @@ import (
 )
 
 func (w *Web) home(c *call) error {
-	return w.render(c, http.StatusOK, "home", nil)
+	return w.render(c, http.StatusOK, "home", struct{ Export string }{w.exportCommand()})
 }
 
 // privacyPage is the data of the template "privacy".

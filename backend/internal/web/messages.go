@@ -77,11 +77,15 @@ var notices = map[string]notice{
 	"server-gone":   {Text: "The local server is removed. Its models are no longer offered."},
 	"caps":          {Text: "Saved. It applies from the next call."},
 	"access":        {Text: "Saved. It applies from the agent's next call."},
+	"access-back":   {Text: "The project follows your default again. It applies from the agent's next call."},
+	"access-all":    {Text: "Every project now has the same access. It applies from the agent's next call."},
 	"revoked-key":   {Text: "The key is revoked. It no longer works."},
 	"revoked-link":  {Text: "Revoked. That agent's next call is refused until you link it again."},
 	"revoked-links": {Text: "All links are revoked. Each agent's next call is refused until you link it again."},
 	"merged":        {Text: "Merged. The other id still works and leads here."},
 	"deleted":       {Text: "The project is deleted."},
+
+	"session-closed": {Text: "The session is closed. Its apps and its simulator page are disconnected."},
 
 	"credential-set":  {Text: "The key is stored. Test it to see whether the provider accepts it."},
 	"credential-gone": {Text: "The key is removed."},

@@ -82,11 +82,18 @@ type settingsPage struct {
 	Keys        passkeysPart
 	Providers   []providerRow
 	Browsers    []browserRow
-	Others      bool // whether the account is signed in on other browsers
+	Others      bool   // whether the account is signed in on other browsers
+	Ask         string // the provider whose form asks for the password; "" if none does
+	Stale       bool   // whether the sign-in is not recent, so that new sign-in methods need the password
+	Again       string // path to return to after signing in again; "" if that is not needed
 }
+
+// AskID is the id of the input for the password in the form of a provider.
+func (p settingsPage) AskID() string { return "ask-password" }
 
 type passkeysPart struct {
 	On   bool
+	Name string // of a new passkey, as entered
 	List []passkeyRow
 }
 
@@ -107,7 +114,13 @@ func (p settingsPage) Current(id string) struct{ ID, Error string } {
 	return struct{ ID, Error string }{id, p.Error(id)}
 }
 
-func (w *Web) settings(c *call) error { return w.showSettings(c, settingsPage{Done: c.notice()}) }
+func (w *Web) settings(c *call) error {
+	p := settingsPage{Done: c.notice()}
+	if entered := c.URL.Query().Get("new-email"); isPlausibleEmail(entered) { // before the person signed in again
+		p.NewEmail = entered
+	}
+	return w.showSettings(c, p)
+}
 
 // settingsDone redirects to the settings with a notice, unless err prevented the change.
 func (w *Web) settingsDone(c *call, err error, code string) error {
@@ -126,6 +139,9 @@ func (w *Web) showSettings(c *call, p settingsPage) error {
 	}
 	p.Email, p.Verified, p.HasPassword = owner.Email, owner.Verified(), owner.HasPassword()
 	p.Mail, p.Min = w.Settings.CanMail(), minPassword
+	if p.Stale, err = w.isStale(c); err != nil {
+		return err
+	}
 	for _, add := range []func(*call, *settingsPage) error{w.addPasskeys, w.addProviders, w.addBrowsers} {
 		if err := add(c, &p); err != nil {
 			return err

@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 const (
 	staleSignIn = "Sign out, sign in again and try once more. " +
 		"You signed in here a while ago, and this makes sure that it is you."
+	askPassword      = "Enter your current password: you signed in here a while ago, and this makes sure that it is you."
 	wrongPassword    = "This is not your current password."
 	tooManyPasswords = "Wait a few minutes, then try again. Too many wrong passwords were entered."
 	tooManyMails     = "Wait a while before you ask for another mail. We sent several in the last hour."
@@ -53,7 +55,10 @@ func (w *Web) changeEmail(c *call) error {
 		return err
 	}
 	if unproven {
-		p.Problem = staleSignIn
+		p.Problem, p.Again = staleSignIn, settingsPath
+		if isPlausibleEmail(p.NewEmail) {
+			p.Again += "?new-email=" + url.QueryEscape(p.NewEmail)
+		}
 		return w.showSettings(c, p)
 	}
 	err = account.ErrBadEmail
@@ -99,7 +104,7 @@ func (w *Web) changePassword(c *call) error {
 		return err
 	}
 	if unproven {
-		return w.showProblem(c, staleSignIn)
+		return w.showStale(c)
 	}
 	if owner.HasPassword() {
 		err = w.Settings.ChangePassword(c.Context(), c.account.ID, passwordValue(c), password, browserSecret(c),
@@ -128,8 +133,8 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 	return w.isStale(c)
 }
 
-// freshSignIn is how recent a sign-in must be to add a sign-in method. If the account has no password to enter, it
-// also applies to setting one, changing the address and deleting the account.
+// freshSignIn is how recent a sign-in must be to add a sign-in method without entering the password. If the account has
+// no password, it also applies to setting one, changing the address and deleting the account.
 const freshSignIn = 10 * time.Minute
 
 // isStale reports whether this browser's sign-in is older than freshSignIn.
@@ -141,6 +146,35 @@ func (w *Web) isStale(c *call) (bool, error) {
 		}
 	}
 	return true, err
+}
+
+// prove checks, before a sign-in method is added, that the person is the account's owner: by a recent sign-in, or by the
+// password that the same form asks for. It returns what to tell the person, or "". canEnter reports whether the password
+// can be entered in the form; without a password, only another sign-in helps.
+func (w *Web) prove(c *call) (problem string, canEnter bool, err error) {
+	stale, err := w.isStale(c)
+	if err != nil || !stale {
+		return "", false, err
+	}
+	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
+	switch {
+	case err != nil:
+		return "", false, err
+	case !owner.HasPassword():
+		return staleSignIn, false, nil
+	case passwordValue(c) == "":
+		return askPassword, true, nil
+	}
+	err = w.Settings.CheckPassword(c.Context(), c.account.ID, passwordValue(c))
+	if problem := passwordProblem(err); problem != "" {
+		return problem, true, nil
+	}
+	return "", true, err
+}
+
+// showStale shows the settings with a button to sign in again.
+func (w *Web) showStale(c *call) error {
+	return w.showSettings(c, settingsPage{formErrors: formErrors{Problem: staleSignIn}, Again: settingsPath})
 }
 
 func (w *Web) unlinkProvider(c *call) error {

@@ -280,21 +280,56 @@ func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 		"deleted")
 }
 
-// Adding a sign-in method requires a recent sign-in even with a password, because the method works permanently.
-func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
+// Adding a sign-in method requires a recent sign-in or the password, because the method works permanently. The password
+// is asked for in place, and what was entered stays.
+func TestSettings_NewSignInMethodAsksForThePassword(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	const hiddenField = `data-password hidden>`
+	v.want(http.StatusOK, hiddenField)
 	now = now.Add(freshSignIn + time.Minute)
+	v.get(settingsPath).want(http.StatusOK, `id="passkey-password"`).lacks(hiddenField)
 	form := v.tokens()
-	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusConflict, "sign in again")
+	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusConflict, `"password":true`, "Enter your current password")
+	form.Set("password", "not the password")
+	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusConflict, `"password":true`, "not your current password")
+	form.Del("password")
 	form.Set("name", "mine")
 	form.Set("credential", "k1")
-	v.post(settingsPath+"/passkeys", form).want(http.StatusUnprocessableEntity, "was not added")
-	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity, "sign in again")
+	v.post(settingsPath+"/passkeys", form).want(http.StatusUnprocessableEntity, "was not added", `value="mine"`)
+	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity, "Enter your current password",
+		`id="ask-password"`, `aria-invalid="true"`)
+	form.Set("password", "not the password")
+	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity,
+		"not your current password").lacks("not the password")
 	v.get(callback).want(http.StatusBadRequest)
 	if len(f.keys)+len(f.identities) != 0 {
-		t.Error("an old sign-in added a sign-in method")
+		t.Fatal("an old sign-in added a sign-in method without the password")
 	}
+	form.Set("password", adaPassword)
+	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusOK, "Acme").lacks(adaPassword)
+	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusOK, "challenge")
+	form.Del("password")
+	v.post(settingsPath+"/passkeys", form).want(http.StatusSeeOther)
+	if len(f.keys) != 1 {
+		t.Error("the passkey was not added with the right password")
+	}
+}
+
+// Without a password a person has to sign in again, and returns to what they entered.
+func TestSettings_SignInAgainKeepsTheEntry(t *testing.T) {
+	now := time.Now()
+	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	f.people["ada@example.org"] = ""
+	now = now.Add(freshSignIn + time.Minute)
+	const back = "/account/settings?new-email=new%40example.org"
+	v.get(settingsPath).send(settingsPath+"/email", "email", "new@example.org").want(http.StatusUnprocessableEntity,
+		"Sign in again", `action="/signout?next=%2faccount%2fsettings%3fnew-email%3dnew%2540example.org"`, `value="new@example.org"`)
+	v.get(back).want(http.StatusOK, `value="new@example.org"`, "<details open>")
+	v.get("/account/settings?new-email=%22%3E").want(http.StatusOK).lacks("<details open>")
+	form := v.tokens()
+	v.post(settingsPath+"/passkeys/begin", form).want(http.StatusConflict, `"password":false`, "sign in again")
+	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity, "Sign in again")
 }
 
 func TestSettings_ChangesAreLimitedPerAddress(t *testing.T) {

@@ -27,15 +27,19 @@ func (w *Web) signInWithProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: nextOf(c)}, withNext("/signin", nextOf(c)))
 }
 
-// linkProvider requires a recent sign-in, so that somebody who finds a browser unattended cannot gain permanent
+// linkProvider requires a recent sign-in or the password, so that somebody who finds a browser unattended cannot gain permanent
 // access.
 func (w *Web) linkProvider(c *call) error {
-	stale, err := w.isStale(c)
-	if err != nil {
+	problem, canEnter, err := w.prove(c)
+	switch {
+	case err != nil:
 		return err
-	}
-	if stale {
-		return w.showProblem(c, staleSignIn)
+	case canEnter && problem != "":
+		p := settingsPage{Ask: c.PathValue("provider")}
+		p.add(p.AskID(), problem)
+		return w.showSettings(c, p)
+	case problem != "":
+		return w.showStale(c)
 	}
 	return w.leaveForProvider(c, providerAttempt{Next: settingsPath, Link: c.account.ID}, settingsPath)
 }

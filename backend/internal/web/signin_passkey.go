@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -73,19 +74,19 @@ func (w *Web) signInWithPasskey(c *call) error {
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// beginNewPasskey sends a challenge only soon after a sign-in, and addPasskey accepts no response without a challenge.
+// beginNewPasskey sends a challenge only soon after a sign-in or with the password, and addPasskey accepts no response without a challenge.
 // So somebody who finds a browser unattended cannot take over the account.
 func (w *Web) beginNewPasskey(c *call) error {
-	stale, err := w.isStale(c)
+	problem, canEnter, err := w.prove(c)
 	if err != nil {
 		return err
 	}
-	if stale {
-		return refusePasskey(c, staleSignIn)
+	if problem != "" {
+		return refusePasskey(c, problem, canEnter)
 	}
 	options, sealed, err := w.Passkeys.BeginRegister(c.Context(), c.account.ID)
 	if errors.Is(err, passkey.ErrTooMany) {
-		return refusePasskey(c, tooManyPasskeys)
+		return refusePasskey(c, tooManyPasskeys, false)
 	}
 	if err != nil {
 		return err
@@ -93,15 +94,20 @@ func (w *Web) beginNewPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// refusePasskey makes the script show sentence, a constant that needs no escaping.
-func refusePasskey(c *call, sentence string) error {
-	c.sendJSON(http.StatusConflict, []byte(`{"message":"`+sentence+`"}`))
+// refusePasskey makes the script show a message, and the field for the password if that would help.
+func refusePasskey(c *call, message string, askPassword bool) error {
+	body, err := json.Marshal(map[string]any{"message": message, "password": askPassword})
+	if err != nil {
+		return err
+	}
+	c.sendJSON(http.StatusConflict, body)
 	return nil
 }
 
 func (w *Web) addPasskey(c *call) error {
 	var p settingsPage
 	name := oneLine(c.PostFormValue("name"))
+	p.Keys.Name = name
 	if n := len([]rune(name)); n == 0 || n > maxPasskeyName {
 		p.add("passkey-name", "Give the passkey a name of at most 60 characters, so that you recognise it.")
 		return w.showSettings(c, p)
@@ -110,7 +116,8 @@ func (w *Web) addPasskey(c *call) error {
 		[]byte(c.PostFormValue("credential")), name, audit.Person())
 	switch {
 	case errors.Is(err, passkey.ErrInvalid):
-		return w.showProblem(c, "Try again. The passkey was not added: your browser's answer was wrong or came too late.")
+		p.Problem = "Try again. The passkey was not added: your browser's answer was wrong or came too late."
+		return w.showSettings(c, p)
 	case errors.Is(err, passkey.ErrTooMany):
 		return w.showProblem(c, tooManyPasskeys)
 	}

@@ -82,6 +82,7 @@ type Web struct {
 	codes      *limit.Limiter
 	changes    *limit.Limiter
 	rateLimits rateLimits
+	drawings   chan struct{} // holds one value for each panel that is being drawn
 }
 
 // New checks the options and loads the lists of templates and assets.
@@ -115,6 +116,7 @@ func New(o Options) (*Web, error) {
 		codes:      limit.New(wrongCodesPerMinute, o.Now),
 		changes:    limit.New(accountChangesPerMinute, o.Now),
 		rateLimits: newRateLimits(o),
+		drawings:   make(chan struct{}, maxDrawings),
 	}
 	if err := w.trustSite(); err != nil {
 		return nil, err

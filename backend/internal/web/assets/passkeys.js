@@ -71,14 +71,19 @@ function sentence(e) {
   return e instanceof Refusal ? e.message : "That did not work. Reload the page and try again.";
 }
 
-class Refusal extends Error {}
+class Refusal extends Error {
+  /** Whether the form should ask for the password. */
+  password = false;
+}
 
 /** @param {HTMLFormElement} form */
 async function options(form) {
-  const csrf = field(form, "csrf");
-  const answer = await fetch(form.dataset.begin ?? "", { method: "POST", body: new URLSearchParams({ csrf: csrf.value }), redirect: "error" });
+  const body = new URLSearchParams({ csrf: field(form, "csrf").value });
+  const password = passwordField(form);
+  if (password && !password.disabled) body.set("password", password.value);
+  const answer = await fetch(form.dataset.begin ?? "", { method: "POST", body, redirect: "error" });
   if (answer.status === 429) throw new Refusal("Too many attempts from your network address. Wait a minute, then try again.");
-  if (answer.status === 409) throw new Refusal((await answer.json()).message);
+  if (answer.status === 409) throw refusal(await answer.json());
   if (!answer.ok) throw new Error("no options");
   const { publicKey } = await answer.json();
   return publicKey;
@@ -94,6 +99,31 @@ function field(form, name) {
   return found;
 }
 
+/** @param {{message: string, password: boolean}} answer */
+function refusal(answer) {
+  const found = new Refusal(answer.message);
+  found.password = answer.password;
+  return found;
+}
+
+/** @param {HTMLFormElement} form */
+function passwordField(form) {
+  const found = form.querySelector("[data-password] input");
+  return found instanceof HTMLInputElement ? found : null;
+}
+
+/**
+ * Asks for the password in the form, which keeps everything else that was entered.
+ * @param {HTMLInputElement} input
+ */
+function ask(input) {
+  const row = input.closest("[data-password]");
+  if (row instanceof HTMLElement) row.hidden = false;
+  input.disabled = false;
+  input.value = "";
+  input.focus();
+}
+
 /** @param {HTMLFormElement} form */
 function enliven(form) {
   form.addEventListener("submit", async (e) => {
@@ -107,12 +137,16 @@ function enliven(form) {
       const asked = await options(form);
       const credential = form.dataset.passkey === "create" ? await create(asked) : await get(asked);
       field(form, "credential").value = JSON.stringify(credential);
+      const password = passwordField(form);
+      if (password) password.disabled = true; // it was checked, and is not sent again
       form.submit();
     } catch (e) {
       trouble.textContent = sentence(e);
       trouble.hidden = false;
       button.disabled = false;
-      button.focus();
+      const password = passwordField(form);
+      if (e instanceof Refusal && e.password && password) ask(password);
+      else button.focus();
     }
   });
 }

@@ -1,0 +1,103 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// grantDefaultOfAccount tests that a project follows the account's default except where it has a level of its own, and
+// that a project without any, also a later one, follows it completely.
+func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	own := grants.Default()
+	own.Analytics = grants.Off
+	own.Assistant[grants.Voice] = grants.Read
+	fatal(t, f.grants.Set(t.Context(), "ada", app, own, audit.Person()))
+	usual := grants.Default()
+	usual.Credentials = grants.Read
+	usual.Assistant[grants.Voice] = grants.Read
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
+	want := grants.Default()
+	want.Analytics, want.Credentials, want.Assistant[grants.Voice] = grants.Off, grants.Read, grants.Read
+	if diff := cmp.Diff(want, f.grantsOf(t, "ada", app)); diff != "" {
+		t.Errorf("the project with levels of its own: %s", diff)
+	}
+	f.key(t, other)
+	if diff := cmp.Diff(usual, f.grantsOf(t, "ada", other)); diff != "" {
+		t.Errorf("a new project: %s", diff)
+	}
+	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "bob", app)); diff != "" {
+		t.Errorf("another account: %s", diff)
+	}
+	e := f.entries(t, audit.Filter{Nouns: []string{"grants"}})[0]
+	if e.Action != "grants.default_changed" || e.Project != "" ||
+		e.Summary != "assistant_config.voice: read_write -> read; credentials: read_write -> read" {
+		t.Errorf("audit entry: got %+v, want the two changed defaults", e)
+	}
+	gotUsual, exceptions, err := f.grants.All(t.Context(), "ada")
+	fatal(t, err)
+	if diff := cmp.Diff(map[string]grants.Grants{app: want}, exceptions); diff != "" || gotUsual.Credentials != grants.Read {
+		t.Errorf("the exceptions: %s", diff)
+	}
+	// The voice now equals the default, so the project follows the default's next change; analytics still differs.
+	usual.Assistant[grants.Voice] = grants.Off
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
+	if g := f.grantsOf(t, "ada", app); g.Assistant[grants.Voice] != grants.Off || g.Analytics != grants.Off {
+		t.Errorf("after the next change: got %+v, want voice off as the default, and analytics off", g)
+	}
+	// The built-in level can be an exception from the account's default.
+	builtIn := f.grantsOf(t, "ada", app)
+	builtIn.Credentials = grants.ReadWrite
+	fatal(t, f.grants.Set(t.Context(), "ada", app, builtIn, audit.Person()))
+	if g := f.grantsOf(t, "ada", app); g.Credentials != grants.ReadWrite {
+		t.Errorf("credentials: got %s, want the project's own read_write", g.Credentials)
+	}
+	fatal(t, f.grants.Set(t.Context(), "ada", app, usual, audit.Person())) // the way back
+	if _, exceptions, err := f.grants.All(t.Context(), "ada"); err != nil || len(exceptions) != 0 {
+		t.Errorf("after the way back: got exceptions %v (error %v), want none", exceptions, err)
+	}
+}
+
+// grantsEverywhere tests that the default replaces the levels of every project, each with its audit entry.
+func grantsEverywhere(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	f.key(t, other)
+	must(f.MintKey(t.Context(), "bob", app, "x", audit.Person()))(t)
+	open := grants.Default()
+	open.Analytics = grants.ReadWrite
+	for _, account := range []string{"ada", "bob"} {
+		fatal(t, f.grants.Set(t.Context(), account, app, open, audit.Person()))
+	}
+	shut := grants.Grants{Assistant: map[string]grants.Level{}, Credentials: grants.Off, Analytics: grants.Off}
+	for _, field := range grants.Fields() {
+		shut.Assistant[field] = grants.Off
+	}
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", shut, true, audit.Person()))
+	for _, project := range []string{app, other, "com.example.later"} {
+		if diff := cmp.Diff(shut, f.grantsOf(t, "ada", project)); diff != "" {
+			t.Errorf("%s: %s", project, diff)
+		}
+	}
+	if g := f.grantsOf(t, "bob", app); g.Analytics != grants.ReadWrite {
+		t.Errorf("bob's project: analytics is %s, want it unchanged", g.Analytics)
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM project_grants WHERE account_id = 'ada'"); n != 0 {
+		t.Errorf("%d levels of projects are stored, want none", n)
+	}
+	got := map[string]string{}
+	for _, e := range f.entries(t, audit.Filter{Nouns: []string{"grants"}})[:2] {
+		got[e.Action] = e.Project
+	}
+	if diff := cmp.Diff(map[string]string{"grants.changed": app, "grants.default_changed": ""}, got); diff != "" {
+		t.Errorf("audit entries: %s", diff)
+	}
+	bad := grants.Default()
+	bad.Analytics = "write"
+	if err := f.grants.SetDefault(t.Context(), "ada", bad, true, audit.Person()); err == nil {
+		t.Error("an unknown level was accepted")
+	}
+}

@@ -1,0 +1,65 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// asDefault is the value of the choice that makes every project follow the account's default as it is.
+const asDefault = "default"
+
+// accessForAll returns the grants that a bulk change sets, with their label. A field without a level gets the next
+// lower one: usage of the AI gateway cannot be written.
+func (w *Web) accessForAll(c *call, level string) (g grants.Grants, label string, err error) {
+	if level == asDefault {
+		g, _, err = w.Dashboard.Grants.All(c.Context(), c.account.ID)
+		return g, "your default", err
+	}
+	i := slices.IndexFunc(levelNames, func(l levelChoice) bool { return string(l.Level) == level })
+	if i < 0 {
+		return g, "", errNotFound
+	}
+	chosen := levelNames[i]
+	g = grants.Grants{Assistant: map[string]grants.Level{}, Credentials: chosen.Level, Analytics: chosen.Level}
+	for _, field := range grants.Fields() {
+		offered := grants.Levels(field)
+		g.Assistant[field] = offered[min(i, len(offered)-1)]
+	}
+	return g, chosen.Label, nil
+}
+
+// accessForAllPage asks before a bulk change, because it replaces what was set for single projects.
+func (w *Web) accessForAllPage(c *call) error {
+	level := c.URL.Query().Get("level")
+	_, label, err := w.accessForAll(c, level)
+	if err != nil {
+		return err
+	}
+	_, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+	if err != nil {
+		return err
+	}
+	text := []string{"It applies to every field of the assistant, to credentials and to analytics, in every project that you " +
+		"have, from the agent's next call. It becomes your default, so that new projects get it too."}
+	if level == asDefault {
+		text = []string{"Your default applies to every project from the agent's next call."}
+	}
+	if n := len(exceptions); n > 0 {
+		text = append(text, "What you set for "+count(n, "project")+" is replaced. Activity keeps a record of it.")
+	}
+	return w.confirm(c, confirmation{
+		Nav: "access", Title: "Set all projects to " + label + "?", Text: text, Hidden: map[string]string{"level": level},
+		Action: "/account/mcp-access/all", Label: "Set all projects", Back: "/account/mcp-access", Instead: "Keep the access",
+	})
+}
+
+func (w *Web) changeAccessForAll(c *call) error {
+	g, _, err := w.accessForAll(c, c.PostFormValue("level"))
+	if err != nil {
+		return err
+	}
+	err = w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, g, true, audit.Person())
+	return accessDone(c, err, "/account/mcp-access", "access-all")
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g, ok := f.grants[project]; ok {
+		return g, nil
+	}
+	return f.usual, nil
+}
+
+func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Grants, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if account != adaID {
+		return grants.Default(), nil, nil
+	}
+	return f.usual, maps.Clone(f.grants), nil
+}
+
+func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known := grants.Levels(""); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
+		return &grants.InvalidError{Message: "the level is none"}
+	}
+	f.grants[project] = g
+	if len(levelDifferences(g, f.usual)) == 0 {
+		delete(f.grants, project)
+	}
+	f.note(by, "grants.changed", project, "analytics: read -> "+string(g.Analytics))
+	return nil
+}
+
+func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grants, everywhere bool,
+	by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Contains(grants.Levels(""), g.Analytics) {
+		return &grants.InvalidError{Message: "the level is none"}
+	}
+	if account != adaID {
+		return nil
+	}
+	f.usual = g
+	if everywhere {
+		clear(f.grants)
+	}
+	f.note(by, "grants.default_changed", "", "analytics: read -> "+string(g.Analytics))
+	return nil
+}
+
+func (f fakeSessions) Page(_ context.Context, account string, l sessions.Listing) (
+	list []sessions.Session, more bool, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.sessions {
+		if s.Owner.AccountID == account && s.ClosedAt.IsZero() && (l.Project == "" || s.Project == l.Project) {
+			list = append(list, s)
+		}
+	}
+	if l.After != "" {
+		list = list[1+slices.IndexFunc(list, func(s sessions.Session) bool { return s.ID == l.After }):]
+	}
+	return list[:min(len(list), l.Limit)], len(list) > l.Limit, nil
+}
+
+func (f fakeSessions) Attached(id string) sessions.Live { return f.live[id] }
+
+func (f fakeSessions) find(account, id string) (*sessions.Session, error) {
+	for i := range f.sessions {
+		if s := &f.sessions[i]; s.ID == id && s.Owner.AccountID == account {
+			return s, nil
+		}
+	}
+	return nil, sessions.ErrNotFound
+}
+
+func (f fakeSessions) Shown(_ context.Context, account, id string) (sessions.Session, sessions.Memory, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.find(account, id)
+	switch {
+	case err != nil:
+		return sessions.Session{}, sessions.Memory{}, err
+	case !s.ClosedAt.IsZero():
+		return sessions.Session{}, sessions.Memory{}, sessions.ErrClosed
+	}
+	return *s, f.shown[id], nil
+}
+
+func (f fakeSessions) Close(_ context.Context, account, id string) (sessions.Session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.find(account, id)
+	if err != nil {
+		return sessions.Session{}, err
+	}
+	s.ClosedAt = then
+	f.calls = append(f.calls, "session.closed "+id)
+	return *s, nil
+}
+
+func (f fakeSessions) Milestones(_ context.Context, account string) (sessions.Milestones, error) {
+	if account != adaID {
+		return sessions.Milestones{}, nil
+	}
+	return f.reached, nil
+}

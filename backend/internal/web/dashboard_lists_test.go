@@ -1,0 +1,182 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
+	h := newFakeDashboard()
+	h.projects = append(h.projects, projects.Project{ID: "org.example.zebra-café", DisplayName: "Ärger & Co", CreatedAt: then,
+		LastActiveAt: then.Add(2 * time.Hour)})
+	for i := range 301 {
+		h.projects = append(h.projects, projects.Project{ID: fmt.Sprintf("com.example.bulk%03d", i),
+			DisplayName: fmt.Sprintf("Bulk %03d", i), CreatedAt: then})
+	}
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	order := func(names ...string) {
+		t.Helper()
+		var at []int
+		for _, name := range names {
+			at = append(at, strings.Index(v.page, "<bdi>"+name+"</bdi>"))
+		}
+		if !slices.IsSorted(at) || at[0] < 0 {
+			t.Errorf("%v are at %v, want them in order", names, at)
+		}
+	}
+	v.get("/account/projects").want(http.StatusOK, "1–100 of 304")
+	order("Ärger &amp; Co", "Hello", "Other") // the latest activity first
+	v.get("/account/projects?sort=name").want(http.StatusOK, "sort=name")
+	order("Bulk 000", "Bulk 001")
+	v.get("/account/projects?sort=name&page=4").want(http.StatusOK, "301–304 of 304")
+	order("Hello", "Other", "Ärger &amp; Co")
+	v.get("/account/projects?q=EXAMPLE+bulk00").want(http.StatusOK, "Bulk 009", `value="EXAMPLE bulk00"`).lacks("Bulk 010",
+		"1–100", "Hello")
+	v.get("/account/projects?q="+url.QueryEscape("ÄRGER")).want(http.StatusOK, "zebra").lacks("Hello")
+	v.get("/account/projects?q=bulk").want(http.StatusOK, "1–100 of 301", "q=bulk")
+	v.get("/account/projects?q=bulk&page=99").want(http.StatusOK, "301–301 of 301")
+	v.get("/account/projects?q=%3Cscript%3E").want(http.StatusOK, "No project matches", "&lt;script&gt;")
+	signedIn(t, site, "eve@example.org").get("/account/projects?q=bulk").want(http.StatusOK, "No project yet").lacks("Bulk")
+}
+
+// A project follows the account's default until it is set apart, and there is a way back.
+func TestAccess_DefaultAndExceptions(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account/mcp-access").want(http.StatusOK, "Every project follows your default")
+	v.post("/account/mcp-access/default", v.form("assistant.voice", "read", "analytics", "off")).onward().want(http.StatusOK,
+		"It applies from", `id="default:analytics:off" name="analytics" value="off" checked`)
+	if h.usual.Assistant[grants.Voice] != grants.Read || h.usual.Analytics != grants.Off ||
+		h.usual.Credentials != grants.ReadWrite {
+		t.Errorf("got the default %+v, want the posted levels and no other change", h.usual)
+	}
+	v.get(accessPath(hello)).want(http.StatusOK, "follows your default",
+		`id="p0:analytics:off" name="analytics" value="off" checked`)
+	v.post("/account/mcp-access", v.form("project", hello, "credentials", "off")).onward().want(http.StatusOK,
+		"differs from your default", "Credentials: Off")
+	v.get("/account/mcp-access").want(http.StatusOK, "Follow the default", "Credentials: Off")
+	v.post("/account/mcp-access", v.form("project", hello, "follow", "default")).onward().want(http.StatusOK,
+		"follows your default again", "Every project follows").lacks("Credentials: Off")
+	v.post("/account/mcp-access/default", v.tokens()).onward().want(http.StatusOK, "nothing was changed")
+	v.post("/account/mcp-access/default", v.form("analytics", "everything")).want(http.StatusForbidden)
+	want := []string{"grants.default_changed", "grants.changed " + hello, "grants.changed " + hello}
+	if got := h.called(); !slices.Equal(got, want) {
+		t.Errorf("got changes %v, want %v", got, want)
+	}
+}
+
+// A bulk change asks first, and says how many exceptions it replaces.
+func TestAccess_AllProjectsAtOnce(t *testing.T) {
+	h := newFakeDashboard()
+	own := grants.Default()
+	own.Analytics = grants.ReadWrite
+	h.grants[hello] = own
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account/mcp-access/all?level=read_write").want(http.StatusOK,
+		"Set all projects to Read &#43; Write?", "set for 1 project is replaced")
+	if calls := h.called(); len(calls) > 0 {
+		t.Errorf("the question had an effect: %v", calls)
+	}
+	v.post("/account/mcp-access/all", v.form("level", "read_write")).onward().want(http.StatusOK, "the same access")
+	if u := h.usual; u.Analytics != grants.ReadWrite || u.Assistant[grants.Sounds] != grants.ReadWrite ||
+		u.Assistant[grants.GatewayUsage] != grants.Read || len(h.grants) != 0 {
+		t.Errorf("got default %+v and exceptions %v, want the highest levels and none", u, h.grants)
+	}
+	v.post("/account/mcp-access/all", v.form("level", "off")).onward().want(http.StatusOK)
+	if u := h.usual; u.Analytics != grants.Off || u.Assistant[grants.GatewayUsage] != grants.Off {
+		t.Errorf("got default %+v, want everything off", u)
+	}
+	h.with(func() { h.grants[hello] = own })
+	v.post("/account/mcp-access/all", v.form("level", "default"))
+	if len(h.grants) != 0 || h.usual.Analytics != grants.Off {
+		t.Errorf("got default %+v and exceptions %v, want the same default and none", h.usual, h.grants)
+	}
+	v.get("/account/mcp-access/all?level=admin").want(http.StatusNotFound)
+	v.post("/account/mcp-access/all", v.form("level", "admin")).want(http.StatusNotFound)
+}
+
+func TestActivity_Filters(t *testing.T) {
+	h := newFakeDashboard()
+	agentChange(t, h, "harbor")
+	h.note(audit.Person(), "key.minted", hello, "key nightly")
+	h.note(audit.Agent("link2"), "analytics.read", "com.example.other", "read the analytics")
+	h.note(audit.Person(), "project.changed", hello, "name: Hello -> Better")
+	h.entries[3].At = then.AddDate(0, 0, 2)
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	all := []string{"Assistant changed", "Project key made", "Analytics read", "Project changed"}
+	for query, want := range map[string][]string{
+		"":                                     all,
+		"kind=changes":                         {"Assistant changed", "Project key made", "Project changed"},
+		"kind=assistant":                       {"Assistant changed"},
+		"kind=keys&project=" + hello:           {"Project key made"},
+		"who=person":                           {"Project key made", "Project changed"},
+		"who=agent":                            {"Assistant changed", "Analytics read"},
+		"who=link:link2":                       {"Analytics read"},
+		"from=2026-11-21":                      {"Project changed"},
+		"to=2026-11-20":                        {"Assistant changed", "Project key made", "Analytics read"},
+		"from=2026-11-22&to=2026-11-22":        {"Project changed"},
+		"kind=nothing&from=yesterday&to=0-0-0": all,
+		"kind=keys&who=agent":                  nil,
+	} {
+		v.get("/account/audit?" + query).want(http.StatusOK)
+		for _, title := range all {
+			if got := strings.Contains(v.page, "<strong>"+title); got != slices.Contains(want, title) {
+				t.Errorf("%s: %q is listed: %v", query, title, got)
+			}
+		}
+		if len(want) == 0 && !strings.Contains(v.page, "Nothing matches") {
+			t.Errorf("%s: the page does not say that nothing matches", query)
+		}
+	}
+	v.get("/account/audit?kind=keys&from=2026-11-01&who=person").want(http.StatusOK, `value="2026-11-01"`,
+		`<option value="keys" selected>`, `<option value="person" selected>`, "Clear")
+}
+
+// The filter stays when a person pages.
+func TestActivity_PagesKeepTheFilter(t *testing.T) {
+	h := newFakeDashboard()
+	for range activityEntries + 1 {
+		h.note(audit.Person(), "key.minted", hello, "key nightly")
+	}
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account/audit?kind=keys&who=person").want(http.StatusOK, "Older")
+	v.get("/account/audit?before="+h.entries[1].ID+"&kind=keys&who=person").want(http.StatusOK,
+		`href="/account/audit?kind=keys&amp;who=person">Newest`)
+}
+
+func TestChanges_BeforeAndAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry audit.Entry
+		want  []valueChange
+	}{
+		"stored": {audit.Entry{Action: "assistant.changed", Summary: "x",
+			Before: json.RawMessage(`{"voice":"ember","sounds":true,"textModel":""}`),
+			After:  json.RawMessage(`{"voice":"harbor","sounds":false,"textModel":"small"}`)},
+			[]valueChange{{"Sounds", "on", "off"}, {"Text model", "none", "small"}, {"Voice", "ember", "harbor"}}},
+		"caps": {audit.Entry{Action: "credit.caps_changed", Before: json.RawMessage(`{"day":null}`),
+			After: json.RawMessage(`{"day":2500000}`)}, []valueChange{{"Cap of a day", "none", "$2.50"}}},
+		"page": {audit.Entry{Action: "page.changed", Before: json.RawMessage(`{"phrases":[],"title":"a\nb"}`),
+			After: json.RawMessage(`{"phrases":[{"phrase":"next","does":"shows"}],"title":"c"}`)},
+			[]valueChange{{"Phrases", "none", "shows: next"}, {"Title", "a b", "c"}}},
+		"summary": {audit.Entry{Action: "grants.changed", Summary: "analytics: read -> off; credentials: off -> read"},
+			[]valueChange{{"Analytics", "Read", "Off"}, {"Credentials", "Off", "Read"}}},
+		"sentence":  {audit.Entry{Action: "key.minted", Summary: "key a -> b: c"}, nil},
+		"no change": {audit.Entry{Action: "credential.set", Summary: "key of OpenAI set"}, nil},
+	} {
+		if got := changesOf(c.entry); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}

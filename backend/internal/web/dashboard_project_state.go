@@ -1,0 +1,94 @@
+package web
+
+import (
+	"slices"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/chart"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+// projectState is the first part of a project's page: what happens with it now, and what is set up.
+type projectState struct {
+	Sessions sessionCards // the newest
+	Week     []weekLine   // nil if the backend counts nothing
+	Counted  bool         // whether anything was counted in the week
+	Last     *activityRow // the last change by an agent; nil if there is none
+	SetUp    []step
+}
+
+// weekLine is a chart of seven days, and their sum.
+type weekLine struct {
+	Title, Sum string
+	analyticsPlot
+}
+
+func (w *Web) projectState(c *call, keys []projects.KeyInfo) (s projectState, err error) {
+	here := projectPath(c.project.ID)
+	s.Sessions, err = w.sessionCards(c, sessions.Listing{Project: c.project.ID, Limit: projectSessions}, here)
+	if err != nil {
+		return s, err
+	}
+	changes, err := w.Dashboard.Audit.List(c.Context(), c.account.ID,
+		audit.Filter{Project: c.project.ID, Actor: audit.KindAgent, ChangesOnly: true, Limit: 1})
+	if err != nil {
+		return s, err
+	}
+	if len(changes) > 0 {
+		s.Last = &activityRows(changes, []projects.Project{c.project})[0]
+	}
+	if s.SetUp, err = w.setUp(c, keys); err != nil {
+		return s, err
+	}
+	return s, w.addWeek(c, &s)
+}
+
+// addWeek adds the charts of the last seven days.
+func (w *Web) addWeek(c *call, s *projectState) error {
+	if w.Analytics == nil {
+		return nil
+	}
+	week := analyticsRanges[slices.IndexFunc(analyticsRanges, func(r analyticsRange) bool { return r.Name == "7d" })]
+	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, week.query(w.Now()))
+	if err != nil || len(report.Series) == 0 {
+		return err
+	}
+	s.Counted = report.Sessions+report.Errors > 0
+	s.Week = []weekLine{
+		{"Sessions", grouped(report.Sessions), overTime("sessions", "Sessions by day", report, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.Sessions })},
+		{"Errors", grouped(report.Errors), overTime("errors", "Errors by day", report, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.Errors })},
+	}
+	return nil
+}
+
+// setUp lists what a project may have, and what of it is set up.
+func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
+	config, err := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return nil, err
+	}
+	hasPage, err := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return nil, err
+	}
+	here := projectPath(c.project.ID)
+	return []step{
+		{Title: "Project key", Text: "for analytics and the AI gateway", Link: "#keys",
+			Done: slices.ContainsFunc(keys, func(k projects.KeyInfo) bool { return k.RevokedAt.IsZero() })},
+		{Title: "Connection page", Text: "where users connect their glasses", Link: here + "/connection-page", Done: hasPage},
+		{Title: "Assistant", Text: "its models, voice and memory; until then the defaults", Link: here + "/assistant",
+			Done: config.Version > 0},
+		{Title: "Credentials", Text: "your own keys of AI providers; without one, credit pays",
+			Link: here + "/credentials",
+			Done: slices.ContainsFunc(stored, func(one credentials.Credential) bool { return !one.SetAt.IsZero() })},
+	}, nil
+}

@@ -1,0 +1,163 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "Ray-Ban Display", "App attached", "hello-glasses",
+		"No app attached", `href="/s/ses_one"`, `src="/account/sessions/ses_one/panel"`, "No display").lacks("ses_far", "even_g1")
+	v.post(sessionsPath+"/ses_one/close", v.form("page", sessionsPath)).onward().want(http.StatusOK,
+		"The session is closed", "ses_two").lacks("ses_one")
+	v.get(helloPath).want(http.StatusOK, "ses_two")
+	v.post(sessionsPath+"/ses_two/close", v.form("page", helloPath))
+	if got := v.header.Get("Location"); got != helloPath+"?done=session-closed" {
+		t.Errorf("closing on the project's page leads to %s", got)
+	}
+	v.get(helloPath+"/sessions").want(http.StatusOK, "No open session")
+	v.post(sessionsPath+"/ses_two/close", v.form("page", "https://evil.example.org/"))
+	if got := v.header.Get("Location"); got != sessionsPath+"?done=session-closed" {
+		t.Errorf("a foreign page to return to leads to %s", got)
+	}
+}
+
+// The picture is what the renderer draws for the last tree: of its size, black while the glasses are not worn.
+func TestSessions_PanelIsDrawn(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	bright := func() (n int) {
+		t.Helper()
+		v.get(sessionsPath + "/ses_one/panel").want(http.StatusOK)
+		if v.header.Get("Content-Type") != "image/png" || v.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("got headers %v, want a picture that no cache stores", v.header)
+		}
+		picture, err := png.Decode(bytes.NewReader([]byte(v.page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := picture.Bounds(); b.Dx() != 600 || b.Dy() != 600 {
+			t.Errorf("the picture has the size %v, want that of the panel", b)
+		}
+		for y := range 600 {
+			for x := range 600 {
+				if r, g, b, _ := picture.At(x, y).RGBA(); r+g+b > 0 {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	if n := bright(); n < 5000 {
+		t.Errorf("%d pixels are lit, want the texts of the tree", n)
+	}
+	state := sessions.FreshState()
+	state.Glasses.Hinge = glasses.HingeFolded
+	h.with(func() {
+		m := h.shown["ses_one"]
+		m.State = &state
+		h.shown["ses_one"] = m
+	})
+	if n := bright(); n != 0 {
+		t.Errorf("%d pixels are lit on folded glasses, want none", n)
+	}
+	h.with(func() { h.shown["ses_one"] = sessions.Memory{} })
+	if n := bright(); n != 0 {
+		t.Errorf("%d pixels are lit before anything was shown, want none", n)
+	}
+	v.get(sessionsPath + "/ses_two/panel").want(http.StatusNotFound) // these glasses have no display
+}
+
+// Another account's session gets the same response as one that does not exist, also for its picture.
+func TestSessions_OfAnotherAccountLookMissing(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(sessionsPath)
+	missing := v.get(sessionsPath + "/ses_none/panel").want(http.StatusNotFound).page
+	if theirs := v.get(sessionsPath + "/ses_far/panel").want(http.StatusNotFound).page; theirs != missing {
+		t.Error("the picture of another account's session differs from that of a missing one")
+	}
+	form := v.get(sessionsPath).tokens()
+	missing = v.post(sessionsPath+"/ses_none/close", form).want(http.StatusNotFound).page
+	if theirs := v.post(sessionsPath+"/ses_far/close", form).want(http.StatusNotFound).page; theirs != missing {
+		t.Error("closing another account's session differs from closing a missing one")
+	}
+	if calls := h.called(); len(calls) > 0 || !h.sessions[2].ClosedAt.IsZero() {
+		t.Errorf("a refused request had an effect: %v", calls)
+	}
+}
+
+func TestSessions_ArePaged(t *testing.T) {
+	h := newFakeDashboard()
+	h.sessions = nil
+	for i := range listedSessions + 3 {
+		h.sessions = append(h.sessions, sessions.Session{ID: fmt.Sprintf("ses_%02d", i), Project: hello, CreatedAt: then,
+			Owner: sessions.Owner{AccountID: adaID}, DeviceModel: "even_g1"})
+	}
+	site, _ := dashboardSite(t, h)
+	last := fmt.Sprintf("ses_%02d", listedSessions-1)
+	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last).lacks("ses_12", "Newest")
+	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "Newest").lacks("ses_11", "Older")
+	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
+}
+
+// The steps of the overview tick themselves, and disappear when all are done.
+func TestOverview_StepsTickThemselves(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	v.get("/account").want(http.StatusOK, "2 of 4 done", `Done: </span><strong>Link your coding agent`,
+		`Done: </span><strong>Create your first project`, `To do: </span><strong>Open a simulator session`)
+	h.with(func() { h.reached.Opened = true })
+	v.get("/account").want(http.StatusOK, "3 of 4 done", `Done: </span><strong>Open a simulator session`)
+	h.with(func() { h.links[0].RevokedAt = then })
+	v.get("/account").want(http.StatusOK, `To do: </span><strong>Link your coding agent`)
+	h.with(func() { h.links[0].RevokedAt = h.links[0].ExpiresAt; h.reached.AppSeen = true })
+	v.get("/account").want(http.StatusOK).lacks("First steps")
+}
+
+// On an embedded backend no step may name its address: the tools would take it for another backend, and the computer
+// would no longer be linked.
+func TestOverview_StepsFitTheBackend(t *testing.T) {
+	const address = "export SERVICE_BACKEND_URL=http://service.example.org"
+	for _, embedded := range []bool{true, false} {
+		site, _ := dashboardSite(t, newFakeDashboard(), func(o *Options) { o.Embedded = embedded })
+		eve := signedIn(t, site, "eve@example.org")
+		for _, page := range []string{"/account", "/account/projects", "/"} {
+			eve.get(page).want(http.StatusOK, "servicectl login")
+			if got := strings.Contains(eve.page, address); got == embedded {
+				t.Errorf("embedded %v: %s sets the address: %v", embedded, page, got)
+			}
+		}
+	}
+}
+
+// The page of a project begins with its state.
+func TestProject_BeginsWithItsState(t *testing.T) {
+	h := newFakeDashboard()
+	agentChange(t, h, "harbor")
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, `href="/s/ses_one"`, "Last change by an agent",
+		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`,
+		`To do: </span><a href="`+helloPath+`/credentials">Credentials`)
+	var at []int
+	for _, text := range []string{"Open sessions", "Last 7 days", "Last change by an agent", "Set up", `id="keys"`} {
+		at = append(at, strings.Index(v.page, text))
+	}
+	if !slices.IsSorted(at) || at[0] < 0 {
+		t.Errorf("the parts are at %v, want them in order", at)
+	}
+	h.with(func() { h.secrets["openai"] = "sk-canary" })
+	v.get(helloPath).want(http.StatusOK, `Done: </span><a href="`+helloPath+`/credentials">Credentials`).lacks("canary")
+}

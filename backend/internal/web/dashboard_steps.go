@@ -1,0 +1,76 @@
+package web
+
+// firstSteps is the data of the template "first-steps". What is done is computed from what the backend stores, so the
+// steps tick themselves.
+type firstSteps struct {
+	List     []step
+	Done     int  // number of steps that are done
+	Embedded bool // whether the backend runs on the person's own computer
+}
+
+// step is a line of a checklist. A step with a Link leads there; one with Commands or a Prompt is done elsewhere.
+type step struct {
+	Title, Text string
+	Commands    string // for a shell
+	Prompt      string // for the coding agent
+	Link        string
+	Done        bool
+}
+
+// firstSteps lists the way from a new account to a running app.
+func (w *Web) firstSteps(c *call, isLinked, hasProject bool) (firstSteps, error) {
+	m, err := w.Dashboard.Sessions.Milestones(c.Context(), c.account.ID)
+	if err != nil {
+		return firstSteps{}, err
+	}
+	steps := firstSteps{Embedded: w.Embedded, List: []step{
+		{Title: "Link your coding agent", Text: w.linkAdvice(), Commands: w.linkCommands(), Done: isLinked},
+		{
+			Title: "Create your first project", Done: hasProject,
+			Text: "Ask your agent, in an empty folder. It makes up an app id, and the project appears here:",
+			// The prompt names the account's simulator, because agents also have simulated glasses without one.
+			Prompt: "Build an app for my glasses, open it in the browser simulator and prove that it works.",
+		},
+		{Title: "Open a simulator session", Done: m.Opened,
+			Text: "Your agent opens it for the app. It stays open for a day after its last use, under Sessions."},
+		{Title: "See your app on the glasses", Done: m.AppSeen,
+			Text: "Your agent starts the app, and the app attaches to the session by itself."},
+	}}
+	for _, s := range steps.List {
+		if s.Done {
+			steps.Done++
+		}
+	}
+	return steps, nil
+}
+
+// Open reports whether any step is left.
+func (f firstSteps) Open() bool { return f.Done < len(f.List) }
+
+// linkAdvice says on which computer the commands of linkCommands run. The tools of its own computer find an embedded
+// backend by themselves. There its address must not be set: the tools would take it for another backend, to which they
+// are not linked.
+func (w *Web) linkAdvice() string {
+	if w.Embedded {
+		return "On this computer. The tools find this backend by themselves. The second command shows a code and opens a " +
+			"page here: compare the codes, then approve."
+	}
+	return "On the computer where you code. The last command shows a code and opens a page here: compare the codes, " +
+		"then approve."
+}
+
+func (w *Web) linkCommands() string {
+	commands := "servicectl agent add --all\nservicectl login"
+	if export := w.exportCommand(); export != "" {
+		commands = export + "\n" + commands
+	}
+	return commands
+}
+
+// exportCommand returns the command that names this backend to the tools; "" if they find it by themselves.
+func (w *Web) exportCommand() string {
+	if w.Embedded || w.SiteURL == "" {
+		return ""
+	}
+	return "export SERVICE_BACKEND_URL=" + w.SiteURL
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// maxDrawings is how many panels are drawn at the same time. Further requests wait, so that pictures cannot take the
+// processors from the sessions themselves.
+const maxDrawings = 2
+
+// sessionPanel sends a picture of what the glasses of an open session show now.
+func (w *Web) sessionPanel(c *call) error {
+	s, m, err := w.Dashboard.Sessions.Shown(c.Context(), c.account.ID, c.PathValue("session"))
+	if err != nil {
+		return err
+	}
+	select {
+	case w.drawings <- struct{}{}:
+	case <-c.Context().Done():
+		return c.Context().Err()
+	}
+	picture := drawPanel(s.DeviceModel, m)
+	<-w.drawings
+	if picture == nil {
+		return errNotFound
+	}
+	c.rw.Header().Set("Content-Type", pngType)
+	c.rw.WriteHeader(http.StatusOK)
+	_, _ = c.rw.Write(picture) // the browser may have disconnected
+	return nil
+}
+
+// drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns
+// nil for a model without a panel.
+func drawPanel(modelID string, m sessions.Memory) []byte {
+	model, ok := glasses.Model(modelID)
+	if !ok || model.Panel == nil {
+		return nil
+	}
+	view := glasses.View{Focus: -1}
+	if m.Display.Type == glasses.TypeDisplayShow {
+		if show, err := glasses.ParseShow(m.Display.Payload); err == nil {
+			view = render.Show(model, view, &show.Tree)
+		}
+	}
+	if m.State != nil {
+		view = m.State.Glasses.Seen(view)
+	}
+	return render.PNG(render.Draw(model, view))
+}
