@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"image"
+	"image/draw"
 	"image/png"
 	"os"
 	"regexp"
@@ -95,24 +96,27 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 
 func wantSamePicture(t *testing.T, got, want []byte) {
 	t.Helper()
-	a, err := png.Decode(bytes.NewReader(got))
-	if err != nil {
-		t.Fatal(err)
+	a, b := decodePNG(t, got), decodePNG(t, want)
+	if a.Rect != b.Rect {
+		t.Fatalf("the picture has %v pixels, want %v", a.Rect, b.Rect)
 	}
-	b, err := png.Decode(bytes.NewReader(want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Bounds() != b.Bounds() {
-		t.Fatalf("the picture has %v pixels, want %v", a.Bounds(), b.Bounds())
-	}
-	for y := range b.Bounds().Dy() {
-		for x := range b.Bounds().Dx() {
-			r, g, bl, al := a.At(x, y).RGBA()
-			wr, wg, wb, wa := b.At(x, y).RGBA()
-			if [4]uint32{r, g, bl, al} != [4]uint32{wr, wg, wb, wa} {
-				t.Fatalf("pixel %v differs: got %v, want %v", image.Pt(x, y), a.At(x, y), b.At(x, y))
-			}
+	for i := range b.Pix {
+		if at := i / 4; a.Pix[i] != b.Pix[i] {
+			t.Fatalf("pixel %d, %d differs: got %v, want %v", at%b.Rect.Dx(), at/b.Rect.Dx(), a.Pix[4*at:4*at+4],
+				b.Pix[4*at:4*at+4])
 		}
 	}
 }
+
+func decodePNG(t *testing.T, data []byte) *image.NRGBA {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rgba := image.NewNRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(rgba, rgba.Rect, img, img.Bounds().Min, draw.Src)
+	return rgba
+}
+
+func pixelsOf(t *testing.T, data []byte) []byte { return decodePNG(t, data).Pix }

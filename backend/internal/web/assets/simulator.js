@@ -8,6 +8,7 @@ import { get } from "./elements.js";
 import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
+import { Models } from "./models.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
@@ -48,6 +49,7 @@ const panel = new Panel({
 }, (what) => control("sim.input", what));
 new Tools(page("tools"), panel, setup.session);
 const controls = new Controls(control);
+const models = new Models({ list: page("models"), empty: page("models-empty") }, setup.models, device, (id) => control("sim.device", { deviceModel: id }));
 const camera = new Camera({
   video: get("camera-video", HTMLVideoElement), still: get("camera-still", HTMLCanvasElement), state: page("camera-state"), help: page("camera-help"),
   file: input("camera-file"), choose: page("camera-choose"), mark: page("senses-mark"), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
@@ -292,6 +294,7 @@ function ready() {
   page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
   panel.setLive(on);
   controls.setEnabled(on, device.real);
+  models.setEnabled(on && !device.real);
   real.setEnabled(on);
   page("senses").hidden = page("hears").hidden = device.real;
   tabs.setShown("senses", !device.real);
@@ -315,6 +318,7 @@ function changed(s, m) {
 }
 
 function redraw() {
+  models.update();
   drawing ||= requestAnimationFrame(draw);
 }
 
@@ -340,6 +344,7 @@ function setModel(m) {
   model = m;
   panel.setModel(m);
   controls.setModel(m);
+  models.setModel(m.id);
   real.setModel(m.id);
 }
 
