@@ -72,10 +72,8 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 			for range 5 { // neither zoom nor grid is part of the picture
 				s.do(chromedp.Click("#zoom-in"))
 			}
-			s.do(chromedp.Evaluate[chromedp.Void](`{ const make = URL.createObjectURL.bind(URL);
-				URL.createObjectURL = (file) => { file.arrayBuffer().then((b) => { window.shot = new Uint8Array(b).toBase64?.() ?? btoa(String.fromCharCode(...new Uint8Array(b))); }); return make(file); };
-				HTMLAnchorElement.prototype.click = function () { window.shotName = this.download; }; }`),
-				chromedp.Click("#screenshot"))
+			s.catchFiles()
+			s.do(chromedp.Click("#screenshot"))
 			s.see("window.shot && window.shotName")
 			if name := eval[string](s, "window.shotName"); !regexp.MustCompile(`^` + pageTestSession +
 				`-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.png$`).MatchString(name) {
@@ -92,6 +90,14 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 			wantSamePicture(t, data, golden)
 		})
 	}
+}
+
+// catchFiles makes the page keep a file that it saves, in base64, and its name, instead of downloading it.
+func (s *pageTest) catchFiles() {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const make = URL.createObjectURL.bind(URL);
+		URL.createObjectURL = (file) => { const reader = new FileReader(); reader.onload = () => { window.shot = reader.result.split(",")[1]; }; reader.readAsDataURL(file); return make(file); };
+		HTMLAnchorElement.prototype.click = function () { window.shotName = this.download; }; }`))
 }
 
 func wantSamePicture(t *testing.T, got, want []byte) {

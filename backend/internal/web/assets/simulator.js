@@ -12,6 +12,7 @@ import { Models } from "./models.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
+import { SeeThrough } from "./seethrough.js";
 import { Tabs } from "./tabs.js";
 import { Tools } from "./tools.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
@@ -47,7 +48,7 @@ const panel = new Panel({
   lens: page("lens"), panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
 }, (what) => control("sim.input", what));
-new Tools(page("tools"), panel, setup.session);
+new Tools(page("tools"), panel, new SeeThrough(panel), setup.session);
 const controls = new Controls(control);
 const models = new Models({ list: page("models"), empty: page("models-empty") }, setup.models, device, (id) => control("sim.device", { deviceModel: id }));
 const camera = new Camera({

@@ -6,11 +6,13 @@ export class Tools {
   /**
    * @param {HTMLElement} bar
    * @param {import("./panel.js").Panel} panel
+   * @param {import("./seethrough.js").SeeThrough} sight
    * @param {string} session
    */
-  constructor(bar, panel, session) {
+  constructor(bar, panel, sight, session) {
     this.bar = bar;
     this.panel = panel;
+    this.sight = sight;
     this.session = session;
     this.level = get("zoom-level", HTMLOutputElement);
     get("zoom-out", HTMLButtonElement).addEventListener("click", () => this.step(-1));
@@ -18,7 +20,7 @@ export class Tools {
     get("zoom-fit", HTMLButtonElement).addEventListener("click", () => panel.setZoom(0));
     get("screenshot", HTMLButtonElement).addEventListener("click", () => this.screenshot());
     bar.addEventListener("keydown", (e) => this.key(e));
-    panel.scaled = () => this.show();
+    panel.watch(() => this.show());
     this.show();
   }
 
@@ -27,6 +29,7 @@ export class Tools {
     get("panel-tools", HTMLSpanElement).hidden = !model?.panel;
     const text = zoom ? `${zoom}×` : `${Math.round(scale * 100)} %`;
     if (this.level.textContent !== text) this.level.textContent = text;
+    get("screenshot", HTMLButtonElement).title = this.sight.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG";
     get("zoom-fit", HTMLButtonElement).ariaPressed = String(!zoom);
     get("zoom-out", HTMLButtonElement).ariaDisabled = this.next(-1) ? null : "true";
     get("zoom-in", HTMLButtonElement).ariaDisabled = this.next(1) ? null : "true";
@@ -47,16 +50,22 @@ export class Tools {
     if (zoom) this.panel.setZoom(zoom);
   }
 
-  /** Saves the pixels of the panel, without zoom and grid. */
+  /** Saves what is seen, without zoom and grid: the pixels of the panel, or their light in the scene. */
   screenshot() {
-    this.panel.parts.canvas.toBlob((png) => {
-      if (!png) return;
-      const a = document.createElement("a");
-      a.href = URL.createObjectURL(png);
-      a.download = `${this.session}-${new Date().toISOString().replace(/[:.]/g, "-")}.png`;
-      a.click();
-      setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
-    }, "image/png");
+    const canvas = this.sight.isOn() ? this.sight.picturePanel() : this.panel.parts.canvas;
+    canvas.toBlob((png) => png && this.save(png, "png"), "image/png");
+  }
+
+  /**
+   * @param {Blob} file
+   * @param {string} type the end of its name
+   */
+  save(file, type) {
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(file);
+    a.download = `${this.session}-${new Date().toISOString().replace(/[:.]/g, "-")}.${type}`;
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
   }
 
   /**
