@@ -9,7 +9,7 @@ const arrows = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight
 
 /** Whole multiples that a person can choose. */
 export const zooms = [1, 2, 3, 4, 5, 6, 8];
-const gridFrom = 4; // the zoom from which the pixels are separated by a grid
+export const gridFrom = 4; // the zoom from which the pixels are separated by a grid
 
 export class Panel {
   /**
@@ -24,6 +24,7 @@ export class Panel {
     this.live = false;
     this.text = "";
     this.zoom = 0; // a whole multiple; 0 fits the panel to the page
+    this.hasGrid = true; // where the zoom has room for it
     this.scale = 1; // CSS pixels of one pixel of the panel
     /** @type {(() => void)[]} */
     this.watchers = [];
@@ -70,6 +71,12 @@ export class Panel {
     this.fit();
   }
 
+  /** @param {boolean} on */
+  setGrid(on) {
+    this.hasGrid = on;
+    this.fit();
+  }
+
   /**
    * Scales the panel to the zoom, else to the available space. A pixel of the panel is a whole number of device
    * pixels, unless the panel has to be made smaller than that.
@@ -82,7 +89,7 @@ export class Panel {
       const pixels = this.zoom ? Math.max(1, Math.round(most * devicePixelRatio)) : Math.floor(most * devicePixelRatio);
       this.scale = pixels >= 1 ? pixels / devicePixelRatio : most;
       canvas.dataset.crisp = pixels >= 1 ? "yes" : "no";
-      panel.dataset.grid = this.zoom >= gridFrom ? "yes" : "no";
+      panel.dataset.grid = this.hasGrid && this.zoom >= gridFrom ? "yes" : "no";
       panel.style.setProperty("--pixel", `${this.scale}px`);
       panel.style.width = `${shape.width * this.scale}px`;
       panel.style.height = `${shape.height * this.scale}px`;
