@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"image"
 	"syscall/js"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -55,7 +56,10 @@ func main() {
 		"snapshot": js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Snapshot()) }),
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
-		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(&p) }),
+		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(render.Draw(p.dev.Model(), p.seen())) }),
+		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(&p, a[0].String()) }),
+		"replay":   js.FuncOf(func(_ js.Value, a []js.Value) any { return replay(a[0].String()) }),
+		"step":     js.FuncOf(func(js.Value, []js.Value) any { return text(p.step()) }),
 		"wanted":   js.FuncOf(func(_ js.Value, a []js.Value) any { return text(p.wanted([]byte(a[0].String()))) }),
 		"font":     js.FuncOf(func(_ js.Value, a []js.Value) any { return message(font(a[0].String(), a[1])) }),
 	}))
@@ -192,8 +196,7 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 }
 
 // picture returns {width, height, data} in RGBA, or null for a model without a panel.
-func picture(p *player) any {
-	img := render.Draw(p.dev.Model(), p.seen())
+func picture(img *image.NRGBA) any {
 	if img == nil {
 		return nil
 	}
@@ -202,6 +205,27 @@ func picture(p *player) any {
 	v.Set("height", img.Rect.Dy())
 	v.Set("data", arrayOf(img.Pix))
 	return v
+}
+
+// previewOn returns {picture, fit}, where fit is the preview as JSON, or null.
+func previewOn(p *player, model string) any {
+	found, ok := p.preview(model)
+	if !ok {
+		return nil
+	}
+	v := js.Global().Get("Object").New()
+	v.Set("picture", picture(found.img))
+	v.Set("fit", text(found))
+	return v
+}
+
+// replay returns the picture of a snapshot, or null if it shows none.
+func replay(snapshot string) any {
+	img, err := drawSnapshot(snapshot)
+	if err != nil {
+		return nil
+	}
+	return picture(img)
 }
 
 // refusalOf returns the error for a missing picture. A person can refuse only the page's camera.

@@ -106,7 +106,7 @@ func TestSimulatorLayout_TabsByKeyboard(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.do(chromedp.Focus("#tab-use"))
 	for _, step := range []struct{ key, want string }{
-		{kb.ArrowRight, "glasses"}, {kb.ArrowRight, "senses"}, {kb.ArrowRight, "faults"}, {kb.End, "session"},
+		{kb.ArrowRight, "glasses"}, {kb.ArrowRight, "senses"}, {kb.ArrowRight, "faults"}, {kb.ArrowRight, "models"}, {kb.End, "session"},
 		{kb.ArrowRight, "use"}, {kb.ArrowLeft, "session"}, {kb.Home, "use"}, {kb.ArrowRight, "glasses"},
 	} {
 		s.do(chromedp.KeyEvent(step.key))

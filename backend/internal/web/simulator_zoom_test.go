@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"image"
+	"image/draw"
 	"image/png"
 	"os"
 	"regexp"
@@ -71,10 +72,8 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 			for range 5 { // neither zoom nor grid is part of the picture
 				s.do(chromedp.Click("#zoom-in"))
 			}
-			s.do(chromedp.Evaluate[chromedp.Void](`{ const make = URL.createObjectURL.bind(URL);
-				URL.createObjectURL = (file) => { file.arrayBuffer().then((b) => { window.shot = new Uint8Array(b).toBase64?.() ?? btoa(String.fromCharCode(...new Uint8Array(b))); }); return make(file); };
-				HTMLAnchorElement.prototype.click = function () { window.shotName = this.download; }; }`),
-				chromedp.Click("#screenshot"))
+			s.catchFiles()
+			s.do(chromedp.Click("#screenshot"))
 			s.see("window.shot && window.shotName")
 			if name := eval[string](s, "window.shotName"); !regexp.MustCompile(`^` + pageTestSession +
 				`-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z\.png$`).MatchString(name) {
@@ -93,26 +92,37 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 	}
 }
 
+// catchFiles makes the page keep a file that it saves, in base64, and its name, instead of downloading it.
+func (s *pageTest) catchFiles() {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void](`{ const make = URL.createObjectURL.bind(URL);
+		URL.createObjectURL = (file) => { const reader = new FileReader(); reader.onload = () => { window.shot = reader.result.split(",")[1]; }; reader.readAsDataURL(file); return make(file); };
+		HTMLAnchorElement.prototype.click = function () { window.shotName = this.download; }; }`))
+}
+
 func wantSamePicture(t *testing.T, got, want []byte) {
 	t.Helper()
-	a, err := png.Decode(bytes.NewReader(got))
-	if err != nil {
-		t.Fatal(err)
+	a, b := decodePNG(t, got), decodePNG(t, want)
+	if a.Rect != b.Rect {
+		t.Fatalf("the picture has %v pixels, want %v", a.Rect, b.Rect)
 	}
-	b, err := png.Decode(bytes.NewReader(want))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.Bounds() != b.Bounds() {
-		t.Fatalf("the picture has %v pixels, want %v", a.Bounds(), b.Bounds())
-	}
-	for y := range b.Bounds().Dy() {
-		for x := range b.Bounds().Dx() {
-			r, g, bl, al := a.At(x, y).RGBA()
-			wr, wg, wb, wa := b.At(x, y).RGBA()
-			if [4]uint32{r, g, bl, al} != [4]uint32{wr, wg, wb, wa} {
-				t.Fatalf("pixel %v differs: got %v, want %v", image.Pt(x, y), a.At(x, y), b.At(x, y))
-			}
+	for i := range b.Pix {
+		if at := i / 4; a.Pix[i] != b.Pix[i] {
+			t.Fatalf("pixel %d, %d differs: got %v, want %v", at%b.Rect.Dx(), at/b.Rect.Dx(), a.Pix[4*at:4*at+4],
+				b.Pix[4*at:4*at+4])
 		}
 	}
 }
+
+func decodePNG(t *testing.T, data []byte) *image.NRGBA {
+	t.Helper()
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rgba := image.NewNRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
+	draw.Draw(rgba, rgba.Rect, img, img.Bounds().Min, draw.Src)
+	return rgba
+}
+
+func pixelsOf(t *testing.T, data []byte) []byte { return decodePNG(t, data).Pix }

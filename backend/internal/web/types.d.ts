@@ -46,6 +46,13 @@ interface GlassesOut {
   note?: string;
 }
 
+/** Pixels of a panel in RGBA. */
+interface GlassesPicture {
+  width: number;
+  height: number;
+  data: Uint8Array<ArrayBuffer>;
+}
+
 /** The interface of the Go program (backend/simulator). JSON is passed as text. */
 interface GlassesProgram {
   words(): string;
@@ -80,7 +87,13 @@ interface GlassesProgram {
   wanted(data: string): string;
   /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
   font(name: string, ttf: Uint8Array | null): string;
-  picture(): { width: number; height: number; data: Uint8Array<ArrayBuffer> } | null;
+  picture(): GlassesPicture | null;
+  /** What is on the panel on another model, and as JSON what of it does not fit; null if nothing is on the panel. */
+  preview(model: string): { picture: GlassesPicture; fit: string } | null;
+  /** The picture of an earlier snapshot. */
+  replay(snapshot: string): GlassesPicture | null;
+  /** A step of a scenario that expects what the wearer sees, as JSON. */
+  step(): string;
 }
 
 interface Window {

@@ -65,3 +65,13 @@ func (p pager) flowText(b *box, shift int) int {
 	b.h += extra
 	return shift + extra
 }
+
+// Pages returns how many pages, or heights of its visible part, the content has that the wearer scrolls; 1 if nothing
+// scrolls.
+func Pages(m glasses.DeviceModel, v glasses.View) int {
+	s, ok := laidOut(m, v)
+	if !ok || s.primary == nil {
+		return 1
+	}
+	return s.primary.pages()
+}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"image"
+	"slices"
 	"sort"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -142,6 +143,29 @@ func (q quantiser) finish(img *image.NRGBA) {
 	for i := 0; i < len(img.Pix); i += 4 {
 		img.Pix[i], img.Pix[i+1], img.Pix[i+2] = 0, shade[img.Pix[i+1]], 0
 	}
+}
+
+// LostColours returns the colours of a tree's nodes that the panel of a model shows as others, each once, in reading
+// order.
+func LostColours(m glasses.DeviceModel, tree *glasses.Node) []string {
+	s, ok := newScreen(m)
+	if !ok || tree == nil {
+		return nil
+	}
+	return s.appendLost(nil, tree, 1)
+}
+
+func (q quantiser) appendLost(lost []string, n *glasses.Node, depth int) []string {
+	c, ok := glasses.ParseColour(n.Colour)
+	if ok && q.shown(q.ink(n.Colour)) != c && !slices.Contains(lost, n.Colour) {
+		lost = append(lost, n.Colour)
+	}
+	if isContainer(n) && depth < glasses.MaxTreeDepth {
+		for i := range n.Children {
+			lost = q.appendLost(lost, &n.Children[i], depth+1)
+		}
+	}
+	return lost
 }
 
 // brightness returns a value between perceived brightness and the strongest component, so that no pure colour looks

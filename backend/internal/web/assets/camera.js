@@ -17,6 +17,27 @@ export class NoPicture extends Error {
   }
 }
 
+/** Why there is no webcam: refused, missing, or taken by another program. */
+export class WebcamProblem extends Error {
+  /** @param {"refused"|"missing"|"taken"} state */
+  constructor(state) {
+    super(state);
+    this.state = state;
+  }
+}
+
+/** Opens this computer's webcam, for which the browser asks the person, or throws WebcamProblem. */
+export async function openWebcam() {
+  if (!navigator.mediaDevices) throw new WebcamProblem("missing");
+  try {
+    return await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 1280 } }, audio: false });
+  } catch (e) {
+    const name = e instanceof DOMException ? e.name : "";
+    const refused = name === "NotAllowedError" || name === "SecurityError";
+    throw new WebcamProblem(refused ? "refused" : name === "NotFoundError" ? "missing" : "taken");
+  }
+}
+
 export class Camera {
   /**
    * @param {{video: HTMLVideoElement, still: HTMLCanvasElement, state: HTMLElement, help: HTMLElement, file: HTMLInputElement, choose: HTMLElement, mark: HTMLElement, sources: HTMLInputElement[]}} parts
@@ -122,13 +143,11 @@ export class Camera {
     if (this.stream?.active) return;
     this.tell("asking");
     try {
-      if (!navigator.mediaDevices) throw new DOMException("", "NotFoundError");
-      this.stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: 1280 } }, audio: false });
+      this.stream = await openWebcam();
     } catch (e) {
-      const name = e instanceof DOMException ? e.name : "";
-      const refused = name === "NotAllowedError" || name === "SecurityError";
-      this.tell(refused ? "refused" : name === "NotFoundError" ? "missing" : "taken");
-      if (refused) throw new NoPicture("permission_denied", "the person refused the camera in the browser");
+      const state = e instanceof WebcamProblem ? e.state : "taken";
+      this.tell(state);
+      if (state === "refused") throw new NoPicture("permission_denied", "the person refused the camera in the browser");
       throw new NoPicture("platform_error", "this computer's camera is missing or in use; the simulator page offers other pictures");
     }
     if (this.source !== "webcam") {

@@ -9,7 +9,7 @@ const arrows = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight
 
 /** Whole multiples that a person can choose. */
 export const zooms = [1, 2, 3, 4, 5, 6, 8];
-const gridFrom = 4; // the zoom from which the pixels are separated by a grid
+export const gridFrom = 4; // the zoom from which the pixels are separated by a grid
 
 export class Panel {
   /**
@@ -24,12 +24,22 @@ export class Panel {
     this.live = false;
     this.text = "";
     this.zoom = 0; // a whole multiple; 0 fits the panel to the page
+    this.hasGrid = true; // where the zoom has room for it
     this.scale = 1; // CSS pixels of one pixel of the panel
-    this.scaled = () => {}; // called when zoom or scale has changed
+    /** @type {(() => void)[]} */
+    this.watchers = [];
     parts.panel.addEventListener("click", (e) => this.tap(e));
     parts.panel.addEventListener("keydown", (e) => this.key(e));
     new ResizeObserver(() => this.fit()).observe(parts.lens);
     addEventListener("resize", () => this.fit());
+  }
+
+  /**
+   * Calls a function after each change of pixels, size or model.
+   * @param {() => void} watcher
+   */
+  watch(watcher) {
+    this.watchers.push(watcher);
   }
 
   /** @param {boolean} live */
@@ -61,6 +71,12 @@ export class Panel {
     this.fit();
   }
 
+  /** @param {boolean} on */
+  setGrid(on) {
+    this.hasGrid = on;
+    this.fit();
+  }
+
   /**
    * Scales the panel to the zoom, else to the available space. A pixel of the panel is a whole number of device
    * pixels, unless the panel has to be made smaller than that.
@@ -69,18 +85,30 @@ export class Panel {
     const shape = this.model?.panel;
     if (shape) {
       const { lens, panel, canvas } = this.parts;
-      const most = this.zoom || Math.min(spaceOf(lens, "width") / shape.width, spaceOf(lens, "height") / shape.height);
+      const most = this.zoom || this.space();
       const pixels = this.zoom ? Math.max(1, Math.round(most * devicePixelRatio)) : Math.floor(most * devicePixelRatio);
       this.scale = pixels >= 1 ? pixels / devicePixelRatio : most;
       canvas.dataset.crisp = pixels >= 1 ? "yes" : "no";
-      panel.dataset.grid = this.zoom >= gridFrom ? "yes" : "no";
+      panel.dataset.grid = this.hasGrid && this.zoom >= gridFrom ? "yes" : "no";
       panel.style.setProperty("--pixel", `${this.scale}px`);
       panel.style.width = `${shape.width * this.scale}px`;
       panel.style.height = `${shape.height * this.scale}px`;
       if (this.zoom) lens.tabIndex = 0; // it scrolls
       else lens.removeAttribute("tabindex");
     }
-    this.scaled();
+    this.watchers.forEach((watcher) => watcher());
+  }
+
+  /** Returns the scale at which the panel just fits the available space. */
+  space() {
+    const { lens, canvas } = this.parts;
+    return Math.min(spaceOf(lens, "width") / canvas.width, spaceOf(lens, "height") / canvas.height);
+  }
+
+  /** Returns the scale of the panel at the zoom "Fit". */
+  fitting() {
+    const most = this.space();
+    return Math.floor(most * devicePixelRatio) / devicePixelRatio || most;
   }
 
   /**
@@ -102,6 +130,7 @@ export class Panel {
     this.text = text;
     const at = reading.focus ? `Focus: ${reading.focus}` : "";
     if (focus.textContent !== at) focus.textContent = at;
+    this.watchers.forEach((watcher) => watcher());
   }
 
   /** @param {MouseEvent} e */
@@ -160,16 +189,16 @@ function keyHelp(model) {
 }
 
 /**
- * Returns the space inside the padding of the element around the panel. On a narrow page the element is as high as its
+ * Returns the space inside the padding of the element around the panel, without scroll bars, which only a zoom needs. On a narrow page the element is as high as its
  * content, up to its maximum.
  * @param {HTMLElement} lens
  * @param {"width" | "height"} side
  */
 function spaceOf(lens, side) {
   const style = getComputedStyle(lens);
-  if (side === "width") return lens.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  if (side === "width") return lens.offsetWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   const most = parseFloat(style.maxHeight);
-  const height = Number.isNaN(most) ? lens.clientHeight : most;
+  const height = Number.isNaN(most) ? lens.offsetHeight : most;
   return height - parseFloat(style.paddingTop) - parseFloat(style.paddingBottom);
 }
 

@@ -5,12 +5,15 @@ import { Camera } from "./camera.js";
 import { Controls } from "./controls.js";
 import { Device } from "./device.js";
 import { get } from "./elements.js";
+import { History } from "./history.js";
 import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
+import { Models } from "./models.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
+import { SeeThrough } from "./seethrough.js";
 import { Tabs } from "./tabs.js";
 import { Tools } from "./tools.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
@@ -46,8 +49,10 @@ const panel = new Panel({
   lens: page("lens"), panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
 }, (what) => control("sim.input", what));
-new Tools(page("tools"), panel, setup.session);
+const past = new History(device, setup.models);
+new Tools(page("tools"), { panel, sight: new SeeThrough(panel), history: past, device }, setup.session);
 const controls = new Controls(control);
+const models = new Models({ list: page("models"), empty: page("models-empty") }, setup.models, device, (id) => control("sim.device", { deviceModel: id }));
 const camera = new Camera({
   video: get("camera-video", HTMLVideoElement), still: get("camera-still", HTMLCanvasElement), state: page("camera-state"), help: page("camera-help"),
   file: input("camera-file"), choose: page("camera-choose"), mark: page("senses-mark"), sources: /** @type {HTMLInputElement[]} */ ([...document.querySelectorAll("input[name=camera-source]")]),
@@ -292,6 +297,7 @@ function ready() {
   page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
   panel.setLive(on);
   controls.setEnabled(on, device.real);
+  models.setEnabled(on && !device.real);
   real.setEnabled(on);
   page("senses").hidden = page("hears").hidden = device.real;
   tabs.setShown("senses", !device.real);
@@ -308,6 +314,7 @@ let snapshot = null;
  */
 function changed(s, m) {
   snapshot = s;
+  past.add(device.last);
   if (m.id !== model.id) setModel(m);
   controls.showState(s.state);
   redraw();
@@ -315,6 +322,7 @@ function changed(s, m) {
 }
 
 function redraw() {
+  models.update();
   drawing ||= requestAnimationFrame(draw);
 }
 
@@ -342,6 +350,7 @@ function setModel(m) {
   model = m;
   panel.setModel(m);
   controls.setModel(m);
+  models.setModel(m.id);
   real.setModel(m.id);
 }
 

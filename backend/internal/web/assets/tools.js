@@ -1,35 +1,56 @@
-// The toolbar of the panel: zoom and screenshot. Other modules may add buttons to it.
+// The toolbar of the panel: zoom, grid, screenshot, clip, and a step for a scenario. Other modules may add buttons.
 import { get } from "./elements.js";
-import { zooms } from "./panel.js";
+import { clipProblem } from "./history.js";
+import { remark } from "./page.js";
+import { gridFrom, zooms } from "./panel.js";
+
+const confirmed = 2_000; // ms for which a button says what it has done
+
+const button = (/** @type {string} */ id) => get(id, HTMLButtonElement);
 
 export class Tools {
   /**
    * @param {HTMLElement} bar
-   * @param {import("./panel.js").Panel} panel
+   * @param {{panel: import("./panel.js").Panel, sight: import("./seethrough.js").SeeThrough, history: import("./history.js").History, device: import("./device.js").Device}} of
    * @param {string} session
    */
-  constructor(bar, panel, session) {
+  constructor(bar, of, session) {
     this.bar = bar;
-    this.panel = panel;
+    this.of = of;
     this.session = session;
+    this.clipProblem = "";
     this.level = get("zoom-level", HTMLOutputElement);
-    get("zoom-out", HTMLButtonElement).addEventListener("click", () => this.step(-1));
-    get("zoom-in", HTMLButtonElement).addEventListener("click", () => this.step(1));
-    get("zoom-fit", HTMLButtonElement).addEventListener("click", () => panel.setZoom(0));
-    get("screenshot", HTMLButtonElement).addEventListener("click", () => this.screenshot());
+    button("zoom-out").addEventListener("click", () => this.step(-1));
+    button("zoom-in").addEventListener("click", () => this.step(1));
+    button("zoom-fit").addEventListener("click", () => of.panel.setZoom(0));
+    button("grid").addEventListener("click", () => of.panel.zoom >= gridFrom && of.panel.setGrid(!of.panel.hasGrid));
+    button("screenshot").addEventListener("click", () => this.screenshot());
+    button("clip").addEventListener("click", () => this.clip());
+    button("copy-step").addEventListener("click", () => this.copyStep());
     bar.addEventListener("keydown", (e) => this.key(e));
-    panel.scaled = () => this.show();
+    of.panel.watch(() => this.show());
+    void clipProblem().then((problem) => {
+      this.clipProblem = problem;
+      this.show();
+    });
     this.show();
   }
 
   show() {
-    const { zoom, scale, model } = this.panel;
+    const { panel, sight } = this.of;
+    const { zoom, scale, model, hasGrid } = panel;
     get("panel-tools", HTMLSpanElement).hidden = !model?.panel;
     const text = zoom ? `${zoom}×` : `${Math.round(scale * 100)} %`;
     if (this.level.textContent !== text) this.level.textContent = text;
-    get("zoom-fit", HTMLButtonElement).ariaPressed = String(!zoom);
-    get("zoom-out", HTMLButtonElement).ariaDisabled = this.next(-1) ? null : "true";
-    get("zoom-in", HTMLButtonElement).ariaDisabled = this.next(1) ? null : "true";
+    button("zoom-fit").ariaPressed = String(!zoom);
+    button("zoom-out").ariaDisabled = this.next(-1) ? null : "true";
+    button("zoom-in").ariaDisabled = this.next(1) ? null : "true";
+    button("grid").ariaDisabled = zoom >= gridFrom ? null : "true";
+    button("grid").ariaPressed = String(zoom >= gridFrom && hasGrid);
+    button("grid").title = zoom >= gridFrom ? "Separate the panel's pixels" : `Separate the panel's pixels, from ${gridFrom}× on`;
+    button("screenshot").title = sight.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG";
+    button("clip").ariaDisabled = this.clipProblem ? "true" : null;
+    button("clip").title = this.clipProblem || "Save the panel's pixels of the last 30 seconds as a WebM";
   }
 
   /**
@@ -37,26 +58,62 @@ export class Tools {
    * @param {number} direction
    */
   next(direction) {
-    const now = this.panel.zoom || this.panel.scale;
+    const now = this.of.panel.zoom || this.of.panel.scale;
     return direction > 0 ? zooms.find((z) => z > now) : zooms.findLast((z) => z < now);
   }
 
   /** @param {number} direction */
   step(direction) {
     const zoom = this.next(direction);
-    if (zoom) this.panel.setZoom(zoom);
+    if (zoom) this.of.panel.setZoom(zoom);
   }
 
-  /** Saves the pixels of the panel, without zoom and grid. */
+  /** Saves what is seen, without zoom and grid: the pixels of the panel, or their light in the scene. */
   screenshot() {
-    this.panel.parts.canvas.toBlob((png) => {
-      if (!png) return;
-      const a = document.createElement("a");
-      a.href = URL.createObjectURL(png);
-      a.download = `${this.session}-${new Date().toISOString().replace(/[:.]/g, "-")}.png`;
-      a.click();
-      setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
-    }, "image/png");
+    const { panel, sight } = this.of;
+    const canvas = sight.isOn() ? sight.picturePanel() : panel.parts.canvas;
+    canvas.toBlob((png) => png && this.save(png, "png"), "image/png");
+  }
+
+  async clip() {
+    const clip = button("clip");
+    if (this.clipProblem) remark(this.clipProblem);
+    if (this.clipProblem || clip.ariaBusy === "true") return;
+    clip.ariaBusy = "true";
+    say(clip, "Saving");
+    try {
+      const file = await this.of.history.clip();
+      if (file) this.save(file, "webm");
+      confirm(clip, file ? "Saved" : "Empty");
+    } catch (e) {
+      confirm(clip, "Failed");
+      remark(`The browser could not make the clip: ${e instanceof Error ? e.message : e}`);
+    }
+    clip.ariaBusy = null;
+  }
+
+  async copyStep() {
+    const { program, running } = this.of.device;
+    if (!program || !running) return;
+    const step = program.step();
+    try {
+      await navigator.clipboard.writeText(step);
+      confirm(button("copy-step"), "Copied");
+    } catch {
+      remark(`The browser refuses the clipboard. Copy the step from here: ${step}`);
+    }
+  }
+
+  /**
+   * @param {Blob} file
+   * @param {string} type the end of its name
+   */
+  save(file, type) {
+    const a = document.createElement("a");
+    a.href = URL.createObjectURL(file);
+    a.download = `${this.session}-${new Date().toISOString().replace(/[:.]/g, "-")}.${type}`;
+    a.click();
+    setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
   }
 
   /**
@@ -72,4 +129,31 @@ export class Tools {
     e.preventDefault();
     tools.at(to % tools.length)?.focus();
   }
+}
+
+/**
+ * Changes the text of a button, which keeps its width.
+ * @param {HTMLButtonElement} b
+ * @param {string} text
+ */
+function say(b, text) {
+  const label = b.querySelector("[data-label]");
+  if (!(label instanceof HTMLElement)) return;
+  label.dataset.label ||= label.textContent ?? "";
+  b.style.minWidth ||= `${b.getBoundingClientRect().width}px`;
+  label.textContent = text;
+}
+
+/**
+ * Says for a moment what a button has done.
+ * @param {HTMLButtonElement} b
+ * @param {string} text
+ */
+function confirm(b, text) {
+  say(b, text);
+  setTimeout(() => {
+    const label = b.querySelector("[data-label]");
+    if (label instanceof HTMLElement) label.textContent = label.dataset.label ?? "";
+    b.style.minWidth = "";
+  }, confirmed);
 }

@@ -1,0 +1,301 @@
+package web
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// slide sets a slider as a person does who drags it.
+func (s *pageTest) slide(id string, value int) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const e = document.querySelector("#%s"); e.value = %d; e.dispatchEvent(new Event("input")); }`, id, value)))
+}
+
+func (s *pageTest) pick(id, value string) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const e = document.querySelector("#%s"); e.value = %q; e.dispatchEvent(new Event("change")); }`, id, value)))
+}
+
+// sight returns the pixels of the see-through view, after what is pending is drawn.
+func (s *pageTest) sight() *image.NRGBA {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void](`window.frames2 = 0; requestAnimationFrame(() => requestAnimationFrame(() => { window.frames2 = 1; }))`))
+	s.see("window.frames2 === 1")
+	return decodePNG(s.t, s.pngOf("#sight"))
+}
+
+// photo returns a picture with every shade of every colour.
+func photo(r image.Rectangle) *image.NRGBA {
+	img := image.NewNRGBA(r)
+	for y := range r.Dy() {
+		for x := range r.Dx() {
+			img.SetNRGBA(x, y, color.NRGBA{uint8(x), uint8(y), uint8(x*7 + y*13), 255})
+		}
+	}
+	return img
+}
+
+// wantBlend compares pixels with min(255, scene*ambient + panel*brightness), which it computes itself; panel is drawn at
+// k pixels for each of its own, with its left top corner at a point.
+func wantBlend(t *testing.T, what string, got, scene, panel *image.NRGBA, at image.Point, k int, ambient, brightness float64) {
+	t.Helper()
+	if got.Rect != scene.Rect {
+		t.Fatalf("%s: got %v pixels, want %v", what, got.Rect, scene.Rect)
+	}
+	place := image.Rect(0, 0, panel.Rect.Dx()*k, panel.Rect.Dy()*k).Add(at)
+	wrong := 0
+	for y := range got.Rect.Dy() {
+		for x := range got.Rect.Dx() {
+			for c := range 3 {
+				want := float64(scene.Pix[scene.PixOffset(x, y)+c]) * ambient
+				if p := image.Pt(x, y); p.In(place) {
+					p = p.Sub(at).Div(k)
+					want += float64(panel.Pix[panel.PixOffset(p.X, p.Y)+c]) * brightness
+				}
+				want = math.Round(min(255, want))
+				if is := float64(got.Pix[got.PixOffset(x, y)+c]); math.Abs(is-want) > 1 {
+					if wrong++; wrong <= 3 {
+						t.Errorf("%s: at %d, %d colour %d is %v, want %v", what, x, y, c, is, want)
+					}
+				}
+			}
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%s: %d values differ from the sum of scene and panel", what, wrong)
+	}
+}
+
+// place returns where the panel is in the see-through view.
+func (s *pageTest) place() image.Point {
+	s.t.Helper()
+	at := eval[[]float64](s, `(() => { const p = document.querySelector("#panel").getBoundingClientRect(), f = document.querySelector("#sight").getBoundingClientRect(); return [p.left - f.left, p.top - f.top]; })()`)
+	return image.Pt(int(math.Round(at[0])), int(math.Round(at[1])))
+}
+
+func TestSimulatorThrough_AddsThePanelToTheScene(t *testing.T) {
+	for _, model := range []string{"even_g1", "brilliant_halo", "rayban_display"} {
+		t.Run(model, func(t *testing.T) {
+			s := newPageTest(t, model)
+			s.do(chromedp.EmulateViewport(1500, 1500)) // so that a pixel of the panel is a whole number of the page's
+			s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(callScreen)))
+			view := glasses.View{Tree: treeOf(t, callScreen)}
+			s.wantPixels(model, view)
+			panel := render.Draw(mustModel(t, model), view)
+			s.do(chromedp.Click("#view-through"))
+			s.see(`document.querySelector("#view-through").ariaPressed === "true" && document.querySelector("#sight").checkVisibility() && document.querySelector("#brightness").checkVisibility()`)
+			k := eval[int](s, `Math.round(document.querySelector("#panel").getBoundingClientRect().width / document.querySelector("#canvas").width)`)
+
+			// The person's own picture, whose pixels the test knows. It has the size of the view, so nothing scales it.
+			scene := photo(s.sight().Rect)
+			file := filepath.Join(t.TempDir(), "own.png")
+			var data bytes.Buffer
+			if err := png.Encode(&data, scene); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, data.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.pick("scene", "file")
+			s.see(`document.querySelector("#scene-state").textContent === "Choose a picture."`)
+			s.do(chromedp.SetUploadFiles("#scene-file", []string{file}))
+			s.see(`document.querySelector("#scene-state").textContent === ""`)
+			for _, light := range [][2]int{{100, 100}, {70, 100}, {35, 55}, {0, 100}, {100, 0}} {
+				s.slide("ambient", light[0])
+				s.slide("brightness", light[1])
+				wantBlend(t, fmt.Sprintf("ambient %d, brightness %d", light[0], light[1]), s.sight(), scene, panel, s.place(), k,
+					float64(light[0])/100, float64(light[1])/100)
+			}
+
+			// The built-in scenes, as seen without the panel.
+			for _, id := range []string{"street", "office", "night", "snow"} {
+				s.pick("scene", id)
+				s.slide("ambient", 100)
+				s.slide("brightness", 0)
+				alone := s.sight()
+				s.slide("ambient", 65)
+				s.slide("brightness", 90)
+				wantBlend(t, id, s.sight(), alone, panel, s.place(), k, 0.65, 0.9)
+			}
+			s.wantPageShows(s.sight())
+			s.wantPixels(model, view) // the panel itself stays as it was
+		})
+	}
+}
+
+// wantPageShows compares what the browser paints in the place of the see-through view with its pixels. Around the edge
+// of the panel the page draws a line.
+func (s *pageTest) wantPageShows(want *image.NRGBA) {
+	s.t.Helper()
+	data, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got := decodePNG(s.t, data)
+	box := eval[[]float64](s, `(() => { const b = document.querySelector("#sight").getBoundingClientRect(), p = document.querySelector("#panel").getBoundingClientRect();
+		return [b.left, b.top, p.left - b.left, p.top - b.top, p.width, p.height]; })()`)
+	from := image.Pt(int(math.Round(box[0])), int(math.Round(box[1])))
+	inside := image.Rect(int(box[2]), int(box[3]), int(box[2]+box[4]), int(box[3]+box[5])).Inset(2)
+	isRound := eval[string](s, `document.querySelector("#panel").dataset.shape`) == glasses.ShapeRound
+	centre := inside.Min.Add(inside.Max).Div(2)
+	wrong := 0
+	for y := inside.Min.Y; y < inside.Max.Y; y++ {
+		for x := inside.Min.X; x < inside.Max.X; x++ {
+			if d := image.Pt(x, y).Sub(centre); isRound && d.X*d.X+d.Y*d.Y > inside.Dx()*inside.Dx()/4 {
+				continue
+			}
+			a, b := got.PixOffset(from.X+x, from.Y+y), want.PixOffset(x, y)
+			for c := range 3 {
+				if d := int(got.Pix[a+c]) - int(want.Pix[b+c]); d > 1 || d < -1 {
+					wrong++
+				}
+			}
+		}
+	}
+	if wrong > 0 {
+		s.t.Errorf("%d values on the screen differ from the see-through view", wrong)
+	}
+}
+
+func TestSimulatorThrough_ScreenshotSavesWhatIsSeen(t *testing.T) {
+	s := newPageTest(t, "even_g1")
+	s.do(chromedp.EmulateViewport(1280, 800))
+	s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(callScreen)))
+	s.wantPixels("even_g1", glasses.View{Tree: treeOf(t, callScreen)})
+	s.see(`document.querySelector("#screenshot").title === "Save the panel's pixels as a PNG"`)
+	s.do(chromedp.Click("#view-through"))
+	s.see(`document.querySelector("#screenshot").title === "Save the panel in its scene as a PNG"`)
+	want := s.sight()
+	s.do(chromedp.Click("#zoom-in"), chromedp.Click("#zoom-in")) // not part of the picture
+	s.catchFiles()
+	s.do(chromedp.Click("#screenshot"))
+	s.see("window.shot")
+	data, err := base64.StdEncoding.DecodeString(eval[string](s, "window.shot"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := decodePNG(t, data)
+	if !bytes.Equal(got.Pix, want.Pix) {
+		t.Errorf("the screenshot of %v differs from what was seen, %v", got.Rect, want.Rect)
+	}
+	s.do(chromedp.Click("#view-opaque"))
+	s.see(`!document.querySelector("#sight").checkVisibility() && getComputedStyle(document.querySelector("#canvas")).visibility === "visible"`)
+	if !bytes.Equal(pixelsOf(t, s.pngOf("#canvas")), render.Draw(mustModel(t, "even_g1"),
+		glasses.View{Tree: treeOf(t, callScreen)}).Pix) {
+		t.Error("the opaque view does not show the panel's pixels")
+	}
+}
+
+func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
+	s := newPageTest(t, "brilliant_halo")
+	s.do(chromedp.Focus("#view-opaque"), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.Enter)) // by keyboard alone
+	s.see(`document.activeElement.id === "view-through" && document.querySelector("#see-through").checkVisibility()`)
+	s.do(chromedp.Focus("#scene"), chromedp.KeyEvent("N"))
+	s.see(`document.querySelector("#scene").value === "night"`)
+	s.do(chromedp.Focus("#ambient"), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
+	s.see(`document.querySelector("#ambient-level").textContent === "10 %"`)
+	before := s.sight()
+	s.do(chromedp.Reload())
+	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#sight").checkVisibility()`)
+	s.see(`document.querySelector("#scene").value === "night" && document.querySelector("#ambient").value === "10"`)
+	s.result(s.command(glasses.TypeDisplayClear, struct{}{}))
+	if !bytes.Equal(s.sight().Pix, before.Pix) {
+		t.Error("after a reload, the view differs")
+	}
+	s.do(chromedp.Evaluate[chromedp.Void](`sessionStorage.setItem("simulator see-through", "{broken")`), chromedp.Reload())
+	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#view-opaque").ariaPressed === "true" && !document.querySelector("#sight").checkVisibility()`)
+
+	// Glasses without a display have no see-through view.
+	s.do(chromedp.Click("#view-through"))
+	s.pick("device", "system_audio")
+	s.see(`!document.querySelector("#view-through").checkVisibility() && !document.querySelector("#sight").checkVisibility() && !document.querySelector("#see-through").checkVisibility()`)
+}
+
+// tracks counts the live tracks of the webcams that the page has opened.
+const tracks = `window.opened.flatMap((o) => o.getTracks()).filter((t) => t.readyState === "live").length`
+
+func TestSimulatorThrough_WebcamOnlyOnChoice(t *testing.T) {
+	s := newPageTest(t, "brilliant_halo", fakeCamera...)
+	count := chromedp.Evaluate[chromedp.Void](`{ window.opened = []; const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+		navigator.mediaDevices.getUserMedia = async (what) => { const stream = await open(what); window.opened.push(stream); return stream; }; }`)
+	s.do(count, chromedp.Click("#view-through"))
+	alone := s.sight()
+	if n := eval[int](s, "window.opened.length"); n != 0 {
+		t.Errorf("the see-through view opened %d webcams before anybody chose one", n)
+	}
+	s.pick("scene", "webcam")
+	s.see(tracks + " === 1")
+	s.see(`document.querySelector("#scene-state").textContent === ""`)
+	for first := s.sight(); bytes.Equal(first.Pix, alone.Pix) || bytes.Equal(s.sight().Pix, first.Pix); first = s.sight() {
+		if s.ctx.Err() != nil {
+			t.Fatal("the view does not follow the webcam")
+		}
+	}
+	s.picture("through-webcam")
+	for name, leave := range map[string]func(){
+		"the opaque view": func() { s.do(chromedp.Click("#view-opaque")) },
+		"another scene":   func() { s.pick("scene", "snow") },
+		"no display":      func() { s.pick("device", "system_audio") },
+	} {
+		s.pick("device", "brilliant_halo")
+		s.do(chromedp.Click("#view-through"))
+		s.pick("scene", "webcam")
+		s.see(tracks + " === 1")
+		leave()
+		s.see(tracks + " === 0")
+		if t.Failed() {
+			t.Fatalf("after the change to %s, the webcam is on", name)
+		}
+	}
+	s.pick("device", "brilliant_halo")
+	s.do(chromedp.Click("#view-through"))
+	s.pick("scene", "webcam")
+	s.see(tracks + " === 1")
+	s.do(chromedp.Reload())
+	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#scene").value === "street" && document.querySelector("#sight").checkVisibility()`)
+}
+
+// Without --use-fake-ui the headless browser itself denies access to the camera.
+func TestSimulatorThrough_WebcamRefused(t *testing.T) {
+	s := newPageTest(t, "brilliant_halo", "use-fake-device-for-media-stream")
+	s.do(chromedp.Click("#view-through"))
+	s.pick("scene", "snow")
+	snow := s.sight()
+	s.pick("scene", "webcam")
+	s.see(`document.querySelector("#scene-state").checkVisibility() && document.querySelector("#scene-state").textContent.startsWith("The browser refuses the camera")`)
+	s.see(`document.querySelector("#scene").value === "snow"`)
+	s.do(chromedp.EmulateViewport(1280, 800))
+	if got := s.sight(); got.Rect == snow.Rect && !bytes.Equal(got.Pix, snow.Pix) {
+		t.Error("a refused webcam does not fall back to the scene before it")
+	}
+	s.picture("through-refused")
+}
+
+// The pictures for review: each scene with each kind of panel.
+func TestSimulatorThrough_Pictures(t *testing.T) {
+	if os.Getenv("SCREENSHOTS") == "" {
+		t.Skip("SCREENSHOTS is not set")
+	}
+	for model, scene := range map[string]string{"rayban_display": "street", "even_g2": "office", "brilliant_halo": "night", "even_g1": "snow"} {
+		s := newPageTest(t, model)
+		s.showMenu()
+		s.do(chromedp.Click("#view-through"))
+		s.pick("scene", scene)
+		s.picture("through-" + scene)
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"image"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// preview is what the tree on the panel looks like on a model, and what of it does not fit.
+type preview struct {
+	img *image.NRGBA
+
+	// Pages is how many pages, or heights of the panel, the wearer scrolls through.
+	Pages    int               `json:"pages"`
+	Findings []glasses.Finding `json:"findings"`
+	// Colours are those that this panel shows as others.
+	Colours []string `json:"colours"`
+}
+
+// preview returns the preview on the model with this id; ok is false if nothing is on the panel, and for a model
+// without one.
+func (p *player) preview(id string) (v preview, ok bool) {
+	m, ok := glasses.Model(id)
+	now := p.dev.Snapshot().View
+	if !ok || m.Panel == nil || now.Tree == nil {
+		return preview{}, false
+	}
+	view := now
+	if id != p.dev.Model().ID {
+		view = viewOn(m, now)
+	}
+	return preview{img: render.Draw(m, view), Pages: render.Pages(m, view),
+		Findings: append([]glasses.Finding{}, render.Fit(m, view)...),
+		Colours:  append([]string{}, render.LostColours(m, view.Tree)...)}, true
+}
+
+// viewOn returns the view of the same tree on another model: with the same focus if the wearer of that model can move
+// it there.
+func viewOn(m glasses.DeviceModel, v glasses.View) glasses.View {
+	tree := *v.Tree
+	if targets := tree.Targets(); m.MoveKind() != "" && v.Focus >= 0 && v.Focus < len(targets) {
+		tree.Focus = targets[v.Focus].ID
+	}
+	return render.Show(m, glasses.View{Focus: -1}, &tree)
+}
+
+// drawSnapshot draws what the wearer of glasses saw; nil if they have no panel.
+func drawSnapshot(data string) (*image.NRGBA, error) {
+	var s glasses.Snapshot
+	if err := json.Unmarshal([]byte(data), &s); err != nil {
+		return nil, fmt.Errorf("read the snapshot: %w", err)
+	}
+	m, ok := glasses.Model(s.DeviceModel)
+	if !ok {
+		return nil, fmt.Errorf("no device model %s", s.DeviceModel)
+	}
+	return render.Draw(m, s.State.Seen(s.View)), nil
+}
+
+// step is a step of a scenario that expects what the wearer sees. proto/glasses/scenario defines it; importing that
+// package would make the program a fifth larger.
+type step struct {
+	ExpectDisplay expectDisplay `json:"expectDisplay"`
+}
+
+type expectDisplay struct {
+	Text    []string `json:"text,omitempty"`
+	InOrder bool     `json:"inOrder,omitempty"`
+	Images  []string `json:"images,omitempty"`
+	Focus   string   `json:"focus,omitempty"`
+	Picture string   `json:"picture,omitempty"`
+}
+
+// step returns the expectation of the texts and images that are completely visible and of the focus; if there are
+// none, of the picture.
+func (p *player) step() step {
+	s, m := p.dev.Snapshot(), p.dev.Model()
+	var e expectDisplay
+	if !s.State.IsDark() {
+		e = seenOn(m, s.View)
+	}
+	if len(e.Text)+len(e.Images) == 0 && e.Focus == "" {
+		sum := sha256.Sum256(render.PNG(render.Draw(m, s.State.Seen(s.View))))
+		e.Picture = hex.EncodeToString(sum[:])
+	}
+	return step{e}
+}
+
+func seenOn(m glasses.DeviceModel, v glasses.View) (e expectDisplay) {
+	shown := render.Inspect(m, v)
+	for _, t := range shown.Texts {
+		if t.Visible == render.VisibleFull {
+			e.Text = append(e.Text, t.Text)
+		}
+	}
+	e.InOrder = len(e.Text) > 1
+	for _, i := range shown.Images {
+		if name := i.Alt; i.Visible == render.VisibleFull && name+i.ID != "" {
+			if name == "" {
+				name = i.ID
+			}
+			e.Images = append(e.Images, name)
+		}
+	}
+	if v.Focus >= 0 && v.Focus < len(shown.Targets) {
+		e.Focus = shown.Targets[v.Focus].ID
+	}
+	return e
+}
