@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/secretscan"
 )
 
 // main exposes the device to the page as globalThis.glasses. Only the page's single thread calls it, so it needs no
@@ -56,6 +57,9 @@ func main() {
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
 		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(&p) }),
+		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
+		"rebuild":  js.FuncOf(func(_ js.Value, a []js.Value) any { return rebuilt(a[0].String()) }),
+		"redact":   js.FuncOf(func(_ js.Value, a []js.Value) any { return secretscan.Redact(a[0].String()) }),
 		"wanted":   js.FuncOf(func(_ js.Value, a []js.Value) any { return text(p.wanted([]byte(a[0].String()))) }),
 		"font":     js.FuncOf(func(_ js.Value, a []js.Value) any { return message(font(a[0].String(), a[1])) }),
 	}))
@@ -202,6 +206,29 @@ func picture(p *player) any {
 	v.Set("height", img.Rect.Dy())
 	v.Set("data", arrayOf(img.Pix))
 	return v
+}
+
+// showSnapshot returns {picture, reading, wanted, model} of a snapshot, or null if it cannot be shown.
+func showSnapshot(snapshot string) any {
+	p, err := snapshotPlayer(snapshot)
+	if err != nil {
+		return nil
+	}
+	v := js.Global().Get("Object").New()
+	v.Set("wanted", text(p.wanted(nil)))
+	v.Set("picture", picture(p))
+	v.Set("reading", text(p.read()))
+	v.Set("model", text(p.dev.Model()))
+	return v
+}
+
+// rebuilt returns a moment as JSON, or "" if the request cannot be read.
+func rebuilt(request string) string {
+	m, err := rebuild(request)
+	if err != nil {
+		return ""
+	}
+	return text(m)
 }
 
 // refusalOf returns the error for a missing picture. A person can refuse only the page's camera.

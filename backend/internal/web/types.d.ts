@@ -46,6 +46,12 @@ interface GlassesOut {
   note?: string;
 }
 
+interface Picture {
+  width: number;
+  height: number;
+  data: Uint8Array<ArrayBuffer>;
+}
+
 /** The interface of the Go program (backend/simulator). JSON is passed as text. */
 interface GlassesProgram {
   words(): string;
@@ -80,7 +86,13 @@ interface GlassesProgram {
   wanted(data: string): string;
   /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
   font(name: string, ttf: Uint8Array | null): string;
-  picture(): { width: number; height: number; data: Uint8Array<ArrayBuffer> } | null;
+  picture(): Picture | null;
+  /** What glasses with a snapshot show; reading, model and wanted are JSON. Returns null if it cannot be shown. */
+  show(snapshot: string): { picture: Picture | null; reading: string; model: string; wanted: string } | null;
+  /** The glasses after a row of the event log, as JSON (backend/simulator/past.go). */
+  rebuild(request: string): string;
+  /** Replaces credentials in a text. */
+  redact(text: string): string;
 }
 
 interface Window {
