@@ -3,6 +3,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"syscall/js"
 
@@ -59,6 +61,7 @@ func main() {
 		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(&p) }),
 		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
 		"rebuild":  js.FuncOf(func(_ js.Value, a []js.Value) any { return rebuilt(a[0].String()) }),
+		"digest":   js.FuncOf(func(_ js.Value, a []js.Value) any { return digest(a[0].String()) }),
 		"redact":   js.FuncOf(func(_ js.Value, a []js.Value) any { return secretscan.Redact(a[0].String()) }),
 		"wanted":   js.FuncOf(func(_ js.Value, a []js.Value) any { return text(p.wanted([]byte(a[0].String()))) }),
 		"font":     js.FuncOf(func(_ js.Value, a []js.Value) any { return message(font(a[0].String(), a[1])) }),
@@ -222,13 +225,19 @@ func showSnapshot(snapshot string) any {
 	return v
 }
 
-// rebuilt returns a moment as JSON, or "" if the request cannot be read.
+// rebuilt returns a list of moments as JSON, or "" if the request cannot be read.
 func rebuilt(request string) string {
 	m, err := rebuild(request)
 	if err != nil {
 		return ""
 	}
 	return text(m)
+}
+
+// digest returns the SHA-256 of a text in base64, as content security policies name scripts and styles.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // refusalOf returns the error for a missing picture. A person can refuse only the page's camera.

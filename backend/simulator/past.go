@@ -18,7 +18,7 @@ const (
 	unknown certainty = "unknown"
 )
 
-// past is what the page asks to rebuild: the glasses after the row Until.
+// past is what the page asks to rebuild: the glasses after each row from From to Until.
 type past struct {
 	// Base is a snapshot from just before the first row; nil if the page has none.
 	Base *glasses.Snapshot `json:"base"`
@@ -26,6 +26,7 @@ type past struct {
 	IsFirst bool `json:"isFirst"`
 	// Next is a snapshot from just after the last row.
 	Next  glasses.Snapshot `json:"next"`
+	From  int64            `json:"from"`
 	Until int64            `json:"until"`
 	Rows  []glasses.Event  `json:"rows"`
 }
@@ -36,26 +37,36 @@ type moment struct {
 	Snapshot  glasses.Snapshot `json:"snapshot"`
 }
 
-// rebuild returns the glasses after a row of the event log for which the page has no snapshot.
-func rebuild(request string) (moment, error) {
+// rebuild returns the glasses after rows of the event log for which the page has no snapshot.
+func rebuild(request string) ([]moment, error) {
 	var p past
 	if err := json.Unmarshal([]byte(request), &p); err != nil {
-		return moment{}, fmt.Errorf("read the rows: %w", err)
+		return nil, fmt.Errorf("read the rows: %w", err)
 	}
 	r := newRebuilder(p)
+	var moments []moment
 	for _, row := range p.Rows {
 		if row.Seq > p.Until {
 			break
 		}
 		r.apply(row)
+		if row.Seq >= p.From {
+			moments = append(moments, r.moment())
+		}
 	}
+	return moments, nil
+}
+
+// moment returns the glasses as they are now. A panel that is not known is clear.
+func (r *rebuilder) moment() moment {
+	m := moment{r.certainty, r.s}
 	if _, ok := glasses.Model(r.s.DeviceModel); !ok {
-		r.certainty = unknown
+		m.Certainty = unknown
 	}
-	if r.certainty == unknown {
-		r.clear()
+	if m.Certainty == unknown {
+		m.Snapshot.View = glasses.View{Focus: -1}
 	}
-	return moment{r.certainty, r.s}, nil
+	return m
 }
 
 // rebuilder applies the rows of a log to the glasses, as the device did.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
+	"github.com/service-dev/service/proto/pagestyle"
 )
 
 //go:embed templates/*.html
@@ -120,6 +121,7 @@ func findAssets() (assetSet, error) {
 	}
 	set.add(asset{name: "bluetooth.js", read: func() []byte { return webbluetooth.Script }})
 	set.add(asset{name: "panelcheck.js", read: func() []byte { return panelcheck.Script }})
+	set.add(asset{name: "report.css", read: func() []byte { return []byte(pagestyle.Report) }})
 	set.addProgram()
 	return set, nil
 }

@@ -89,8 +89,10 @@ interface GlassesProgram {
   picture(): Picture | null;
   /** What glasses with a snapshot show; reading, model and wanted are JSON. Returns null if it cannot be shown. */
   show(snapshot: string): { picture: Picture | null; reading: string; model: string; wanted: string } | null;
-  /** The glasses after a row of the event log, as JSON (backend/simulator/past.go). */
+  /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */
   rebuild(request: string): string;
+  /** The SHA-256 of a text in base64. */
+  digest(text: string): string;
   /** Replaces credentials in a text. */
   redact(text: string): string;
 }

@@ -313,7 +313,8 @@ export class Device {
   }
 
   /**
-   * Returns what glasses with a snapshot show. If fonts are missing, it fetches them and asks to draw again.
+   * Returns what glasses with a snapshot show. fonts is set while fonts are missing, and ends when it is worth drawing
+   * again.
    * @param {string} snapshot
    */
   show(snapshot) {
@@ -321,9 +322,8 @@ export class Device {
     if (!shown) return null;
     /** @type {string[] | null} */
     const names = JSON.parse(shown.wanted);
-    if (names?.length) Promise.all(names.map((name) => this.fetchFont(name))).then(() => this.on.redraw());
     return {
-      picture: shown.picture, hasFonts: !names?.length,
+      picture: shown.picture, fonts: names?.length ? Promise.all(names.map((name) => this.fetchFont(name))) : null,
       /** @type {{lines: string[], focus: string}} */
       reading: JSON.parse(shown.reading),
       /** @type {Model} */
@@ -332,15 +332,23 @@ export class Device {
   }
 
   /**
-   * Rebuilds the glasses after a row of the event log.
+   * Rebuilds the glasses after rows of the event log.
    * @param {string} request JSON, see backend/simulator/past.go
-   * @returns {import("./moments.js").Moment | null}
+   * @returns {import("./moments.js").Moment[]}
    */
   rebuild(request) {
     const answer = this.program && this.running ? this.program.rebuild(request) : "";
-    if (!answer) return null;
-    const { certainty, snapshot } = JSON.parse(answer);
-    return { certainty, snapshot, text: JSON.stringify(snapshot) };
+    /** @type {{certainty: "exact"|"roughly"|"unknown", snapshot: Snapshot}[] | null} */
+    const moments = JSON.parse(answer || "[]");
+    return (moments ?? []).map((m) => ({ ...m, text: JSON.stringify(m.snapshot) }));
+  }
+
+  /**
+   * The SHA-256 of a text in base64.
+   * @param {string} text
+   */
+  digest(text) {
+    return this.program?.digest(text) ?? "";
   }
 
   /**

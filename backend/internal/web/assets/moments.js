@@ -88,19 +88,51 @@ export class Moments {
    * @returns {Moment | null}
    */
   at(entry) {
-    if (entry.moment) return { certainty: "exact", snapshot: JSON.parse(entry.moment), text: entry.moment };
+    return this.between(this.indexOf(entry.seq), 1)[0] ?? null;
+  }
+
+  /**
+   * Returns the glasses after each of count rows.
+   * @param {number} index of the first row
+   * @param {number} count
+   * @returns {(Moment | null)[]}
+   */
+  between(index, count) {
     const { entries } = this.log;
-    const index = this.indexOf(entry.seq);
-    let first = index;
-    while (first > 0 && !entries[first - 1]?.moment && index - first < maxRebuilt) first--;
-    let end = index + 1;
-    while (end < entries.length && !entries[end]?.moment && end - index < maxRebuilt) end++;
+    const moments = [];
+    for (let i = index; i < Math.min(index + count, entries.length); i++) {
+      const text = entries[i]?.moment;
+      if (text) {
+        moments.push({ certainty: /** @type {const} */ ("exact"), snapshot: JSON.parse(text), text });
+        continue;
+      }
+      let end = i;
+      while (end + 1 < index + count && entries[end + 1] && !entries[end + 1]?.moment) end++;
+      const rebuilt = this.rebuild(i, end);
+      for (let n = i; n <= end; n++) moments.push(rebuilt[n - i] ?? null);
+      i = end;
+    }
+    return moments;
+  }
+
+  /**
+   * Rebuilds the glasses after rows that have no snapshot. Rows before and after them help: the command of a result, the
+   * result of a command.
+   * @param {number} from
+   * @param {number} until
+   */
+  rebuild(from, until) {
+    const { entries } = this.log;
+    let first = from;
+    while (first > 0 && !entries[first - 1]?.moment && from - first < maxRebuilt) first--;
+    let end = until + 1;
+    while (end < entries.length && !entries[end]?.moment && end - until < maxRebuilt) end++;
     const base = entries[first - 1]?.moment || "null";
     const next = entries[end]?.moment || this.device.last;
-    if (!next) return null;
+    if (!next) return [];
     const rows = entries.slice(first, end).map((e) => e.json).join(",");
     const isFirst = first === 0 && entries[0]?.seq === 1;
-    return this.device.rebuild(`{"base":${base},"isFirst":${isFirst},"next":${next},"until":${entry.seq},"rows":[${rows}]}`);
+    return this.device.rebuild(`{"base":${base},"isFirst":${isFirst},"next":${next},"from":${entries[from]?.seq},"until":${entries[until]?.seq},"rows":[${rows}]}`);
   }
 }
 

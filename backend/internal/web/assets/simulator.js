@@ -13,6 +13,7 @@ import { Moments } from "./moments.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
+import { Share } from "./share.js";
 import { Tabs } from "./tabs.js";
 import { Tools } from "./tools.js";
 import { Travel } from "./travel.js";
@@ -23,7 +24,7 @@ import { Ears, Microphone, Speaker } from "./voice.js";
 /** @typedef {import("./device.js").Model} Model */
 
 const root = page("simulator");
-/** @type {{session: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null}} */
+/** @type {{session: string, project: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null}} */
 const setup = JSON.parse(root.dataset.setup ?? "{}");
 const store = `glasses ${setup.session}`;
 const maxWaiting = 100; // frames that wait for the program to load
@@ -65,6 +66,7 @@ const log = new Log({
 }, setup.session, media);
 const moments = new Moments(log, device);
 const travel = new Travel(log, moments, showMoment);
+new Share(setup, log, moments, device);
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
 /** Whether this page acts as the glasses. If several are open, the newest does. */
@@ -362,6 +364,7 @@ function draw() {
   drawing = 0;
   if (travel.isPast) {
     const shown = travel.moment && device.show(travel.moment.text);
+    shown?.fonts?.then(redraw);
     panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, !travel.moment?.snapshot.view.tree);
     return;
   }
