@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
@@ -25,10 +26,12 @@ type past struct {
 	// IsFirst reports that the first row is the first of the session, which begins with fresh glasses and a clear panel.
 	IsFirst bool `json:"isFirst"`
 	// Next is a snapshot from just after the last row.
-	Next  glasses.Snapshot `json:"next"`
-	From  int64            `json:"from"`
-	Until int64            `json:"until"`
-	Rows  []glasses.Event  `json:"rows"`
+	Next glasses.Snapshot `json:"next"`
+	// Earlier are commands from before the rows whose results are among them.
+	Earlier []glasses.Event `json:"earlier"`
+	From    int64           `json:"from"`
+	Until   int64           `json:"until"`
+	Rows    []glasses.Event `json:"rows"`
 }
 
 // moment is the glasses at an earlier moment.
@@ -83,7 +86,7 @@ type show struct {
 }
 
 func newRebuilder(p past) *rebuilder {
-	r := &rebuilder{s: p.Next, certainty: unknown, shows: showsIn(p.Rows)}
+	r := &rebuilder{s: p.Next, certainty: unknown, shows: showsIn(slices.Concat(p.Earlier, p.Rows))}
 	r.clear()
 	switch {
 	case p.Base != nil:
@@ -138,9 +141,10 @@ func firstModel(p past) string {
 }
 
 // stateBefore returns the state before the rows: that of the next snapshot, except that the first event about wear or
-// hinge implies the opposite before it.
+// hinge implies the opposite before it. Streams, phrases and faults are not known.
 func stateBefore(p past) glasses.State {
 	s := p.Next.State
+	s.Running, s.Phrases, s.Faults = []string{}, []string{}, []glasses.Fault{}
 	var wear, hinge bool
 	for _, row := range p.Rows {
 		if row.Sender != glasses.SenderGlasses {

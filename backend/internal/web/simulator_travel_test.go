@@ -141,3 +141,61 @@ func (s *pageTest) wantCanvas(what string, want []byte) {
 	}
 	s.t.Errorf("%s: the canvas differs from what it was at that moment", what)
 }
+
+// reload opens the page again. It gets the rows from a seq on, and of the panel only the tree.
+func (s *pageTest) reload(from int, display string) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.history = s.log[from-1:]
+	s.welcome.LastSeq, s.welcome.Display = s.rows, json.RawMessage(display)
+	s.mu.Unlock()
+	s.do(chromedp.Reload())
+	s.see(fmt.Sprintf(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#idle").textContent !== "Loading" &&
+		document.querySelector('#log > li[data-seq="%d"]')`, s.countRows()))
+}
+
+// After a reload the page rebuilds earlier moments from the rows. If rows are missing, it says what it does not know.
+func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	live := map[int][]byte{}
+	for _, step := range []func(){
+		func() { s.show(menu) }, func() { s.key(kb.ArrowDown) },
+		func() { s.show(longList("scroll")) }, func() { s.key(kb.ArrowDown) }, func() { s.key(kb.ArrowUp) }, func() { s.key(kb.ArrowUp) },
+		func() { s.result(s.command(glasses.TypeDisplayClear, struct{}{})) },
+		func() { s.fold() }, func() { s.fold() },
+		func() { s.show(longList("paginate")) }, func() { s.key(kb.ArrowDown) },
+	} {
+		seq, pixels := s.act(step)
+		live[seq] = pixels
+	}
+	rows := s.countRows()
+	s.reload(1, longList("paginate"))
+	for seq := 1; seq <= rows; seq++ {
+		if want, ok := live[seq]; ok {
+			s.clickRow(seq)
+			s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of %d. Rebuilt from the log")`, seq, rows))
+			s.wantCanvas(fmt.Sprint("row ", seq), want)
+		}
+	}
+	s.do(chromedp.Click("#live"))
+
+	s.reload(5, longList("paginate")) // the display.show of the list is row 4
+	s.clickRow(5)
+	s.see(`document.querySelector("#travel-text").textContent.includes("What the panel showed is not known")`)
+	s.see(`document.querySelector("#idle").checkVisibility() && document.querySelector("#idle").textContent === "Not known"`)
+	if pixels := s.pixels(); bytes.Contains(pixels, []byte{0xff, 0xff, 0xff, 0xff}) {
+		t.Error("the page shows a picture for a moment that it does not know")
+	}
+	s.picture("travel-unknown")
+	s.clickRow(rows)
+	s.see(`document.querySelector("#travel-text").textContent.includes("Rebuilt from the log")`)
+	s.wantCanvas("the last row", live[rows])
+	// New rows are exact again.
+	seq, pixels := s.act(func() {
+		s.do(chromedp.Click("#live"))
+		s.key(kb.ArrowDown)
+	})
+	s.clickRow(seq)
+	s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.endsWith("row %d of %d.")`, seq, seq))
+	s.wantCanvas("the new row", pixels)
+}

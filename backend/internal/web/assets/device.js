@@ -340,7 +340,9 @@ export class Device {
     const answer = this.program && this.running ? this.program.rebuild(request) : "";
     /** @type {{certainty: "exact"|"roughly"|"unknown", snapshot: Snapshot}[] | null} */
     const moments = JSON.parse(answer || "[]");
-    return (moments ?? []).map((m) => ({ ...m, text: JSON.stringify(m.snapshot) }));
+    return (moments ?? []).map(({ certainty, snapshot }) => ({
+      certainty: certainty === "exact" ? "rebuilt" : certainty, snapshot, text: JSON.stringify(snapshot),
+    }));
   }
 
   /**

@@ -2,7 +2,7 @@
 // row's frame. Where it has none, for example from before the page was opened, the device is rebuilt from the rows.
 
 /** @typedef {import("./log.js").Entry} Entry */
-/** @typedef {{certainty: "exact"|"roughly"|"unknown", snapshot: import("./device.js").Snapshot, text: string}} Moment */
+/** @typedef {{certainty: "exact"|"rebuilt"|"roughly"|"unknown", snapshot: import("./device.js").Snapshot, text: string}} Moment */
 
 const maxWaiting = 500; // frames whose rows have not arrived, and rows whose frames were not handled
 const maxText = 40_000_000; // characters of all snapshots
@@ -130,9 +130,11 @@ export class Moments {
     const base = entries[first - 1]?.moment || "null";
     const next = entries[end]?.moment || this.device.last;
     if (!next) return [];
-    const rows = entries.slice(first, end).map((e) => e.json).join(",");
-    const isFirst = first === 0 && entries[0]?.seq === 1;
-    return this.device.rebuild(`{"base":${base},"isFirst":${isFirst},"next":${next},"from":${entries[from]?.seq},"until":${entries[until]?.seq},"rows":[${rows}]}`);
+    const rows = entries.slice(first, end);
+    const start = rows[0]?.seq ?? 0;
+    const earlier = rows.map((e) => (e.kind === "result" ? this.log.requests.get(e.id) : undefined)).filter((e) => e && e.seq < start);
+    const list = (/** @type {(Entry | undefined)[]} */ some) => `[${some.map((e) => e?.json).join(",")}]`;
+    return this.device.rebuild(`{"base":${base},"isFirst":${first === 0 && start === 1},"next":${next},"earlier":${list(earlier)},"from":${entries[from]?.seq},"until":${entries[until]?.seq},"rows":${list(rows)}}`);
   }
 }
 

@@ -10,7 +10,7 @@
   const scrub = /** @type {HTMLInputElement} */ (find("scrub"));
   const search = /** @type {HTMLInputElement} */ (find("search"));
   const cautions = {
-    exact: "", roughly: " The content is right; focus and scroll position may differ.",
+    exact: "", rebuilt: " Rebuilt from the log.", roughly: " The content is right; focus and scroll position may differ.",
     unknown: " What the panel showed is not known.",
   };
 
