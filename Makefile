@@ -29,7 +29,7 @@ ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildc
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
-WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
+WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go proto/secretscan/*.go proto/credential/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media proto/glasses/driver -type f \
                        ! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/packs/*')
 

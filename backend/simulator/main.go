@@ -3,6 +3,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"image"
 	"syscall/js"
@@ -12,6 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/driver"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/secretscan"
 )
 
 // main exposes the device to the page as globalThis.glasses. Only the page's single thread calls it, so it needs no
@@ -58,8 +61,11 @@ func main() {
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
 		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(render.Draw(p.dev.Model(), p.seen())) }),
 		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(&p, a[0].String()) }),
-		"replay":   js.FuncOf(func(_ js.Value, a []js.Value) any { return replay(a[0].String()) }),
 		"step":     js.FuncOf(func(js.Value, []js.Value) any { return text(p.step()) }),
+		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
+		"rebuild":  js.FuncOf(func(_ js.Value, a []js.Value) any { return rebuilt(a[0].String()) }),
+		"digest":   js.FuncOf(func(_ js.Value, a []js.Value) any { return digest(a[0].String()) }),
+		"redact":   js.FuncOf(func(_ js.Value, a []js.Value) any { return secretscan.Redact(a[0].String()) }),
 		"wanted":   js.FuncOf(func(_ js.Value, a []js.Value) any { return text(p.wanted([]byte(a[0].String()))) }),
 		"font":     js.FuncOf(func(_ js.Value, a []js.Value) any { return message(font(a[0].String(), a[1])) }),
 	}))
@@ -219,13 +225,33 @@ func previewOn(p *player, model string) any {
 	return v
 }
 
-// replay returns the picture of a snapshot, or null if it shows none.
-func replay(snapshot string) any {
-	img, err := drawSnapshot(snapshot)
+// showSnapshot returns {picture, reading, wanted, model} of a snapshot, or null if it cannot be shown.
+func showSnapshot(snapshot string) any {
+	p, err := snapshotPlayer(snapshot)
 	if err != nil {
 		return nil
 	}
-	return picture(img)
+	v := js.Global().Get("Object").New()
+	v.Set("wanted", text(p.wanted(nil)))
+	v.Set("picture", picture(render.Draw(p.dev.Model(), p.seen())))
+	v.Set("reading", text(p.read()))
+	v.Set("model", text(p.dev.Model()))
+	return v
+}
+
+// rebuilt returns a list of moments as JSON, or "" if the request cannot be read.
+func rebuilt(request string) string {
+	m, err := rebuild(request)
+	if err != nil {
+		return ""
+	}
+	return text(m)
+}
+
+// digest returns the SHA-256 of a text in base64, as content security policies name scripts and styles.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // refusalOf returns the error for a missing picture. A person can refuse only the page's camera.

@@ -3,8 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"image"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -47,19 +45,6 @@ func viewOn(m glasses.DeviceModel, v glasses.View) glasses.View {
 		tree.Focus = targets[v.Focus].ID
 	}
 	return render.Show(m, glasses.View{Focus: -1}, &tree)
-}
-
-// drawSnapshot draws what the wearer of glasses saw; nil if they have no panel.
-func drawSnapshot(data string) (*image.NRGBA, error) {
-	var s glasses.Snapshot
-	if err := json.Unmarshal([]byte(data), &s); err != nil {
-		return nil, fmt.Errorf("read the snapshot: %w", err)
-	}
-	m, ok := glasses.Model(s.DeviceModel)
-	if !ok {
-		return nil, fmt.Errorf("no device model %s", s.DeviceModel)
-	}
-	return render.Draw(m, s.State.Seen(s.View)), nil
 }
 
 // step is a step of a scenario that expects what the wearer sees. proto/glasses/scenario defines it; importing that

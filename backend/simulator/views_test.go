@@ -104,18 +104,18 @@ func TestPreview_ShowsTheTreeOnEveryModel(t *testing.T) {
 	}
 }
 
-func TestDrawSnapshot(t *testing.T) {
+func TestSnapshotPlayer_ShowsThePanel(t *testing.T) {
 	p := playing(t, "even_g1", oneText)
 	data, err := json.Marshal(p.dev.Snapshot())
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := drawSnapshot(string(data))
-	if err != nil || !bytes.Equal(img.Pix, render.Draw(p.dev.Model(), p.seen()).Pix) {
+	past, err := snapshotPlayer(string(data))
+	if err != nil || !bytes.Equal(render.Draw(past.dev.Model(), past.seen()).Pix, render.Draw(p.dev.Model(), p.seen()).Pix) {
 		t.Errorf("the picture of a snapshot differs from the panel, error %v", err)
 	}
 	for _, bad := range []string{"", "{", `{"deviceModel":"none"}`} {
-		if _, err := drawSnapshot(bad); err == nil {
+		if _, err := snapshotPlayer(bad); err == nil {
 			t.Errorf("snapshot %q: got no error", bad)
 		}
 	}

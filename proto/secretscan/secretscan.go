@@ -6,6 +6,7 @@ package secretscan
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/service-dev/service/proto/credential"
 )
@@ -26,6 +27,14 @@ const randomRun = 24
 
 // Contains reports whether s contains something that may be a credential.
 func Contains(s string) bool { return known.MatchString(s) || random(s) }
+
+// redacted matches the credentials of known to their end. A private key ends with the text that it is in.
+var redacted = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY[^"]*|(?:` + known.String() + `)[A-Za-z0-9._~+/=-]*`)
+})
+
+// Redact replaces credentials with a known form. It keeps JSON valid.
+func Redact(s string) string { return redacted().ReplaceAllString(s, "(credential removed)") }
 
 // ContainsUserCode reports whether s contains text that looks like a user code. Because codes are short and have no
 // checksum, ordinary words of eight consonants match too.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
+	"github.com/service-dev/service/proto/pagestyle"
 )
 
 //go:embed assets
@@ -48,6 +49,7 @@ func findAssets() (assetSet, error) {
 	}
 	set.add(asset{name: "bluetooth.js", read: func() []byte { return webbluetooth.Script }})
 	set.add(asset{name: "panelcheck.js", read: func() []byte { return panelcheck.Script }})
+	set.add(asset{name: "report.css", read: func() []byte { return []byte(pagestyle.Report) }})
 	set.addProgram()
 	set.versionImports()
 	return set, nil

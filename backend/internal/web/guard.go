@@ -39,9 +39,11 @@ func (c *call) redirect(to string) error {
 const (
 	contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; " + otherPolicy
 	// simulatorPolicy lets the simulator page compile its WebAssembly. It does not allow eval of text.
+	// Its event log shows pictures and sound that the page itself has made.
 	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
-		otherPolicy
-	otherPolicy = "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+		"img-src 'self' data: blob:; media-src blob:; " + limitPolicy
+	otherPolicy = "img-src 'self' data:; " + limitPolicy
+	limitPolicy = "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
 // page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,

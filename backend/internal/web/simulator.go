@@ -62,7 +62,7 @@ func (w *Web) simulator(c *call) error {
 		model = glasses.DeviceModel{ID: s.DeviceModel, Name: s.DeviceModel}
 	}
 	setup, err := json.Marshal(map[string]any{
-		"session": s.ID, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model,
+		"session": s.ID, "project": s.Project, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model,
 		"program": w.assets.program(),
 	})
 	if err != nil {

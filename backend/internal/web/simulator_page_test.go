@@ -303,14 +303,14 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 			ID: fmt.Sprint("many-", i), Sender: glasses.SenderApp, Payload: json.RawMessage("{}")})
 	}
 	const atEnd = `(() => { const l = document.querySelector("#log"); return l.scrollTop + l.clientHeight >= l.scrollHeight - 2; })()`
-	s.see(`document.querySelector("#log-count").textContent === "500 of 606 events" && ` + atEnd)
+	s.see(`document.querySelector("#log-count").textContent === "606 events" && document.querySelectorAll("#log > li").length < 150 && ` + atEnd)
 	s.do(chromedp.EmulateViewport(390, 844), chromedp.Click("#tab-log"))
 	s.see(atEnd)
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const l = document.querySelector("#log");
 		l.addEventListener("scroll", () => { window.scrolled = true; }, { once: true }); l.scrollTop = 100; }`))
 	s.see("window.scrolled")
 	s.command(glasses.TypeDisplayClear, struct{}{})
-	s.see(`document.querySelector("#log-count").textContent === "500 of 608 events" && !` + atEnd)
+	s.see(`document.querySelector("#log-count").textContent === "608 events" && !` + atEnd)
 }
 
 func TestSimulatorPage_WithoutItsProgram(t *testing.T) {

@@ -33,7 +33,10 @@ type pageTest struct {
 	mute  bool // the socket stays open but sends nothing
 	heard []heardFrame
 	rows  int64
+	log   []glasses.Event
 	count int
+	// history is sent to pages that attach; the service sends the latest rows.
+	history []glasses.Event
 }
 
 type heardFrame struct {
@@ -110,6 +113,9 @@ func (s *pageTest) ServePage(rw http.ResponseWriter, r *http.Request, _ string, 
 	if s.role != nil {
 		s.send(glasses.TypeRole, "", s.role)
 	}
+	for _, e := range s.history {
+		s.send(glasses.TypeRow, "", e)
+	}
 	s.send(glasses.TypePeers, "", glasses.Peers{Apps: []glasses.AppInfo{{Name: "Hello Glasses", Version: "1.2"}},
 		Pages: 1})
 	var beating sync.WaitGroup
@@ -174,6 +180,7 @@ func (s *pageTest) row(e glasses.Event) {
 	s.mu.Lock()
 	s.rows++
 	e.Seq, e.At = s.rows, time.Now().UnixMilli()
+	s.log = append(s.log, e)
 	s.mu.Unlock()
 	s.send(glasses.TypeRow, "", e)
 }

@@ -90,10 +90,16 @@ interface GlassesProgram {
   picture(): GlassesPicture | null;
   /** What is on the panel on another model, and as JSON what of it does not fit; null if nothing is on the panel. */
   preview(model: string): { picture: GlassesPicture; fit: string } | null;
-  /** The picture of an earlier snapshot. */
-  replay(snapshot: string): GlassesPicture | null;
   /** A step of a scenario that expects what the wearer sees, as JSON. */
   step(): string;
+  /** What glasses with a snapshot show; reading, model and wanted are JSON. Returns null if it cannot be shown. */
+  show(snapshot: string): { picture: GlassesPicture | null; reading: string; model: string; wanted: string } | null;
+  /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */
+  rebuild(request: string): string;
+  /** The SHA-256 of a text in base64. */
+  digest(text: string): string;
+  /** Replaces credentials in a text. */
+  redact(text: string): string;
 }
 
 interface Window {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/printable"
+	"github.com/service-dev/service/proto/pagestyle"
 )
 
 // Page is the report of one command.
@@ -102,7 +103,8 @@ var (
 	//go:embed assets/page.html
 	pageHTML string
 	//go:embed assets/page.css
-	pageCSS string
+	ownCSS  string
+	pageCSS = pagestyle.Report + ownCSS
 	//go:embed assets/page.js
 	pageJS string
 )

@@ -22,8 +22,8 @@ const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change 
 
 export class Device {
   /**
-   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, carry: (o: GlassesOut) => void, links: (list: import("./real.js").LinkState[]) => void, panel: (p: import("./real.js").PanelState) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
-   *   carry, links and panel are for real glasses
+   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, carry: (o: GlassesOut) => void, links: (list: import("./real.js").LinkState[]) => void, panel: (p: import("./real.js").PanelState) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, handled: (keys: string[]) => void, refused: (message: string) => void}} on
+   *   carry, links and panel are for real glasses; handled gets the keys (moments.js) of frames that were handled or sent
    */
   constructor(on) {
     this.on = on;
@@ -38,7 +38,9 @@ export class Device {
     this.turn = 0; // increased by start, so that responses to earlier glasses are ignored
     /** @type {Record<string, string>} */
     this.fonts = {}; // URLs by name
-    /** @type {(string | Uint8Array)[] | undefined} */
+    /** @type {string[]} */
+    this.keys = []; // of frames since the last snapshot
+    /** @type {{data: string | Uint8Array, key: string}[] | undefined} */
     this.held = undefined; // frames that wait for fonts, in order; undefined if frames do not wait
     this.fetching = false; // fonts
     this.due = new Timer(() => this.tick());
@@ -134,24 +136,29 @@ export class Device {
    * Passes a frame of the service to the glasses, once the page has the fonts for its texts. If too many frames wait,
    * the glasses get them without the fonts.
    * @param {string | Uint8Array} data
+   * @param {string} [key] of its row (moments.js)
    */
-  handle(data) {
+  handle(data, key = "") {
     if (!this.program || !this.running) return;
     if (!this.held && !this.fetching && typeof data === "string") this.fetchFonts(data);
     if (this.held && this.held.length < maxHeld) {
-      this.held.push(data);
+      this.held.push({ data, key });
       return;
     }
-    const waited = [...(this.held ?? []), data];
+    const waited = [...(this.held ?? []), { data, key }];
     this.held = undefined;
-    waited.forEach((one) => this.pass(one));
+    waited.forEach((one) => this.pass(one.data, one.key));
   }
 
-  /** @param {string | Uint8Array} data */
-  pass(data) {
+  /**
+   * @param {string | Uint8Array} data
+   * @param {string} key
+   */
+  pass(data, key) {
     if (!this.program || !this.running) return;
     const problem = this.program.handle(Date.now(), data);
     if (problem) this.on.refused(problem);
+    if (key) this.keys.push(key);
     this.settle();
   }
 
@@ -261,9 +268,12 @@ export class Device {
     else this.due.set(next - Date.now());
     if (this.real) this.showReal(program);
     const now = look ? program.snapshot() : this.last;
-    if (now === this.last) return;
+    const isChanged = now !== this.last;
     this.last = now;
-    this.on.changed(JSON.parse(now), JSON.parse(program.model()));
+    const keys = this.keys;
+    this.keys = [];
+    if (keys.length > 0) this.on.handled(keys);
+    if (isChanged) this.on.changed(JSON.parse(now), JSON.parse(program.model()));
   }
 
   /**
@@ -275,7 +285,9 @@ export class Device {
     /** @type {Frame} */
     const f = JSON.parse(frame);
     this.on.out(f, frame, body);
-    return !streams.includes(f.type);
+    const isStream = streams.includes(f.type);
+    if (f.id && !isStream) this.keys.push(`${f.type === "result" ? "result" : "event"} ${f.id}`);
+    return !isStream;
   }
 
   /** @param {GlassesProgram} program */
@@ -301,6 +313,55 @@ export class Device {
   }
 
   /**
+   * Returns what glasses with a snapshot show. fonts is set while fonts are missing, and ends when it is worth drawing
+   * again.
+   * @param {string} snapshot
+   */
+  show(snapshot) {
+    const shown = this.program && this.running ? this.program.show(snapshot) : null;
+    if (!shown) return null;
+    /** @type {string[] | null} */
+    const names = JSON.parse(shown.wanted);
+    return {
+      picture: shown.picture, fonts: names?.length ? Promise.all(names.map((name) => this.fetchFont(name))) : null,
+      /** @type {{lines: string[], focus: string}} */
+      reading: JSON.parse(shown.reading),
+      /** @type {Model} */
+      model: JSON.parse(shown.model),
+    };
+  }
+
+  /**
+   * Rebuilds the glasses after rows of the event log.
+   * @param {string} request JSON, see backend/simulator/past.go
+   * @returns {import("./moments.js").Moment[]}
+   */
+  rebuild(request) {
+    const answer = this.program && this.running ? this.program.rebuild(request) : "";
+    /** @type {{certainty: "exact"|"roughly"|"unknown", snapshot: Snapshot}[] | null} */
+    const moments = JSON.parse(answer || "[]");
+    return (moments ?? []).map(({ certainty, snapshot }) => ({
+      certainty: certainty === "exact" ? "rebuilt" : certainty, snapshot, text: JSON.stringify(snapshot),
+    }));
+  }
+
+  /**
+   * The SHA-256 of a text in base64.
+   * @param {string} text
+   */
+  digest(text) {
+    return this.program?.digest(text) ?? "";
+  }
+
+  /**
+   * Replaces credentials in a text.
+   * @param {string} text
+   */
+  redact(text) {
+    return this.program?.redact(text) ?? "";
+  }
+
+  /**
    * Fetches the fonts for a frame's texts, or with "" for the current view, if there are any. Frames are held meanwhile.
    * @param {string} data
    */
@@ -317,7 +378,7 @@ export class Device {
       this.held = undefined;
       this.fetching = false;
       this.on.redraw();
-      held?.forEach((data) => this.handle(data));
+      held?.forEach(({ data, key }) => this.handle(data, key));
     });
   }
 

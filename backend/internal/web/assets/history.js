@@ -106,7 +106,7 @@ export class History {
    */
   draw(c, snapshot) {
     c.clearRect(0, 0, c.canvas.width, c.canvas.height);
-    const picture = this.device.program?.replay(snapshot);
+    const picture = this.device.program?.show(snapshot)?.picture;
     if (!picture) return;
     const { width, height, data } = picture;
     const pixels = Object.assign(document.createElement("canvas"), { width, height });

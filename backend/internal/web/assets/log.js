@@ -1,135 +1,215 @@
-// The event log on the page: the newest rows are at the bottom, and the list follows them while it is
-// scrolled to the end.
+// The event log on the page: keeps the rows, searches and filters them, and exports them. rows.js shows the visible ones,
+// words.js puts them in words. A row is kept as the text that the service sent, and decoded when it is shown.
+import { show } from "./media.js";
+import { Rows } from "./rows.js";
+import { timeOf, words } from "./words.js";
 
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, payload: unknown}} Row */
+/** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, json: string, took: number, of: string, moment: string}} Entry
+ *   json is the row, took the ms from request to result (-1 if unknown), of the type of the request, moment the snapshot
+ *   of the glasses after this row ("" if this page has none) */
 
-const maxShown = 500; // rows in the page at once
 const maxKept = 20_000; // rows for search and export; the service keeps more
+const maxText = 64_000_000; // characters of all rows
 
 export class Log {
   /**
    * @param {{list: HTMLElement, count: HTMLElement, search: HTMLInputElement, filters: HTMLElement[], export: HTMLElement}} parts
    * @param {string} session
+   * @param {import("./media.js").Media} media
    */
-  constructor(parts, session) {
+  constructor(parts, session, media) {
     this.parts = parts;
     this.session = session;
-    /** @type {{row: Row, text: string}[]} */
-    this.rows = [];
+    this.media = media;
+    /** @type {Entry[]} */
+    this.entries = [];
+    /** @type {Entry[]} */
+    this.found = this.entries; // those that match; the same array if all do
+    /** @type {Map<string, Entry>} */
+    this.requests = new Map(); // by id
     this.last = 0;
-    this.found = 0;
-    this.follow = true; // the list is scrolled to the end
-    parts.list.addEventListener("scroll", () => (this.follow = parts.list.scrollTop + parts.list.clientHeight >= parts.list.scrollHeight - 24));
-    new ResizeObserver(() => this.toEnd()).observe(parts.list);
+    this.text = 0; // characters
+    this.query = "";
+    /** @type {string[]} */
+    this.chips = [];
+    this.choose = (/** @type {Entry} */ _) => {}; // called when the person chooses a row
+    this.drawn = () => {}; // called when the list has changed
+    this.rows = new Rows(parts.list, {
+      row: (e) => line(e, media), details: (e) => details(e, media), choose: (e) => this.choose(e),
+      drawn: () => {
+        this.tell();
+        this.drawn();
+      },
+    });
     for (const filter of parts.filters) {
       filter.addEventListener("click", () => {
         filter.ariaPressed = filter.ariaPressed === "true" ? "false" : "true";
-        this.redraw();
+        this.search();
       });
     }
-    parts.search.addEventListener("input", () => this.redraw());
+    parts.search.addEventListener("input", () => this.search());
     parts.export.addEventListener("click", () => this.save());
   }
 
   /**
-   * Adds a row; returns false if it exists already.
+   * Adds a row; returns null if it exists already.
    * @param {Row} row
+   * @param {string} json the row as JSON
+   * @returns {Entry | null}
    */
-  add(row) {
-    if (row.seq <= this.last) return false;
+  add(row, json) {
+    if (row.seq <= this.last) return null;
     this.last = row.seq;
-    const entry = { row, text: JSON.stringify(row).toLowerCase() };
-    this.rows.push(entry);
-    if (this.rows.length > maxKept) this.rows.shift();
-    if (this.matches(entry)) {
-      const { list } = this.parts;
-      this.found++;
-      list.append(item(row));
-      while (list.childElementCount > maxShown) list.firstElementChild?.remove();
-      this.toEnd();
-    }
+    const request = row.kind === "result" ? this.requests.get(row.id) : undefined;
+    /** @type {Entry} */
+    const entry = {
+      seq: row.seq, at: row.at, kind: row.kind, chip: row.chip, type: row.type, id: row.id, sender: row.sender, json,
+      took: request ? row.at - request.at : -1, of: request?.type ?? "", moment: "",
+    };
+    if (row.kind === "request") this.requests.set(row.id, entry);
+    this.entries.push(entry);
+    this.text += json.length;
+    if (this.found !== this.entries && this.matches(entry)) this.found.push(entry);
+    while (this.entries.length > maxKept || this.text > maxText) this.drop();
     this.parts.count.ariaLive = "off"; // otherwise a screen reader would announce every number
-    this.tell();
-    return true;
+    this.rows.schedule();
+    return entry;
   }
 
-  /** @param {{row: Row, text: string}} entry */
-  matches({ row, text }) {
-    const chips = this.parts.filters.filter((f) => f.ariaPressed === "true").map((f) => f.dataset.chip);
-    return (chips.length === 0 || chips.includes(row.chip)) && text.includes(this.parts.search.value.trim().toLowerCase());
+  /** Forgets the oldest row. */
+  drop() {
+    const oldest = this.entries.shift();
+    if (!oldest) return;
+    this.text -= oldest.json.length;
+    this.requests.delete(oldest.id);
+    if (this.found !== this.entries && this.found[0] === oldest) this.found.shift();
   }
 
-  redraw() {
-    const found = this.rows.filter((entry) => this.matches(entry));
-    this.found = found.length;
-    const { list } = this.parts;
-    list.replaceChildren(...found.slice(-maxShown).map(({ row }) => item(row)));
-    this.follow = true;
-    this.toEnd();
+  /** @param {Entry} entry */
+  matches(entry) {
+    if (this.chips.length > 0 && !this.chips.includes(entry.chip)) return false;
+    return !this.query || entry.json.toLowerCase().includes(this.query) || sentence(entry).toLowerCase().includes(this.query);
+  }
+
+  search() {
+    this.query = this.parts.search.value.trim().toLowerCase();
+    this.chips = this.parts.filters.filter((f) => f.ariaPressed === "true").map((f) => f.dataset.chip ?? "");
+    this.found = this.query || this.chips.length > 0 ? this.entries.filter((entry) => this.matches(entry)) : this.entries;
     this.parts.count.ariaLive = "polite"; // announce the result of a filter or search
-    this.tell();
-  }
-
-  toEnd() {
-    const { list } = this.parts;
-    if (this.follow) list.scrollTop = list.scrollHeight;
+    this.rows.set(this.found);
+    if (this.rows.chosenIndex() < 0) this.rows.toEnd();
   }
 
   tell() {
-    const all = this.rows.length;
+    if (this.rows.entries !== this.found) this.rows.set(this.found);
+    const all = this.entries.length;
+    const shown = this.found.length;
     const events = all === 1 ? "event" : "events";
-    const shown = Math.min(this.found, maxShown);
-    this.parts.count.textContent = shown === all ? `${all} ${events}` : `${shown} of ${all} ${events}`;
+    const text = all === 0 ? "No events yet" : shown === all ? `${all} ${events}` : `${shown} of ${all} ${events}`;
+    if (this.parts.count.textContent !== text) this.parts.count.textContent = text;
   }
 
   /** Saves the rows that match, as JSON lines. */
   save() {
-    const lines = this.rows.filter((entry) => this.matches(entry)).map(({ row }) => `${JSON.stringify(row)}\n`);
-    const a = document.createElement("a");
-    a.href = URL.createObjectURL(new Blob(lines, { type: "application/x-ndjson" }));
-    a.download = `${this.session}.jsonl`;
-    a.click();
-    setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
+    download(new Blob(this.found.map(({ json }) => `${json}\n`), { type: "application/x-ndjson" }), `${this.session}.jsonl`);
   }
 }
 
-/** @param {Row} row */
-function item(row) {
-  const at = new Date(row.at);
-  const time = document.createElement("time");
-  time.dateTime = at.toISOString();
-  time.textContent = at.toLocaleTimeString([], { hour12: false }) + "." + String(at.getMilliseconds()).padStart(3, "0");
-  const chip = part("tag", row.chip);
-  chip.dataset.chip = row.chip;
-  const summary = document.createElement("summary");
-  summary.append(part("seq", String(row.seq)), time, chip, part("type", title(row)), part("short", short(row)));
-  const details = document.createElement("details");
-  details.append(summary);
-  details.addEventListener("toggle", () => details.childElementCount === 1 && details.append(full(row)));
-  const li = document.createElement("li");
-  li.dataset.seq = String(row.seq);
-  li.append(details);
-  return li;
+/**
+ * @param {Blob} file
+ * @param {string} name
+ */
+export function download(file, name) {
+  const a = document.createElement("a");
+  a.href = URL.createObjectURL(file);
+  a.download = name;
+  a.click();
+  setTimeout(() => URL.revokeObjectURL(a.href), 10_000);
 }
 
-/** @param {Row} row */
-function full(row) {
+/** @param {Entry} e */
+export function wordsOf(e) {
+  return words({ type: e.type, kind: e.kind, sender: e.sender, payload: JSON.parse(e.json).payload, took: e.took, of: e.of });
+}
+
+/** @param {Entry} e */
+export function sentence(e) {
+  const { title, code, text } = wordsOf(e);
+  return `${title}: ${code} ${text}`;
+}
+
+/**
+ * The medium of a row, if this page has it: the picture of a result, or the sound that an app listened to.
+ * @param {Entry} e
+ * @param {import("./media.js").Media} media
+ */
+export function mediumOf(e, media) {
+  return e.kind === "result" && e.of.startsWith("camera.") || e.type === "audio.start" ? media.get(e.id) : undefined;
+}
+
+/**
+ * @param {Entry} e
+ * @param {import("./media.js").Media} media
+ */
+function line(e, media) {
+  const { title, code, text } = wordsOf(e);
+  const time = document.createElement("time");
+  time.dateTime = new Date(e.at).toISOString();
+  time.textContent = timeOf(e.at);
+  const chip = part("tag", e.chip);
+  chip.dataset.chip = e.chip;
+  const said = part("said", "");
+  said.dir = "auto";
+  said.append(part("type", code || text ? `${title}: ` : title));
+  if (code) said.append(part("code", code), " ");
+  said.append(part("short", text));
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = code ? "row-line failed" : "row-line";
+  button.append(part("seq", String(e.seq)), time, chip, said);
+  const medium = mediumOf(e, media);
+  if (!medium || medium.mime.startsWith("audio/")) return { line: button, dispose: () => {} };
+  const { element, dispose } = show(medium);
+  const image = element.querySelector("img");
+  if (image) {
+    image.className = "thumb";
+    button.append(image);
+  }
+  return { line: button, dispose };
+}
+
+/**
+ * @param {Entry} e
+ * @param {import("./media.js").Media} media
+ */
+function details(e, media) {
+  const box = document.createElement("div");
+  box.className = "row-details";
+  let dispose = () => {};
+  const medium = mediumOf(e, media);
+  if (medium) {
+    const shown = show(medium);
+    dispose = shown.dispose;
+    box.append(shown.element);
+  } else if (media.forgotten.has(e.id)) {
+    box.append(part("muted", "Its picture or sound is no longer kept: this page keeps the latest 24 MB."));
+  }
+  const fold = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "JSON";
+  fold.append(summary);
+  fold.addEventListener("toggle", () => fold.childElementCount === 1 && fold.append(full(e)));
+  box.append(fold);
+  return { box, dispose };
+}
+
+/** @param {Entry} e */
+function full(e) {
   const pre = document.createElement("pre");
   pre.tabIndex = 0; // focusable, because it scrolls
-  pre.textContent = JSON.stringify(row, null, 2);
+  pre.textContent = JSON.stringify(JSON.parse(e.json), null, 2);
   return pre;
-}
-
-/** @param {Row} row */
-function title(row) {
-  return row.kind === "result" ? `result by ${row.sender}` : row.type;
-}
-
-/** @param {Row} row */
-function short(row) {
-  const text = JSON.stringify(row.payload);
-  if (text === "{}") return "";
-  return text.length > 160 ? `${text.slice(0, 160)}…` : text;
 }
 
 /**

@@ -9,13 +9,17 @@ import { History } from "./history.js";
 import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
+import { Media } from "./media.js";
 import { Models } from "./models.js";
+import { Moments } from "./moments.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
 import { RealGlasses } from "./real.js";
 import { SeeThrough } from "./seethrough.js";
+import { Share } from "./share.js";
 import { Tabs } from "./tabs.js";
 import { Tools } from "./tools.js";
+import { Travel } from "./travel.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -23,7 +27,7 @@ import { Ears, Microphone, Speaker } from "./voice.js";
 /** @typedef {import("./device.js").Model} Model */
 
 const root = page("simulator");
-/** @type {{session: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null}} */
+/** @type {{session: string, project: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null}} */
 const setup = JSON.parse(root.dataset.setup ?? "{}");
 const store = `glasses ${setup.session}`;
 const maxWaiting = 100; // frames that wait for the program to load
@@ -32,7 +36,7 @@ const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
 const device = new Device({
   out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o),
   links: (list) => real.setLinks(list),
-  panel: (p) => real.setPanel(p), redraw, changed, refused: remark,
+  panel: (p) => real.setPanel(p), redraw, changed, handled: (keys) => moments.note(keys), refused: remark,
 });
 const real = new RealGlasses(`real ${setup.session}`, {
   name: (id) => setup.models.find((m) => m.id === id)?.name ?? id, identify: (id, name) => device.identify(id, name),
@@ -42,7 +46,7 @@ const real = new RealGlasses(`real ${setup.session}`, {
 });
 const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => {
   forget();
-  return active && device.control(type, payload);
+  return active && !travel.isPast && device.control(type, payload);
 };
 const tabs = new Tabs(page("tabs"));
 const panel = new Panel({
@@ -60,10 +64,14 @@ const camera = new Camera({
 const speaker = new Speaker(page("caption"), input("mute"));
 const ears = new Ears(input("ears"), page("ears-note"), (said) => control("sim.transcript", said));
 const host = new Host(camera, new Microphone(page("microphone-state")), speaker, ears, (ask, bytes, refusal) => device.answer(ask, bytes, refusal));
+const media = new Media();
 const log = new Log({
   list: page("log"), count: page("log-count"), search: input("search"), export: page("export"),
   filters: /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".filter")]),
-}, setup.session);
+}, setup.session, media);
+const moments = new Moments(log, device);
+const travel = new Travel(log, moments, showMoment);
+new Share(setup, log, moments, device);
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
 /** Whether this page acts as the glasses. If several are open, the newest does. */
@@ -81,6 +89,7 @@ let lessons = [];
 const asked = new Set(); // ids of control frames, whose results are not acknowledged
 /** @type {Model} */
 let model = setup.model;
+let shownModel = model;
 /** @type {{apps: {name: string, version?: string}[], pages: number}} */
 let peers = { apps: [], pages: 0 };
 
@@ -99,8 +108,8 @@ function onFrame(f, text) {
       begin();
       return;
     case "row":
-      if (log.add(f.payload)) live.seen(f.payload.seq);
       learn(f.payload);
+      addRow(f.payload, text);
       return;
     case "peers":
       peers = f.payload;
@@ -122,6 +131,18 @@ function onFrame(f, text) {
   take(f, text);
 }
 
+/**
+ * @param {import("./log.js").Row} row
+ * @param {string} text the frame
+ */
+function addRow(row, text) {
+  const json = text.slice(text.indexOf('"payload":') + '"payload":'.length, -1);
+  const entry = log.add(row, json.startsWith('{"seq":') ? json : JSON.stringify(row));
+  if (!entry) return;
+  live.seen(row.seq);
+  moments.add(entry, row.seq <= known);
+}
+
 /** @param {Uint8Array} data */
 function onBinary(data) {
   const end = 2 + (data[0] ?? 0) * 256 + (data[1] ?? 0);
@@ -139,10 +160,14 @@ function onBinary(data) {
 function take(f, data) {
   if (!active && !["display.show", "display.clear", "phrases.announce"].includes(f.type)) return;
   if (f.type.startsWith("sim.") && f.id) asked.add(f.id);
-  if (device.running) device.handle(data);
+  if (f.type === "audio.start" && f.id) media.listen(f.id);
+  if (device.running) device.handle(data, keyOf(f));
   else if (broken) refuse(f);
   else if (waiting.length < maxWaiting) waiting.push({ f, data });
 }
+
+/** The key of the row of a frame from an app, "" for a control frame. @param {Frame} f */
+const keyOf = (f) => (f.id && !f.type.startsWith("sim.") ? `request ${f.id}` : "");
 
 /** Reports why the program does not run. If the build lacks it, the page itself says so. */
 let broken = setup.program ? "" : "missing";
@@ -166,6 +191,7 @@ function onOut(f, text, body) {
   if (f.type === "speech") speaker.tell("");
   if (f.type === "device") page("covered").hidden = true;
   const id = f.id ?? "";
+  if (body) media.take(f, body);
   if (body && f.type === "media") live.passMedia(id, body);
   else if (body || f.type === "motion") live.pass(body ?? text);
   else if (asked.delete(id)) live.pass(text);
@@ -189,7 +215,7 @@ function begin() {
   lessons = [];
   waiting = [];
   now.lessons.forEach(apply);
-  now.waiting.forEach(({ data }) => device.handle(data));
+  now.waiting.forEach(({ f, data }) => device.handle(data, keyOf(f)));
   ready();
 }
 
@@ -293,11 +319,12 @@ function onState(state) {
 function ready() {
   const up = live.state === "up" && device.running;
   const on = up && active;
+  const isUsable = on && !travel.isPast;
   root.dataset.live = up ? "yes" : "no";
   page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
-  panel.setLive(on);
-  controls.setEnabled(on, device.real);
-  models.setEnabled(on && !device.real);
+  panel.setLive(isUsable);
+  controls.setEnabled(isUsable, device.real);
+  models.setEnabled(isUsable && !device.real);
   real.setEnabled(on);
   page("senses").hidden = page("hears").hidden = device.real;
   tabs.setShown("senses", !device.real);
@@ -315,10 +342,25 @@ let snapshot = null;
 function changed(s, m) {
   snapshot = s;
   past.add(device.last);
-  if (m.id !== model.id) setModel(m);
+  saving ||= setTimeout(save, 200);
+  const isOther = m.id !== model.id;
+  model = m;
+  if (isOther) real.setModel(m.id);
+  if (travel.isPast) return;
+  if (isOther) showModel(m);
   controls.showState(s.state);
   redraw();
-  saving ||= setTimeout(save, 200);
+}
+
+/** Shows the chosen moment, or the live session again. */
+function showMoment() {
+  const of = travel.moment?.snapshot ?? snapshot;
+  const past = travel.moment && setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel);
+  if ((past || model) !== shownModel) showModel(past || model);
+  page("idle").textContent = !travel.isPast || travel.isKnown ? "Clear" : "Not known";
+  if (of) controls.showState(of.state);
+  ready();
+  redraw();
 }
 
 function redraw() {
@@ -328,6 +370,12 @@ function redraw() {
 
 function draw() {
   drawing = 0;
+  if (travel.isPast) {
+    const shown = travel.moment && device.show(travel.moment.text);
+    shown?.fonts?.then(redraw);
+    panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, !travel.moment?.snapshot.view.tree);
+    return;
+  }
   panel.show(device.picture(), device.reading(), !snapshot?.view.tree);
   for (const point of ["first-picture", "live-panel"]) {
     if (performance.getEntriesByName(point).length === 0) performance.mark(point);
@@ -348,10 +396,16 @@ function save() {
 /** @param {Model} m */
 function setModel(m) {
   model = m;
+  showModel(m);
+  real.setModel(m.id);
+}
+
+/** @param {Model} m */
+function showModel(m) {
+  shownModel = m;
   panel.setModel(m);
   controls.setModel(m);
   models.setModel(m.id);
-  real.setModel(m.id);
 }
 
 async function load() {

@@ -1,0 +1,137 @@
+// Time travel: shows the glasses as they were after a row of the event log, while the session goes on.
+import { get } from "./elements.js";
+import { mediumOf } from "./log.js";
+import { show } from "./media.js";
+import { timeOf } from "./words.js";
+
+/** @typedef {import("./log.js").Entry} Entry */
+
+/** What the page says about a moment that it did not see.
+ * @type {Record<string, string>} */
+const cautions = {
+  exact: "",
+  rebuilt: " Rebuilt from the log, because this page did not see that moment. Streams, phrases and faults of that moment are not known.",
+  roughly: " This page did not see that moment. The content is right; focus and scroll position may differ.",
+  unknown: " What the panel showed is not known: this page did not see that moment, and the rows before it are gone.",
+};
+
+export class Travel {
+  /**
+   * @param {import("./log.js").Log} log
+   * @param {import("./moments.js").Moments} moments
+   * @param {() => void} changed called when another moment is to be shown
+   */
+  constructor(log, moments, changed) {
+    this.log = log;
+    this.moments = moments;
+    this.changed = changed;
+    /** @type {Entry | null} */
+    this.entry = null; // the chosen row; null while the page shows the live session
+    /** @type {import("./moments.js").Moment | null} */
+    this.moment = null;
+    this.scrubber = get("scrub", HTMLInputElement);
+    this.disposeMedium = () => {};
+    log.choose = (entry) => this.choose(entry);
+    log.drawn = () => this.update();
+    this.scrubber.addEventListener("input", () => {
+      const entry = log.found[Number(this.scrubber.value)];
+      if (entry) this.choose(entry);
+    });
+    for (const id of ["live", "past-live"]) get(id, HTMLButtonElement).addEventListener("click", () => this.live());
+    get("pane-log", HTMLElement).addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !this.entry || e.target === log.parts.search) return;
+      e.preventDefault();
+      this.live();
+    });
+    this.update();
+  }
+
+  get isPast() {
+    return this.entry !== null;
+  }
+
+  /** Whether the panel of the chosen moment is known. */
+  get isKnown() {
+    return !!this.moment && this.moment.certainty !== "unknown";
+  }
+
+  /** @param {Entry} entry */
+  choose(entry) {
+    if (entry === this.entry) return;
+    this.entry = entry;
+    this.moment = this.moments.at(entry);
+    this.log.rows.choose(entry);
+    this.showMedium(entry);
+    this.changed();
+    this.update();
+  }
+
+  live() {
+    if (!this.entry) return;
+    const returns = document.activeElement?.id === "past-live"; // it disappears
+    this.entry = this.moment = null;
+    this.showMedium(null);
+    this.log.rows.choose(null);
+    this.log.rows.toEnd();
+    this.changed();
+    this.update();
+    if (returns) get("panel", HTMLElement).focus();
+  }
+
+  /** Shows the latest picture or sound up to a row. */
+  showMedium(/** @type {Entry | null} */ entry) {
+    this.disposeMedium();
+    this.disposeMedium = () => {};
+    const place = get("past-medium", HTMLElement);
+    place.replaceChildren();
+    if (!entry || this.log.media.kept.size === 0) return;
+    for (let i = this.moments.indexOf(entry.seq); i >= 0; i--) {
+      const e = this.log.entries[i];
+      const medium = e && mediumOf(e, this.log.media);
+      if (!e || !medium) continue;
+      const shown = show(medium);
+      this.disposeMedium = shown.dispose;
+      const caption = document.createElement("figcaption");
+      caption.textContent = `${e.of || e.type}, ${timeOf(e.at)}`;
+      place.append(shown.element, caption);
+      return;
+    }
+  }
+
+  /** Shows where the scrubber is and what the page shows. */
+  update() {
+    const { found, last } = this.log;
+    const { entry, scrubber } = this;
+    const end = Math.max(0, found.length - 1);
+    const at = entry ? Math.min(end, this.log.rows.indexOf(entry)) : end;
+    scrubber.disabled = found.length === 0;
+    if (scrubber.max !== String(end)) scrubber.max = String(end);
+    if (scrubber.value !== String(at)) scrubber.value = String(at);
+    const text = entry ? `Showing ${timeOf(entry.at)}, row ${entry.seq} of ${last}` : "";
+    set(scrubber, entry ? `Row ${entry.seq} of ${last}, ${timeOf(entry.at)}` : "Live");
+    const caution = entry ? cautions[this.moment?.certainty ?? "unknown"] ?? "" : "";
+    this.say("travel-text", text && `${text}.${caution}`);
+    this.say("past-text", text && `Past: ${text.replace("Showing ", "")}`);
+    this.say("past-caution", caution.trim());
+    get("past", HTMLElement).hidden = !entry;
+    get("live", HTMLButtonElement).ariaPressed = String(!entry);
+    get("simulator", HTMLElement).dataset.past = entry ? "yes" : "no";
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
+  say(id, text) {
+    const element = get(id, HTMLElement);
+    if (element.textContent !== text) element.textContent = text; // screen readers announce each write
+  }
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {string} text
+ */
+function set(element, text) {
+  if (element.getAttribute("aria-valuetext") !== text) element.setAttribute("aria-valuetext", text);
+}
