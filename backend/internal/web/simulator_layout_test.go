@@ -40,7 +40,7 @@ func (s *pageTest) fillLog(n int) {
 		s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom, Type: "com.example.score",
 			ID: fmt.Sprint("fill-", i), Sender: glasses.SenderApp, Payload: json.RawMessage(`{"points":3}`)})
 	}
-	s.see(fmt.Sprintf(`parseInt(document.querySelector("#log-count").textContent) >= %d`, n))
+	s.see(fmt.Sprintf(`parseInt(document.querySelector("#log-count").textContent) >= %d`, s.countRows()))
 }
 
 func TestSimulatorLayout_FitsOnOneScreen(t *testing.T) {

@@ -227,9 +227,9 @@ func (s *pageTest) command(typ string, payload any) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.send(typ, id, payload)
 	s.row(glasses.Event{Kind: glasses.KindRequest, Chip: glasses.ChipOf(typ), Type: typ, ID: id,
 		Sender: glasses.SenderApp, Payload: raw})
+	s.send(typ, id, payload)
 	return id
 }
 

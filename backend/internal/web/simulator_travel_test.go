@@ -199,3 +199,93 @@ func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
 	s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.endsWith("row %d of %d.")`, seq, seq))
 	s.wantCanvas("the new row", pixels)
 }
+
+// In the past nothing on the page reaches the glasses; the session goes on behind it.
+func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	_, first := s.act(func() { s.show(menu) })
+	_, last := s.act(func() { s.show(callScreen) })
+	s.clickRow(2)
+	s.wantCanvas("row 2", first)
+	s.see(`/^Showing \d\d:\d\d:\d\d\.\d{3}, row 2 of 4\.$/.test(document.querySelector("#travel-text").textContent)`)
+	s.see(`document.querySelector("#past").checkVisibility() && document.querySelector("#past-text").textContent.startsWith("Past: ") && document.querySelector("#live").ariaPressed === "false"`)
+	s.see(`[...document.querySelectorAll("#inputs button, #say input, #say button")].every((e) => e.disabled) && document.querySelector("#controls").disabled &&
+		document.querySelector("#fault-fields").disabled && document.querySelector("#panel").ariaDisabled === "true"`)
+	s.do(chromedp.Click("#panel"), chromedp.Focus("#panel"), chromedp.KeyEvent(kb.Enter))
+	s.send(glasses.SimState, "ctl-1", json.RawMessage(`{"battery":{"level":7,"charging":false}}`))
+	s.result("ctl-1")
+	s.show(longList("scroll"))
+	s.see(`document.querySelector("#travel-text").textContent.endsWith("row 2 of 7.") && document.querySelector("#battery").value === "100"`)
+	s.wantCanvas("row 2, while the session goes on", first)
+	for _, f := range s.types() {
+		if strings.HasPrefix(f, glasses.TypeInput+" ") {
+			t.Errorf("the page sent %s while it showed the past", f)
+		}
+	}
+	s.clickRow(5) // the battery
+	s.see(`document.querySelector("#battery").value === "7"`)
+	s.wantCanvas("row 5", last)
+	s.do(chromedp.Click("#past-live"))
+	s.see(`document.querySelector("#past").hidden && document.activeElement.id === "panel" && !document.querySelector("#controls").disabled && document.querySelector("#battery").value === "7" && document.querySelector("#live").ariaPressed === "true"`)
+	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, longList("scroll"))})
+	s.do(chromedp.Click("#panel"))
+	s.next(glasses.TypeInput, "")
+}
+
+// A person without a mouse walks through rows, scrubber and "Live".
+func TestSimulatorTravel_ByKeyboard(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	pictures := map[int][]byte{}
+	for _, step := range []func(){func() { s.show(menu) }, func() { s.key(kb.ArrowDown) }, func() { s.show(callScreen) }} {
+		seq, pixels := s.act(step)
+		pictures[seq] = pixels
+	}
+	past := func(seq int) {
+		t.Helper()
+		s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of 5")`, seq))
+		if want, ok := pictures[seq]; ok {
+			s.wantCanvas(fmt.Sprint("row ", seq), want)
+		}
+	}
+	s.do(chromedp.Focus("#export"), chromedp.KeyEvent(kb.Tab))
+	s.see(`document.activeElement.id === "scrub" && document.activeElement.getAttribute("aria-valuetext") === "Live"`)
+	s.do(chromedp.KeyEvent(kb.Home))
+	past(1)
+	s.do(chromedp.KeyEvent(kb.ArrowRight))
+	past(2)
+	s.see(`/^Row 2 of 5, \d/.test(document.activeElement.getAttribute("aria-valuetext"))`)
+	s.do(chromedp.KeyEvent(kb.End))
+	past(5)
+	s.do(chromedp.KeyEvent(kb.Tab))
+	s.see(`document.activeElement.id === "live"`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.see(`document.querySelector("#past").hidden`)
+	s.do(chromedp.KeyEvent(kb.Tab))
+	s.see(`document.activeElement.matches("#log button")`)
+	s.do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
+	s.see(`document.activeElement.closest("li").dataset.seq === "3"`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	past(3)
+	s.see(`document.activeElement.closest("li").dataset.seq === "3" && document.activeElement.ariaCurrent === "true"`)
+	s.do(chromedp.KeyEvent(kb.Tab))
+	s.see(`document.activeElement.matches('#log > li[data-seq="3"] summary')`)
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.see(`document.querySelector('#log > li[data-seq="3"] pre')`)
+	s.do(chromedp.KeyEvent(kb.Escape))
+	s.see(`document.querySelector("#past").hidden && document.activeElement.closest("li")?.dataset.seq === "3"`)
+	s.wantCanvas("live", pictures[5])
+}
+
+// With a filter, the scrubber moves through the rows that match.
+func TestSimulatorTravel_ThroughAFilter(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.show(menu)
+	s.fillLog(20)
+	s.show(callScreen)
+	s.do(chromedp.Click(`.filter[data-chip="display"]`))
+	s.see(`document.querySelector("#log-count").textContent === "4 of 24 events" && document.querySelector("#scrub").max === "3"`)
+	s.do(chromedp.Focus("#scrub"), chromedp.KeyEvent(kb.ArrowLeft))
+	s.see(`document.querySelector("#travel-text").textContent.includes("row 23 of 24")`)
+	s.do(chromedp.KeyEvent(kb.ArrowLeft))
+	s.see(`document.querySelector("#travel-text").textContent.includes("row 2 of 24")`)
+}

@@ -209,7 +209,8 @@ export class Rows {
     this.made.delete(entry);
     if (!hadFocus || this.entries[this.indexOf(entry)] !== entry) return;
     const again = this.make(entry);
-    this.list.append(again.li); // place puts it in order
+    const next = [...this.list.children].find((li) => li instanceof HTMLElement && Number(li.dataset.seq) > entry.seq);
+    this.list.insertBefore(again.li, next ?? null); // in order, because a row that is moved loses the focus
     again.line.tabIndex = 0;
     again.line.focus({ preventScroll: true });
   }

@@ -10,8 +10,8 @@ import { timeOf } from "./words.js";
  * @type {Record<string, string>} */
 const cautions = {
   exact: "",
-  rebuilt: " Rebuilt from the log, because this page did not see that moment. Streams, phrases and faults of that moment are not known.",
-  roughly: " This page did not see that moment. The content is right; focus and scroll position may differ.",
+  rebuilt: " Rebuilt from the log, because this page did not see that moment. The panel is right; parts of the state may differ.",
+  roughly: " This page did not see that moment. The content is right; focus, scroll position and parts of the state may differ.",
   unknown: " What the panel showed is not known: this page did not see that moment, and the rows before it are gone.",
 };
 

@@ -20,6 +20,18 @@ const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 /** @param {unknown} value @param {string} before */
 const and = (value, before = ", ") => (value === undefined || value === null || value === "" ? "" : `${before}${cut(value, 80)}`);
 
+/** A number of a payload; anything else has no sentence. @param {unknown} value */
+const number = (value) => {
+  if (typeof value !== "number") throw new TypeError("not a number");
+  return value;
+};
+
+/** A list of a payload. @param {unknown} value @returns {unknown[]} */
+const items = (value) => {
+  if (!Array.isArray(value)) throw new TypeError("not a list");
+  return value;
+};
+
 /** @param {unknown[]} list */
 const list = (list) => list.map((one) => cut(one, 60)).join(", ");
 
@@ -28,7 +40,7 @@ export const size = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${M
 
 /** @param {any} p */
 const input = (p) => {
-  const at = p.x || p.y ? ` at ${Number(p.x)}, ${Number(p.y)}` : "";
+  const at = p.x || p.y ? ` at ${number(p.x ?? 0)}, ${number(p.y ?? 0)}` : "";
   return `${spaced(p.kind ?? "select")}${and(p.direction, " ")}${and(p.side, " ")}${at}${p.target ? ` on ${quote(p.target)}` : ""}`;
 };
 
@@ -36,13 +48,13 @@ const input = (p) => {
 const spoken = (p) => `${quote(p.text)}${p.final === false ? ", not final" : ""}${and(p.language)}${p.confidence === undefined ? "" : `, ${p.confidence} % sure`}`;
 
 /** @param {any} m */
-const media = (m) => [m.mime, m.width && `${m.width} × ${m.height}`, m.durationMs && `${m.durationMs} ms`, size(m.bytes)].filter(Boolean).join(", ");
+const media = (m) => [m.mime, m.width && `${m.width} × ${m.height}`, m.durationMs && `${m.durationMs} ms`, size(number(m.bytes))].filter(Boolean).join(", ");
 
 /** @param {any} p */
 const motion = (p) => `acceleration ${p.ax}, ${p.ay}, ${p.az}, rotation ${p.gx}, ${p.gy}, ${p.gz}`;
 
 /** @param {any} p */
-const battery = (p) => `${Number(p.level)} %${p.charging ? ", charging" : ""}`;
+const battery = (p) => `${number(p.level)} %${p.charging ? ", charging" : ""}`;
 
 /** @param {any} p */
 const fault = (p) => {
@@ -72,14 +84,14 @@ const sentences = {
   "audio.stop": () => "stop listening",
   "transcription.start": (p) => `recognise speech${and(p.language, " in ")}`,
   "transcription.stop": () => "recognise no more speech",
-  "phrases.announce": (p) => `${count(p.phrases.length, "phrase")}${p.phrases.length ? `: ${list(p.phrases)}` : ""}`,
+  "phrases.announce": (p) => `${count(items(p.phrases).length, "phrase")}${p.phrases.length ? `: ${list(p.phrases)}` : ""}`,
   "camera.photo": (p) => `take a photo${and(p.width, ", at most ")}${p.width ? " pixels wide" : ""}`,
   "camera.video": (p) => `record${and(p.durationMs, " ")}${p.durationMs ? " ms" : ""}${and(p.fps)}${p.fps ? " a second" : ""}${and(p.width)}${p.width ? " pixels wide" : ""}`,
   "video.start": (p) => `stream pictures${and(p.fps)}${p.fps ? " a second" : ""}${and(p.width)}${p.width ? " pixels wide" : ""}`,
   "video.stop": () => "stream no more pictures",
   "motion.start": (p) => `report motion${and(p.hz)}${p.hz ? " times a second" : ""}`,
   "motion.stop": () => "report no more motion",
-  "clock.sleep": (p) => `wait ${Number(p.ms)} ms`,
+  "clock.sleep": (p) => `wait ${number(p.ms)} ms`,
   "clock.cancel": (p) => `wake ${cut(p.id)}`,
 
   input,
@@ -95,14 +107,14 @@ const sentences = {
   route: (p) => `sound plays on the ${cut(p.to)}`,
   call: (p) => (p.active ? "a phone call begins" : "the phone call ended"),
   permission: (p) => `${cut(p.part)} ${cut(p.state)}`,
-  disabled: (p) => (p.parts.length ? `switched off: ${list(p.parts)}` : "everything is switched on"),
+  disabled: (p) => (items(p.parts).length ? `switched off: ${list(p.parts)}` : "everything is switched on"),
   device: (p) => cut(p.deviceModel.name ?? p.deviceModel.id),
   fault,
 
   media,
-  "audio.chunk": (p) => `sound at ${Number(p.sampleRate)} Hz`,
-  "video.frame": (p) => `picture, ${Number(p.width)} × ${Number(p.height)}`,
-  "stream.counted": (p) => `${cut(p.type)}: ${count(Number(p.frames), "frame")}, ${size(Number(p.bytes))}`,
+  "audio.chunk": (p) => `sound at ${number(p.sampleRate)} Hz`,
+  "video.frame": (p) => `picture, ${number(p.width)} × ${number(p.height)}`,
+  "stream.counted": (p) => `${cut(p.type)}: ${count(number(p.frames), "frame")}, ${size(number(p.bytes))}`,
 
   "app.attached": named,
   "app.detached": named,
@@ -112,14 +124,14 @@ const sentences = {
   "assistant.tool_called": (p) => `${cut(p.name)}(${p.arguments ? cut(p.arguments) : ""})`,
 
   hello: (p) => `${named(p.app)} attaches`,
-  welcome: (p) => `${cut(p.deviceModel?.name ?? p.deviceModel?.id)}, up to row ${Number(p.lastSeq)}`,
-  ack: (p) => `${cut(p.kind)} ${cut(p.id)} is row ${Number(p.seq)}`,
-  cursor: (p) => `everything up to row ${Number(p.seq)} was sent`,
+  welcome: (p) => `${cut(p.deviceModel?.name ?? p.deviceModel?.id)}, up to row ${number(p.lastSeq)}`,
+  ack: (p) => `${cut(p.kind)} ${cut(p.id)} is row ${number(p.seq)}`,
+  cursor: (p) => `everything up to row ${number(p.seq)} was sent`,
   error: (p) => `${cut(p.code)}: ${cut(p.message)}`,
-  barrier: (p) => (p.calls === undefined ? "wait for the app" : `the app waits for ${count(Number(p.calls), "call")}`),
+  barrier: (p) => (p.calls === undefined ? "wait for the app" : `the app waits for ${count(number(p.calls), "call")}`),
   "gateway.token": () => "a new token for the gateway",
-  row: (p) => `row ${Number(p.seq)}`,
-  peers: (p) => `${count(p.apps.length, "app")}, ${count(Number(p.pages), "page")}`,
+  row: (p) => `row ${number(p.seq)}`,
+  peers: (p) => `${count(items(p.apps).length, "app")}, ${count(number(p.pages), "page")}`,
   role: (p) => (p.active ? "this page acts as the glasses" : "this page only shows the glasses"),
   beat: () => "the service is alive",
 
