@@ -35,6 +35,23 @@ func TestSimulatorPage_LookAndStart(t *testing.T) {
 	startFrom(t, w, command+` && exec hello-glasses -endpoint "$SERVICE_GLASSES_URL" -token-file "$SERVICE_GLASSES_SECRET_FILE"`)
 	run(t, browser, "see the app", until(`document.querySelector("#waiting").textContent === "" && document.querySelector("#display").innerText.length > 0 && document.querySelector("#display").innerText !== "The panel is clear."`))
 	checkLooks(t, browser, axe, "attached")
+
+	run(t, browser, "look through the panel", chromedp.Click("#view-through"),
+		until(`document.querySelector("#sight").checkVisibility() && document.querySelector("#see-through").checkVisibility()`))
+	checkLooks(t, browser, axe, "see-through", "tab-models")
+	checkTransferred(t, browser)
+}
+
+// maxTransferred is how many bytes the simulator page may load, as they are transferred.
+const maxTransferred = 4_000_000
+
+func checkTransferred(t *testing.T, browser context.Context) {
+	t.Helper()
+	n := evaluate[int](t, browser, `[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].reduce((n, e) => n + e.encodedBodySize, 0)`)
+	if n == 0 || n > maxTransferred {
+		t.Errorf("the page transfers %d bytes, want at most %d", n, maxTransferred)
+	}
+	t.Logf("the page transfers %d bytes", n)
 }
 
 // startFrom runs a line in the shell of a person who has the programs in the PATH.
@@ -51,8 +68,8 @@ func startFrom(t *testing.T, w *world, line string) {
 	})
 }
 
-// checkLooks runs axe-core on every tab in light and dark, on a phone, at a zoom of 200 % and with reduced motion.
-func checkLooks(t *testing.T, browser context.Context, axe, name string) {
+// checkLooks runs axe-core on these tabs, or on every one, in light and dark, on a phone, at a zoom of 200 % and with reduced motion.
+func checkLooks(t *testing.T, browser context.Context, axe, name string, tabs ...string) {
 	t.Helper()
 	for _, look := range []struct {
 		name, scheme  string
@@ -75,8 +92,12 @@ func checkLooks(t *testing.T, browser context.Context, axe, name string) {
 		if look.name == "reduced-motion" && !evaluate[bool](t, browser, `matchMedia("(prefers-reduced-motion: reduce)").matches`) {
 			t.Error("the browser does not ask for reduced motion")
 		}
-		for _, tab := range evaluate[[]string](t, browser,
-			`[...document.querySelectorAll("[role=tab]")].filter((e) => e.checkVisibility()).map((e) => e.id)`) {
+		shown := tabs
+		if len(shown) == 0 {
+			shown = evaluate[[]string](t, browser,
+				`[...document.querySelectorAll("[role=tab]")].filter((e) => e.checkVisibility()).map((e) => e.id)`)
+		}
+		for _, tab := range shown {
 			run(t, browser, "choose "+tab, chromedp.Evaluate[chromedp.Void](`document.querySelector("#`+tab+`").click()`))
 			for _, v := range axeViolations(t, browser, axe) {
 				t.Errorf("axe violation on %s, %s, %s: %s", name, look.name, tab, v)
@@ -84,7 +105,7 @@ func checkLooks(t *testing.T, browser context.Context, axe, name string) {
 			if evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`) {
 				t.Errorf("%s, %s, %s is wider than the screen", name, look.name, tab)
 			}
-			if look.name == "light" || tab == "tab-use" {
+			if look.name == "light" || tab == "tab-use" || len(tabs) > 0 {
 				picture(t, browser, "simulator-"+name+"-"+look.name+"-"+tab)
 			}
 		}

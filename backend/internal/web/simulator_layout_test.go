@@ -131,7 +131,9 @@ func TestSimulatorLayout_ToolbarByKeyboard(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.do(chromedp.Focus("#zoom-out"))
 	for _, step := range []struct{ key, want string }{
-		{kb.ArrowRight, "zoom-in"}, {kb.ArrowRight, "zoom-fit"}, {kb.ArrowLeft, "zoom-in"}, {kb.Home, "zoom-out"},
+		{kb.ArrowRight, "zoom-in"}, {kb.ArrowRight, "zoom-fit"}, {kb.ArrowRight, "grid"}, {kb.ArrowRight, "screenshot"},
+		{kb.ArrowRight, "clip"}, {kb.ArrowRight, "copy-step"}, {kb.ArrowRight, "view-opaque"},
+		{kb.ArrowRight, "view-through"}, {kb.ArrowRight, "zoom-out"}, {kb.ArrowLeft, "view-through"}, {kb.Home, "view-opaque"},
 	} {
 		s.do(chromedp.KeyEvent(step.key))
 		s.see(`document.activeElement.id === "` + step.want + `"`)
