@@ -121,7 +121,22 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		t.Errorf("got policy %s", policy)
 	}
 	v.post(path, pageForm(v, "toggle-id-2", "not so")).want(http.StatusUnprocessableEntity,
-		`value="not so" aria-invalid="true"`, `value="Hi"`, `value="stop"`, "#toggle-id-1")
+		`value="not so" maxlength="32" aria-describedby="toggle-id-1-error" aria-invalid="true"`, `value="Hi"`,
+		`value="stop"`, `href="#toggle-id-1"`, "Correct 1 field:", `tabindex="-1" autofocus`)
+	v.post(path, pageForm(v, "toggle-id-2", "not so", "supportUrl", "x", "privacyUrl", "y")).want(
+		http.StatusUnprocessableEntity, "Correct 3 fields:", `href="#supportUrl"`, `href="#privacyUrl"`,
+		`id="privacyUrl-error"`, `name="version" value="2"`)
+	v.post(path, pageForm(v, "toggle-id-2", "loud", "act", "add-phrase")).want(http.StatusOK, `value="Hi"`,
+		`id="phrase-4"`, "autofocus").lacks("Saved.", `id="phrase-5"`)
+	v.post(path+"/preview?state=connected", pageForm(v, "description", "<Preview>")).want(http.StatusOK, "Sample glasses",
+		"&lt;Preview&gt;", "stop").lacks("<script")
+	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") {
+		t.Errorf("the preview has the policy %s", policy)
+	}
+	v.post(path+"/preview", map[string][]string{"title": {"x"}}).want(http.StatusForbidden) // without the token
+	if h.page.Version != 2 {
+		t.Fatal("the page was saved by a refused form, a preview or an added row")
+	}
 	v.post(path, pageForm(v, "toggle-id-2", "loud", "toggle-on-2", "on")).onward().want(http.StatusOK, "Saved.")
 	if p := h.page; p.Title != "Hi" || len(p.Phrases) != 2 || p.Phrases[1].Phrase != "stop" || len(p.Toggles) != 1 ||
 		!p.Toggles[0].On || len(p.Capabilities) != 2 {
