@@ -57,6 +57,13 @@ func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	if eval[bool](s, `document.querySelector("#accent-picker").checkVisibility()`) {
 		t.Error("the colour picker, which needs scripts, is shown without them")
 	}
+	s.do(chromedp.Submit("#title"))
+	s.see(`document.body.innerText.includes("Saved.")`)
+	for end := time.Now().Add(15 * time.Second); s.frame() != entered; {
+		if time.Now().After(end) {
+			t.Fatal("the saved page does not look as its preview did")
+		}
+	}
 }
 
 // With scripts, the preview follows what is typed. The focus stays in the field, and Back leaves the page.

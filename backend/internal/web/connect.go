@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/service-dev/service/backend/internal/connpage"
 )
@@ -58,7 +59,7 @@ func (w *Web) connectPreview(c *call) error {
 // form's script posts it while a person types.
 func (w *Web) enteredPreview(c *call) error {
 	if !c.isSignedIn() {
-		return errForbidden
+		return c.redirect("/signin?next=" + url.QueryEscape("/account"))
 	}
 	p, err := w.HostedPages.Get(c.Context(), c.account.ID, c.PathValue("id"))
 	if err != nil {

@@ -73,6 +73,7 @@ type projectPage struct {
 // choice is a checkbox or a radio button.
 type choice struct {
 	ID, Label, About string
+	With             string // ids of the choices of another field that it goes with, separated by spaces; "" for all
 	On               bool
 }
 
