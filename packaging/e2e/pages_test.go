@@ -100,6 +100,7 @@ func TestPages(t *testing.T) {
 	for _, p := range accountPages {
 		checkPage(t, browser, axe, p.name, b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
 	}
+	checkStates(t, browser, axe, b.url, b.url+"/account/projects/"+app)
 	paste := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
 	checkPage(t, browser, axe, "paste", paste.str(t, "url"), maxPage)
 	page := a.call("getConnectionPageConfig", map[string]any{"project": app})
@@ -108,7 +109,8 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), maxSimulator)
 }
 
-// checkPage opens a page, or uses the open one, and checks it in both colour schemes and on a phone.
+// checkPage opens a page, or uses the open one, and checks it in both colour schemes, on a phone, at a zoom of 200 %, and
+// for a person who wants less motion.
 func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
 	t.Helper()
 	if url != "" {
@@ -117,8 +119,12 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
-	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
+	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}, {"-zoom", "light", 600, 450},
+		{"-still", "dark", 1200, 900}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
+		if look.name == "-still" {
+			media(t, browser, "prefers-reduced-motion", "reduce")
+		}
 		for _, v := range axeViolations(t, browser, axe) {
 			t.Errorf("axe violation on %s%s: %s", name, look.name, v)
 		}
@@ -205,13 +211,19 @@ func axeViolations(t *testing.T, browser context.Context, axe string) []string {
 
 func emulate(t *testing.T, browser context.Context, scheme string, width, height int64) {
 	t.Helper()
-	run(t, browser, "look as "+scheme, chromedp.EmulateViewport(width, height),
-		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-			})
-			return err
-		}))
+	run(t, browser, "resize", chromedp.EmulateViewport(width, height))
+	media(t, browser, "prefers-color-scheme", scheme)
+}
+
+// media sets a media feature and resets all others.
+func media(t *testing.T, browser context.Context, feature, value string) {
+	t.Helper()
+	run(t, browser, "look as "+value, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
+		})
+		return err
+	}))
 }
 
 func evaluate[T any](t *testing.T, browser context.Context, js string) T {

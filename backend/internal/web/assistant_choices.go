@@ -44,7 +44,7 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	}
 	sets := []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voiceChoices(all)), set(grants.MemoryModel, memory)}
 	if len(all.TextModels) > 0 || v[grants.TextModel] != "" {
-		sets = append(sets, set(grants.TextModel, textModelChoices(all)))
+		sets = append(sets, set(grants.TextModel, textModelChoices(all, v[grants.TextModel])))
 	}
 	return sets
 }
@@ -106,7 +106,7 @@ func assistantProblem(all assistant.Catalogue, now map[string]string, invalid *a
 }
 
 // textModelChoices returns the models of the AI gateway. The first choice is the operator's default.
-func textModelChoices(all assistant.Catalogue) []choice {
+func textModelChoices(all assistant.Catalogue, chosen string) []choice {
 	standard := choice{Label: "The default", About: "The operator's choice; currently none."}
 	var choices []choice
 	for _, m := range all.TextModels {
@@ -120,7 +120,7 @@ func textModelChoices(all assistant.Catalogue) []choice {
 		if m.Why != "" {
 			about = "Not offered now: " + m.Why + "."
 		}
-		choices = append(choices, choice{ID: m.ID, Label: m.Name, About: about})
+		choices = append(choices, choice{ID: m.ID, Label: m.Name, About: about, Off: m.Why != "" && m.ID != chosen})
 	}
 	return append([]choice{standard}, choices...)
 }

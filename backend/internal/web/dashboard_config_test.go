@@ -50,7 +50,7 @@ func TestAssistantForm_TextModel(t *testing.T) {
 	path := helloPath + "/assistant"
 	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "The operator&#39;s choice; currently Plain.",
 		"Short. Costs $0.25 for a million tokens that it reads and $2.00 for a million that it writes.",
-		"Not offered now: no price for text_out.",
+		"Not offered now: no price for text_out.", `value="unpriced" required disabled`,
 		"As saved, a minute of conversation costs <strong>$0.05</strong>. The text model as saved: <strong>$0.25 for",
 		`name="textModel" value="" required checked`)
 	form := assistantForm(v, "3", "standard", "ember")
