@@ -109,6 +109,7 @@ func TestPages(t *testing.T) {
 	for _, p := range accountPages {
 		checkPage(t, browser, axe, p.name, b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
 	}
+	checkStates(t, browser, axe, b.url, b.url+"/account/projects/"+app)
 	paste := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
 	checkPage(t, browser, axe, "paste", paste.str(t, "url"), maxPage)
 	page := a.call("getConnectionPageConfig", map[string]any{"project": app})

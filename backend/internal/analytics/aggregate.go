@@ -40,8 +40,10 @@ const (
 const Other = "other"
 
 const (
-	maxNames   = 200 // names of one kind in one period
-	sampleRate = 10
+	maxNames      = 200 // names of one kind in one period
+	maxSlices     = 50  // combinations of a version and a platform in one period; see bounds.slice
+	maxSliceNames = 400 // names of one kind in one period, in all slices together
+	sampleRate    = 10
 )
 
 // Period is one hour or day, UTC.
@@ -50,11 +52,17 @@ type Period struct {
 	At   int64 // hours or days since 1970-01-01
 }
 
+// Slice is the part of an app's use that one version had on one platform. Either may be empty: not named. The zero
+// Slice is the whole use of the app. Slices have counters of KindTotal, KindEvent, KindError and KindDevice, without
+// TotalInstalls.
+type Slice struct{ Version, Platform string }
+
 // CounterKey identifies a counter of a project.
 type CounterKey struct {
 	Period
-	Kind Kind
-	Name string
+	Kind  Kind
+	Name  string
+	Slice Slice
 }
 
 // Counter is the value of one counter.
@@ -171,9 +179,16 @@ func (a *aggregator) count(fresh []Key) {
 }
 
 func (a *aggregator) add(period Period, e *AnonymousEvent) {
-	add := func(kind Kind, name string) {
+	slice := Slice{e.Version, e.Platform}
+	whole := func(kind Kind, name string) {
 		if name != "" {
-			a.deltas[CounterKey{period, kind, name}] += a.rate
+			a.deltas[CounterKey{Period: period, Kind: kind, Name: name}] += a.rate
+		}
+	}
+	add := func(kind Kind, name string) {
+		whole(kind, name)
+		if name != "" && slice != (Slice{}) {
+			a.deltas[CounterKey{period, kind, name, slice}] += a.rate
 		}
 	}
 	add(KindTotal, e.Type)
@@ -186,12 +201,12 @@ func (a *aggregator) add(period Period, e *AnonymousEvent) {
 	case Failure:
 		add(KindError, e.Name)
 		if e.Version != "" {
-			add(KindErrorVersion, e.Name+" "+e.Version)
+			whole(KindErrorVersion, e.Name+" "+e.Version)
 		}
 	}
-	add(KindVersion, e.Version)
-	add(KindPlatform, e.Platform)
 	add(KindDevice, e.Device)
+	whole(KindVersion, e.Version)
+	whole(KindPlatform, e.Platform)
 }
 
 // mergeActive returns the new and changed rows, and adds their changes to the counters.
@@ -219,7 +234,7 @@ func (a *aggregator) mergeActive(stored map[InstallDay]ActiveHours) map[InstallD
 
 func (a *aggregator) addInstalls(period Period, n int64) {
 	if n != 0 {
-		a.deltas[CounterKey{period, KindTotal, TotalInstalls}] += n
+		a.deltas[CounterKey{Period: period, Kind: KindTotal, Name: TotalInstalls}] += n
 	}
 }
 
@@ -232,29 +247,12 @@ func (a *aggregator) periods() []Period {
 }
 
 // boundedDeltas returns the deltas to add to the stored counters. known are the existing keys of the same periods.
-// Once a kind has maxNames names in a period, further names are counted as Other.
+// Once a kind has the maximum number of names in a period, further names are counted as Other.
 func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
-	type kindOfPeriod struct {
-		Period
-		Kind Kind
-	}
-	names, exists := map[kindOfPeriod]int{}, make(map[CounterKey]bool, len(known))
-	for _, key := range known {
-		exists[key] = true
-		names[kindOfPeriod{key.Period, key.Kind}]++
-	}
+	b := newBounds(known)
 	bounded := map[CounterKey]int64{}
 	for _, key := range sortedKeys(a.deltas) {
-		n := a.deltas[key]
-		kind := kindOfPeriod{key.Period, key.Kind}
-		if !exists[key] && key.Kind != KindTotal && key.Name != Other {
-			if names[kind] >= maxNames {
-				key.Name = Other
-			} else {
-				names[kind]++
-			}
-		}
-		bounded[key] += n
+		bounded[b.fit(key)] += a.deltas[key]
 	}
 	counters := make([]Counter, 0, len(bounded))
 	for _, key := range sortedKeys(bounded) {
@@ -268,7 +266,8 @@ func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
 // sortedKeys sorts the keys, so that concurrent writers lock the rows in the same order and cannot deadlock.
 func sortedKeys(m map[CounterKey]int64) []CounterKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b CounterKey) int {
-		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name,
-			b.Name))
+		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Slice.Version, b.Slice.Version),
+			cmp.Compare(a.Slice.Platform, b.Slice.Platform))
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrInvalid is returned for an invalid range or interval of a report.
-var ErrInvalid = errors.New("invalid report range")
+// ErrInvalid is returned for an invalid range, interval or filter of a report.
+var ErrInvalid = errors.New("invalid report query")
 
 // Types of events.
 const (
@@ -47,13 +47,16 @@ type Rejected struct {
 }
 
 // Query selects a report. If From and To are zero, the report covers the last 7 days. If Interval is empty, it is hour
-// for ranges of up to 48 hours and day for longer ones.
+// for ranges of up to 48 hours and day for longer ones. Filter selects a version, a platform or both; its empty fields
+// select everything.
 type Query struct {
 	From, To time.Time
 	Interval string
+	Filter   Slice
 }
 
-// Report summarises the usage of an app.
+// Report summarises the usage of an app. A filtered report has no active installs: they are counted for the whole app
+// only.
 type Report struct {
 	Project                                      string
 	From, To                                     time.Time
@@ -65,6 +68,27 @@ type Report struct {
 	Estimated                                    bool     // some counts are scaled up from a sample
 	Approximate                                  []string // names of the fields that are estimates
 	Reading                                      string   // a summary for people and agents
+
+	// VersionUse has the most used versions of the filter's platform. Versions and Platforms list what a filter of the
+	// range can select. Unsliced reports whether part of the range was counted before filters existed: that part is
+	// missing in VersionUse and in everything that is filtered.
+	VersionUse          []VersionUse
+	Versions, Platforms []string
+	Unsliced            bool
+}
+
+// VersionUse counts the sessions and errors of one version.
+type VersionUse struct {
+	Version          string
+	Sessions, Errors int64
+}
+
+// ErrorsPer100Sessions returns the rate of errors, and false if there were no sessions.
+func (v VersionUse) ErrorsPer100Sessions() (float64, bool) {
+	if v.Sessions == 0 {
+		return 0, false
+	}
+	return float64(v.Errors) * 100 / float64(v.Sessions), true
 }
 
 // Point holds the counts of the hour or day that begins at At.

@@ -125,6 +125,8 @@ const (
 	maxInstall = 64
 	maxVersion = 32
 	maxDevice  = 40
+
+	versionMarks = "._-+ ()" // characters of a version besides letters and digits
 )
 
 var platforms = []string{"", "ios", "android", "web", "desktop"}
@@ -140,7 +142,7 @@ func check(e *Event, now time.Time) string {
 		return fmt.Sprintf("name must be 1 to %d characters from A-Z a-z 0-9 . _ -", maxName)
 	case len(e.InstallID) < minInstall || len(e.InstallID) > maxInstall || !only(e.InstallID, "._:-"):
 		return fmt.Sprintf("installId must be %d to %d characters from A-Z a-z 0-9 . _ : -", minInstall, maxInstall)
-	case len(e.AppVersion) > maxVersion || !only(e.AppVersion, "._-+ ()"):
+	case len(e.AppVersion) > maxVersion || !only(e.AppVersion, versionMarks):
 		return fmt.Sprintf("appVersion must be at most %d characters from A-Z a-z 0-9 . _ - + ( ) and space",
 			maxVersion)
 	case !slices.Contains(platforms, e.Platform):

@@ -25,32 +25,50 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	if err != nil {
 		return Report{}, err
 	}
-	counters, err := s.Store.AnalyticsCounters(ctx, account, project, f.span, f.from, f.to)
-	if err != nil {
+	if err := checkFilter(q.Filter); err != nil {
 		return Report{}, err
 	}
-	before, err := s.Store.AnalyticsCounters(ctx, account, project, f.span, f.from-(f.to-f.from), f.from)
-	if err != nil {
-		return Report{}, err
+	read := func(span Span, from, to int64, filter Slice) (counters []Counter) {
+		if err == nil {
+			counters, err = s.Store.AnalyticsCounters(ctx, account, project, span, from, to, filter)
+		}
+		return counters
 	}
-	r := f.report(project, counters)
-	days := counters
+	counters := read(f.span, f.from, f.to, Slice{})
+	slices, sliceErr := s.Store.AnalyticsSlices(ctx, account, project, f.span, f.from, f.to)
+	before := read(f.span, f.from-(f.to-f.from), f.from, q.Filter)
+	days, shown := counters, counters
 	if f.span == SpanHour { // an install active in several hours counts once in the day
-		if days, err = s.Store.AnalyticsCounters(ctx, account, project, SpanDay, f.from/24, (f.to+23)/24); err != nil {
-			return Report{}, err
-		}
+		days = read(SpanDay, f.from/24, (f.to+23)/24, Slice{})
 	}
-	for _, d := range days {
-		if d.Kind == KindTotal && d.Name == TotalInstalls {
-			r.PeakActiveInstalls = max(r.PeakActiveInstalls, d.N)
-		}
+	filtered := q.Filter != Slice{}
+	if filtered {
+		shown = read(f.span, f.from, f.to, q.Filter)
+	}
+	if err := cmp.Or(err, sliceErr); err != nil {
+		return Report{}, err
+	}
+	r := f.report(project, shown)
+	r.addSlices(counters, slices, q.Filter)
+	worst := map[string]Count{}
+	if !filtered {
+		r.PeakActiveInstalls, worst = peakInstalls(days), worstVersions(counters)
 	}
 	past := Report{}
 	for _, c := range before {
 		past.addTotal(c)
 	}
-	r.Reading = reading(r, past, worstVersions(counters))
+	r.Reading = reading(r, past, worst)
 	return r, nil
+}
+
+func peakInstalls(days []Counter) (peak int64) {
+	for _, d := range days {
+		if d.Kind == KindTotal && d.Name == TotalInstalls {
+			peak = max(peak, d.N)
+		}
+	}
+	return peak
 }
 
 // timeRange is a range of whole hours or days since 1970; to is exclusive.

@@ -32,8 +32,11 @@ type Store interface {
 	// CountAnalytics counts batches with Aggregate in one transaction, and returns the outcome of each.
 	CountAnalytics(ctx context.Context, batches []Batch) ([]Outcome, error)
 	// AnalyticsCounters returns the counters of one span from from until before to: KindTotal per period, and the other
-	// kinds summed over the range, with At 0.
-	AnalyticsCounters(ctx context.Context, account, project string, span Span, from, to int64) ([]Counter, error)
+	// kinds summed over the range, with At 0. If filter is not zero, it returns the sums of the slices that it selects.
+	AnalyticsCounters(ctx context.Context, account, project string, span Span, from, to int64, filter Slice) (
+		[]Counter, error)
+	// AnalyticsSlices returns the KindTotal counters of each slice, summed over the range, with At 0.
+	AnalyticsSlices(ctx context.Context, account, project string, span Span, from, to int64) ([]Counter, error)
 	// SweepAnalytics deletes at most limit rows older than before and reports whether more remain.
 	SweepAnalytics(ctx context.Context, before Cutoff, limit int) (more bool, err error)
 }

@@ -149,6 +149,8 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/connection-page/file", path: project + "/connection-page/file"},
 	{pattern: "GET /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview",
 		framed: true},
+	{pattern: "POST /account/projects/{id}/connection-page/preview", path: project + "/connection-page/preview",
+		form: "title=Changed&theme=dark&accent=%230b6b68", framed: true},
 	{pattern: "GET /projects/{id}/gateway", path: "/projects/{project}/gateway"},
 	{pattern: "GET /account/projects/{id}/gateway", path: project + "/gateway"},
 	{pattern: "POST /account/projects/{id}/gateway/caps", path: project + "/gateway/caps", form: "version=0&cap-day=0.50",

@@ -22,6 +22,7 @@ type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
 	Format          func(n int64) string // formats the numbers; nil for plain counts
+	Unfinished      bool                 // whether the period of the last point is not over; it is drawn hatched
 }
 
 // short formats a number for labels with little space.
@@ -53,28 +54,62 @@ const (
 // Line draws a series as a line with a filled area below it.
 func (c Chart) Line() string {
 	s := c.scale()
-	var line strings.Builder
-	for i, p := range c.Points {
-		fmt.Fprintf(&line, "%s%s,%s", map[bool]string{true: "", false: " "}[i == 0], num(s.middle(i)), num(s.y(p.N)))
-	}
 	if len(c.Points) == 0 {
 		return c.svg(height, s.axis())
 	}
-	floor := num(s.y(0))
-	area := fmt.Sprintf(`<path class="chart-area" d="M%s,%s L%s L%s,%s Z"/>`, num(s.middle(0)), floor, line.String(),
-		num(s.middle(len(c.Points)-1)), floor)
-	return c.svg(height, s.axis()+area+
-		`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
+	last := len(c.Points) - 1
+	finished := last
+	if c.Unfinished {
+		finished = max(0, last-1)
+	}
+	drawn := c.hatch() + s.axis() + s.area(0, finished, "chart-area", "") +
+		`<polyline class="chart-line" fill="none" points="` + s.line(0, finished) + `"/>`
+	if finished < last {
+		drawn += s.area(finished, last, "chart-open", c.hatched()) +
+			`<polyline class="chart-line chart-dashed" fill="none" stroke-dasharray="5 4" points="` +
+			s.line(finished, last) + `"/>`
+	}
+	return c.svg(height, drawn+s.dots()+s.times())
 }
+
+// line returns the coordinates of the points from first to last.
+func (s scale) line(first, last int) string {
+	var line []string
+	for i := first; i <= last; i++ {
+		line = append(line, num(s.middle(i))+","+num(s.y(s.points[i].N)))
+	}
+	return strings.Join(line, " ")
+}
+
+// area draws the area below the points from first to last.
+func (s scale) area(first, last int, class, fill string) string {
+	floor := num(s.y(0))
+	return fmt.Sprintf(`<path class="%s"%s d="M%s,%s L%s L%s,%s Z"/>`, class, fill, num(s.middle(first)), floor,
+		s.line(first, last), num(s.middle(last)), floor)
+}
+
+// hatch defines the pattern of what is not over, and hatched refers to it.
+func (c Chart) hatch() string {
+	if !c.Unfinished {
+		return ""
+	}
+	return `<defs><pattern id="` + c.ID + `-hatch" width="6" height="6" patternUnits="userSpaceOnUse" ` +
+		`patternTransform="rotate(45)"><path class="chart-hatch" d="M1.5,0 V6"/></pattern></defs>`
+}
+
+func (c Chart) hatched() string { return ` fill="url(#` + c.ID + `-hatch)"` }
 
 // Bars draws a series as vertical bars.
 func (c Chart) Bars() string {
 	s := c.scale()
 	var b strings.Builder
-	b.WriteString(s.axis())
+	b.WriteString(c.hatch() + s.axis())
 	for i, p := range c.Points {
-		y := s.y(p.N)
-		fmt.Fprintf(&b, `<rect class="chart-bar" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`,
+		y, class, fill := s.y(p.N), "chart-bar", ""
+		if c.Unfinished && i == len(c.Points)-1 {
+			class, fill = "chart-open", c.hatched()
+		}
+		fmt.Fprintf(&b, `<rect class="%s"%s x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`, class, fill,
 			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), c.tip(p))
 	}
 	b.WriteString(s.times())

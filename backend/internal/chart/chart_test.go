@@ -28,8 +28,11 @@ func week(n ...int64) chart.Chart {
 
 func TestPictures(t *testing.T) {
 	some := week(0, 3, 12, 7, 7, 1, 4)
+	today, first := some, week(3)
+	today.Unfinished, first.Unfinished = true, true
 	for name, svg := range map[string]string{
 		"line.svg": some.Line(), "bars.svg": some.Bars(), "ranks.svg": some.Ranks(),
+		"line-today.svg": today.Line(), "bars-today.svg": today.Bars(), "one-today.svg": first.Line(),
 		"empty.svg": week().Line(), "zeros.svg": week(0, 0, 0).Bars(), "one.svg": week(1).Line(),
 	} {
 		file := filepath.Join("testdata", name)
@@ -86,7 +89,7 @@ func FuzzChart(f *testing.F) {
 	f.Add("1 Jan", int64(12), int64(0), 7)
 	f.Add("<b>&\x00\xff", int64(math.MaxInt64), int64(math.MinInt64), 100)
 	f.Fuzz(func(t *testing.T, label string, a, b int64, n int) {
-		c := chart.Chart{ID: "x", Title: label, Desc: label}
+		c := chart.Chart{ID: "x", Title: label, Desc: label, Unfinished: n%2 == 1}
 		for i := range min(max(n, 0), 200) {
 			c.Points = append(c.Points, chart.Point{Label: label, N: []int64{a, b, a ^ b}[i%3]})
 		}

@@ -78,7 +78,7 @@ func newPageID() string {
 }
 
 // Change changes a page and returns it before and after the change. A change without effect is not stored. The error
-// may be a *ConflictError or an *InvalidError.
+// may be a *ConflictError; or it contains an *InvalidError for each invalid field, see InvalidFields.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Page, err error) {

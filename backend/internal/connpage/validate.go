@@ -1,6 +1,7 @@
 package connpage
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -32,23 +33,42 @@ var (
 	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// clean returns the change with trimmed texts, or an *InvalidError for the first invalid field.
+// clean returns the change with trimmed texts. The error joins an *InvalidError for each invalid field, in the order
+// of the form.
 func clean(c Change) (Change, error) {
 	steps := []func(*Change) error{
 		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
 		func(c *Change) error {
 			return text(c.Description, "description", 0, maxDescription, func(s string) { c.Description = &s })
 		},
-		cleanLook, cleanCapabilities, cleanPhrases, cleanToggles,
+		cleanAccent, cleanTheme, cleanCapabilities, cleanPhrases, cleanToggles,
 		func(c *Change) error { return link(c.SupportURL, "supportUrl", func(s string) { c.SupportURL = &s }) },
 		func(c *Change) error { return link(c.PrivacyURL, "privacyUrl", func(s string) { c.PrivacyURL = &s }) },
 	}
+	var problems []error
 	for _, step := range steps {
-		if err := step(&c); err != nil {
-			return Change{}, err
-		}
+		problems = append(problems, step(&c))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Change{}, err
 	}
 	return c, nil
+}
+
+// InvalidFields returns every *InvalidError in an error of Change.
+func InvalidFields(err error) []*InvalidError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it visits all errors, not the first
+		var all []*InvalidError
+		for _, one := range joined.Unwrap() {
+			all = append(all, InvalidFields(one)...)
+		}
+		return all
+	}
+	var invalid *InvalidError
+	if errors.As(err, &invalid) {
+		return []*InvalidError{invalid}
+	}
+	return nil
 }
 
 func text(s *string, field string, least, most int, keep func(string)) error {
@@ -67,16 +87,21 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 // unprintable reports whether r is not printable or changes the direction of text.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-func cleanLook(c *Change) error {
+func cleanAccent(c *Change) error {
+	if c.Accent == nil {
+		return nil
+	}
+	accent := strings.ToLower(strings.TrimSpace(*c.Accent))
+	if !accentForm.MatchString(accent) {
+		return &InvalidError{"accent", "accent must be a colour such as " + defaultAccent}
+	}
+	c.Accent = &accent
+	return nil
+}
+
+func cleanTheme(c *Change) error {
 	if c.Theme != nil && !slices.Contains(Themes(), *c.Theme) {
 		return &InvalidError{"theme", "theme is not one of " + strings.Join(Themes(), ", ")}
-	}
-	if c.Accent != nil {
-		accent := strings.ToLower(strings.TrimSpace(*c.Accent))
-		if !accentForm.MatchString(accent) {
-			return &InvalidError{"accent", "accent must be a colour such as " + defaultAccent}
-		}
-		c.Accent = &accent
 	}
 	return nil
 }
@@ -115,37 +140,36 @@ func cleanList[T any](list **[]T, field string, limit int, clean func(i int, ele
 		return &InvalidError{field, fmt.Sprintf("%s are %d, the limit is %d", field, n, limit)}
 	}
 	own := slices.Clone(**list)
+	problems := make([]error, len(own))
 	for i := range own {
-		if err := clean(i, &own[i]); err != nil {
-			return err
-		}
+		problems[i] = clean(i, &own[i])
 	}
 	*list = &own
-	return nil
+	return errors.Join(problems...)
 }
 
 func cleanPhrases(c *Change) error {
 	return cleanList(&c.Phrases, "phrases", maxPhrases, func(i int, p *Phrase) error {
-		if err := text(&p.Phrase, fmt.Sprintf("phrases[%d].phrase", i), 1, maxPhrase,
-			func(s string) { p.Phrase = s }); err != nil {
-			return err
-		}
-		return text(&p.Does, fmt.Sprintf("phrases[%d].does", i), 0, maxDoes, func(s string) { p.Does = s })
+		return errors.Join(
+			text(&p.Phrase, fmt.Sprintf("phrases[%d].phrase", i), 1, maxPhrase, func(s string) { p.Phrase = s }),
+			text(&p.Does, fmt.Sprintf("phrases[%d].does", i), 0, maxDoes, func(s string) { p.Does = s }))
 	})
 }
 
 func cleanToggles(c *Change) error {
 	seen := map[string]bool{}
 	return cleanList(&c.Toggles, "toggles", maxToggles, func(i int, t *Toggle) error {
+		var wrongID error
 		field := fmt.Sprintf("toggles[%d].id", i)
-		if !toggleForm.MatchString(t.ID) {
-			return &InvalidError{field, field + " is not 1 to 32 of a-z, 0-9, _ and -, a letter first"}
-		}
-		if seen[t.ID] {
-			return &InvalidError{field, fmt.Sprintf("%s: %q is there twice", field, t.ID)}
+		switch {
+		case !toggleForm.MatchString(t.ID):
+			wrongID = &InvalidError{field, field + " is not 1 to 32 of a-z, 0-9, _ and -, a letter first"}
+		case seen[t.ID]:
+			wrongID = &InvalidError{field, fmt.Sprintf("%s: %q is there twice", field, t.ID)}
 		}
 		seen[t.ID] = true
-		return text(&t.Label, fmt.Sprintf("toggles[%d].label", i), 1, maxLabel, func(s string) { t.Label = s })
+		return errors.Join(wrongID,
+			text(&t.Label, fmt.Sprintf("toggles[%d].label", i), 1, maxLabel, func(s string) { t.Label = s }))
 	})
 }
 

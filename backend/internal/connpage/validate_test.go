@@ -51,6 +51,25 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// One attempt names every invalid field, in the order of the form.
+func TestClean_NamesEveryInvalidField(t *testing.T) {
+	_, err := clean(Change{Title: ptr(""), Accent: ptr("red"), Theme: ptr("blue"), Description: ptr("fine"),
+		Phrases: &[]Phrase{{"Go", ""}, {"", "x"}}, Toggles: &[]Toggle{{"No", "", true}, {"a", "A", true}, {"a", "B", true}},
+		PrivacyURL: ptr("ftp://example.org")})
+	var fields []string
+	for _, invalid := range InvalidFields(err) {
+		fields = append(fields, invalid.Field)
+	}
+	want := []string{"title", "accent", "theme", "phrases[1].phrase", "toggles[0].id", "toggles[0].label", "toggles[2].id",
+		"privacyUrl"}
+	if !slices.Equal(fields, want) {
+		t.Errorf("got the fields %v, want %v", fields, want)
+	}
+	if got := InvalidFields(ErrConflict); got != nil {
+		t.Errorf("got the fields %v of another error, want none", got)
+	}
+}
+
 // Every allowed accent is readable in both themes, and so is text on the accent.
 func TestColours_EveryAccentIsReadable(t *testing.T) {
 	for n := uint32(0); n <= 0xffffff; n += 0x010307 {

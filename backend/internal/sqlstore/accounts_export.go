@@ -45,6 +45,10 @@ var exportSections = []exportSection{
 		"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project",
 		"p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount,
 	},
+	{
+		"analyticsSlices", "analytics_slices s JOIN analytics_projects p ON p.id = s.project",
+		"p.app_id, s.span, s.at AS slot, s.kind, s.version, s.platform, s.name, s.n", "p." + ofAccount,
+	},
 	{"creditBalance", "credit_balances", "*", ofAccount},
 	{
 		"creditTransfers", "credit_transfers", "*", `debit IN (SELECT book FROM credit_balances WHERE account_id = $1)

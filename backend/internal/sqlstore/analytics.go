@@ -207,10 +207,13 @@ func (r *analyticsRows) CounterKeys(
 	for span, at := range bySpan {
 		keys, err := queryAll(ctx, r.tx, func(row scanner) (analytics.CounterKey, error) {
 			key := analytics.CounterKey{Period: analytics.Period{Span: span}}
-			err := row.Scan(&key.At, &key.Kind, &key.Name)
+			err := row.Scan(&key.At, &key.Kind, &key.Name, &key.Slice.Version, &key.Slice.Platform)
 			return key, err
-		}, `SELECT at, kind, name FROM analytics_sums WHERE project = $1 AND span = $2 AND at IN `+
-			placeholders(len(at), 3), append([]any{r.project, int64(span)}, at...)...)
+		}, `SELECT at, kind, name, '', '' FROM analytics_sums WHERE project = $1 AND span = $2 AND at IN `+
+			placeholders(len(at), 3)+`
+			UNION ALL SELECT at, kind, name, version, platform FROM analytics_slices
+			WHERE project = $1 AND span = $2 AND at IN `+placeholders(len(at), 3),
+			append([]any{r.project, int64(span)}, at...)...)
 		if err != nil {
 			return nil, fmt.Errorf("read counters: %w", err)
 		}
@@ -220,12 +223,22 @@ func (r *analyticsRows) CounterKeys(
 }
 
 func (r *analyticsRows) AddToCounters(ctx context.Context, deltas []analytics.Counter) error {
-	rows := make([][]any, len(deltas))
-	for i, c := range deltas {
-		rows[i] = []any{int64(c.Span), c.At, int64(c.Kind), c.Name, c.N}
+	var whole, sliced [][]any
+	for _, c := range deltas {
+		if c.Slice == (analytics.Slice{}) {
+			whole = append(whole, []any{int64(c.Span), c.At, int64(c.Kind), c.Name, c.N})
+			continue
+		}
+		sliced = append(sliced, []any{int64(c.Span), c.At, int64(c.Kind), c.Slice.Version, c.Slice.Platform, c.Name, c.N})
 	}
-	return r.upsert(ctx, "add to counters", `analytics_sums (project, span, at, kind, name, n)`,
-		`(project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, rows)
+	err := r.upsert(ctx, "add to counters", `analytics_sums (project, span, at, kind, name, n)`,
+		`(project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, whole)
+	if err != nil {
+		return err
+	}
+	return r.upsert(ctx, "add to counters by version and platform",
+		`analytics_slices (project, span, at, kind, version, platform, name, n)`,
+		`(project, span, at, kind, version, platform, name) DO UPDATE SET n = analytics_slices.n + excluded.n`, sliced)
 }
 
 // tuples returns n rows of placeholders, each with the fixed ones followed by numbered ones: "($1,$2,$3),($1,$2,$4)".

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/service-dev/service/backend/internal/analytics"
 )
@@ -13,19 +14,48 @@ import (
 // AnalyticsCounters returns totals by hour or day. For the other kinds it returns sums over the whole range, with At
 // 0.
 func (s *Store) AnalyticsCounters(
-	ctx context.Context, account, project string, span analytics.Span, from, to int64,
+	ctx context.Context, account, project string, span analytics.Span, from, to int64, filter analytics.Slice,
 ) ([]analytics.Counter, error) {
-	const inRange = ` FROM analytics_sums s JOIN analytics_projects p ON p.id = s.project
-		WHERE p.account_id = $1 AND p.app_id = $2 AND s.span = $3 AND s.at >= $4 AND s.at < $5`
+	args := []any{account, project, int64(span), from, to}
+	table, condition := "analytics_sums", ""
+	if filter != (analytics.Slice{}) {
+		table = "analytics_slices"
+	}
+	for _, part := range []struct{ column, value string }{{"version", filter.Version}, {"platform", filter.Platform}} {
+		if part.value != "" {
+			args = append(args, part.value)
+			condition += " AND s." + part.column + " = $" + strconv.Itoa(len(args))
+		}
+	}
+	inRange := ` FROM ` + table + ` s JOIN analytics_projects p ON p.id = s.project
+		WHERE p.account_id = $1 AND p.app_id = $2 AND s.span = $3 AND s.at >= $4 AND s.at < $5` + condition
 	counters, err := queryAll(ctx, s.reads, func(row scanner) (analytics.Counter, error) {
 		c := analytics.Counter{CounterKey: analytics.CounterKey{Period: analytics.Period{Span: span}}}
 		err := row.Scan(&c.At, &c.Kind, &c.Name, &c.N)
 		return c, err
-	}, `SELECT s.at, s.kind, s.name, s.n`+inRange+` AND s.kind = 0
+	}, `SELECT s.at, s.kind, s.name, CAST(SUM(s.n) AS BIGINT)`+inRange+` AND s.kind = 0 GROUP BY s.at, s.kind, s.name
 		UNION ALL SELECT 0, s.kind, s.name, CAST(SUM(s.n) AS BIGINT)`+inRange+` AND s.kind > 0 GROUP BY s.kind, s.name`,
-		account, project, int64(span), from, to)
+		args...)
 	if err != nil {
 		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	return counters, nil
+}
+
+// AnalyticsSlices returns the totals of each version and platform over the whole range.
+func (s *Store) AnalyticsSlices(
+	ctx context.Context, account, project string, span analytics.Span, from, to int64,
+) ([]analytics.Counter, error) {
+	counters, err := queryAll(ctx, s.reads, func(row scanner) (analytics.Counter, error) {
+		c := analytics.Counter{CounterKey: analytics.CounterKey{Period: analytics.Period{Span: span}}}
+		err := row.Scan(&c.Slice.Version, &c.Slice.Platform, &c.Name, &c.N)
+		return c, err
+	}, `SELECT s.version, s.platform, s.name, CAST(SUM(s.n) AS BIGINT)
+		FROM analytics_slices s JOIN analytics_projects p ON p.id = s.project
+		WHERE p.account_id = $1 AND p.app_id = $2 AND s.span = $3 AND s.at >= $4 AND s.at < $5 AND s.kind = 0
+		GROUP BY s.version, s.platform, s.name`, account, project, int64(span), from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read counters by version and platform: %w", err)
 	}
 	return counters, nil
 }
@@ -46,6 +76,10 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 				(SELECT project, hash FROM analytics_seen WHERE day < $1 LIMIT $2)`, before.Day},
 			{`DELETE FROM analytics_sums WHERE span = 0 AND (project, at, kind, name) IN
 				(SELECT s.project, s.at, s.kind, s.name FROM analytics_projects p JOIN analytics_sums s ON s.project = p.id
+				WHERE s.span = 0 AND s.at < $1 LIMIT $2)`, before.Hour},
+			{`DELETE FROM analytics_slices WHERE span = 0 AND (project, at, kind, version, platform, name) IN
+				(SELECT s.project, s.at, s.kind, s.version, s.platform, s.name
+				FROM analytics_projects p JOIN analytics_slices s ON s.project = p.id
 				WHERE s.span = 0 AND s.at < $1 LIMIT $2)`, before.Hour},
 		} {
 			if left == 0 {
@@ -86,6 +120,10 @@ func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string)
 		stmt(`INSERT INTO analytics_sums (project, span, at, kind, name, n)
 			SELECT CAST($2 AS BIGINT), span, at, kind, name, n FROM analytics_sums WHERE project = $1
 			ON CONFLICT (project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, ids[from], ids[into]),
+		stmt(`INSERT INTO analytics_slices (project, span, at, kind, version, platform, name, n)
+			SELECT CAST($2 AS BIGINT), span, at, kind, version, platform, name, n FROM analytics_slices WHERE project = $1
+			ON CONFLICT (project, span, at, kind, version, platform, name)
+			DO UPDATE SET n = analytics_slices.n + excluded.n`, ids[from], ids[into]),
 		stmt(`INSERT INTO analytics_installs (project, day, hash, hours, weight)
 			SELECT CAST($2 AS BIGINT), day, hash, hours, weight FROM analytics_installs WHERE project = $1
 			ON CONFLICT (project, day, hash) DO UPDATE SET hours = analytics_installs.hours | excluded.hours,

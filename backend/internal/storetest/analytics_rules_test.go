@@ -110,7 +110,8 @@ func manyNames(t *testing.T, f *analyticsFixture) {
 	if r.ByEvent[0] != (analytics.Count{Name: "name-0-000", N: 2}) {
 		t.Errorf("the most frequent name is not first: %v", r.ByEvent[0])
 	}
-	sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanDay, 0, 1<<40)
+	sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanDay, 0, 1<<40,
+		analytics.Slice{})
 	if err != nil || len(sums) > 210 {
 		t.Errorf("%d rows are stored for 450 names, want at most 210 (error %v)", len(sums), err)
 	}
@@ -149,8 +150,8 @@ func oldGoes(t *testing.T, f *analyticsFixture) {
 	}
 	f.clock.pass(60 * 24 * time.Hour)
 	want(t, "sweep", f.Sweep(t.Context()), nil)
-	if sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanHour, 0, 1<<40); err != nil ||
-		len(sums) != 0 {
+	if sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanHour, 0, 1<<40,
+		analytics.Slice{}); err != nil || len(sums) != 0 {
 		t.Errorf("%d hourly sums remain (error %v), want none", len(sums), err)
 	}
 	want(t, "hours that were deleted", errOf(f.Report(t.Context(), "ada", f.app, byHour)), analytics.ErrInvalid)

@@ -27,6 +27,8 @@ var analyticsTests = map[string]func(*testing.T, *analyticsFixture){
 	"ends of time":             endsOfTime,
 	"a project that is gone":   noProject,
 	"projects that are merged": mergedCounts,
+	"more versions than fit":   manyVersions,
+	"before filters existed":   beforeFilters,
 }
 
 func TestAnalytics(t *testing.T) {
@@ -93,8 +95,11 @@ func (m *eventModel) take(e analytics.Event, now time.Time) {
 	}
 }
 
-func (m *eventModel) report(project, interval string, from, to time.Time) analytics.Report {
+func (m *eventModel) report(
+	project, interval string, from, to time.Time, filter analytics.Slice,
+) analytics.Report {
 	r := analytics.Report{Project: project, From: from, To: to, Interval: interval, Approximate: []string{}}
+	slices := newSliceModel(filter)
 	step := 24 * time.Hour
 	if interval == analytics.Hour {
 		step = time.Hour
@@ -107,7 +112,8 @@ func (m *eventModel) report(project, interval string, from, to time.Time) analyt
 	lists := map[*[]analytics.Count]map[string]int64{&r.ByEvent: {}, &r.ByError: {}, &r.ByVersion: {}, &r.ByPlatform: {},
 		&r.ByDevice: {}}
 	for _, e := range m.at {
-		if day := e.At.Format(time.DateOnly); !e.At.Before(from.Truncate(24*time.Hour)) && e.At.Before(to) {
+		if day := e.At.Format(time.DateOnly); !e.At.Before(from.Truncate(24*time.Hour)) && e.At.Before(to) &&
+			filter == (analytics.Slice{}) {
 			if busy[day] == nil {
 				busy[day] = map[string]bool{}
 			}
@@ -117,9 +123,15 @@ func (m *eventModel) report(project, interval string, from, to time.Time) analyt
 		if e.At.Before(from) || !e.At.Before(to) {
 			continue
 		}
+		slices.take(e)
+		if !slices.selects(e) {
+			continue
+		}
 		i := e.At.Sub(from) / step
-		active[i][e.InstallID] = true
-		r.Series[i].ActiveInstalls = int64(len(active[i]))
+		if filter == (analytics.Slice{}) { // installs are counted for the whole app only
+			active[i][e.InstallID] = true
+			r.Series[i].ActiveInstalls = int64(len(active[i]))
+		}
 		switch e.Type {
 		case analytics.Session:
 			r.Sessions++
@@ -133,10 +145,10 @@ func (m *eventModel) report(project, interval string, from, to time.Time) analyt
 			r.Series[i].Errors++
 			lists[&r.ByError][e.Name]++
 		}
-		lists[&r.ByVersion][e.AppVersion]++
-		lists[&r.ByPlatform][e.Platform]++
 		lists[&r.ByDevice][e.DeviceModel]++
 	}
+	lists[&r.ByVersion], lists[&r.ByPlatform] = slices.ofPlatform, slices.ofVersion
+	slices.fill(&r)
 	for list, counts := range lists {
 		*list = ranked(counts)
 	}
@@ -244,6 +256,10 @@ func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Ti
 		{From: start.Add(5*24*time.Hour + 7*time.Hour), To: start.Add(12*24*time.Hour + 7*time.Hour),
 			Interval: analytics.Hour},
 		{From: end.Add(-24 * time.Hour), To: end, Interval: analytics.Hour},
+		{From: start, To: end, Interval: analytics.Day, Filter: analytics.Slice{Version: "1.4.1"}},
+		{From: start, To: end, Interval: analytics.Day, Filter: analytics.Slice{Platform: "ios"}},
+		{From: end.Add(-24 * time.Hour), To: end, Interval: analytics.Hour,
+			Filter: analytics.Slice{Version: "1.5.0-beta", Platform: "android"}},
 	} {
 		before := time.Now()
 		got := f.report(t, q)
@@ -252,8 +268,8 @@ func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Ti
 			t.Error("the report has no reading")
 		}
 		got.Reading = ""
-		if diff := cmp.Diff(model.report(f.app, q.Interval, got.From, got.To), got); diff != "" {
-			t.Errorf("%s from %s: (-model +report)\n%s", q.Interval, q.From, diff)
+		if diff := cmp.Diff(model.report(f.app, q.Interval, got.From, got.To, q.Filter), got); diff != "" {
+			t.Errorf("%s from %s, filter %+v: (-model +report)\n%s", q.Interval, q.From, q.Filter, diff)
 		}
 	}
 }

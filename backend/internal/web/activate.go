@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/grants"
@@ -55,7 +56,7 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm)
 		return w.noCode(c, code, err)
 	}
 	if err == nil {
-		err = w.saveFlow(c, flowCode, w.seenToken(c, code))
+		err = w.rememberShown(c, code)
 	}
 	if err != nil {
 		return err
@@ -100,11 +101,31 @@ func (w *Web) caller(c *call) context.Context {
 	return link.WithBrowser(link.WithAddress(c.Context(), w.ClientIP(c.Request)), c.browserID)
 }
 
+// maxShown is the number of codes that a browser session remembers: one for each window that a person may have open.
+const maxShown = 8
+
+// rememberShown notes that this browser session was shown a pending code.
+func (w *Web) rememberShown(c *call, code string) error {
+	token := w.seenToken(c, code)
+	shown := slices.DeleteFunc(w.shownCodes(c), func(one string) bool { return one == token })
+	shown = append(shown, token)
+	return w.saveFlow(c, flowCode, shown[max(0, len(shown)-maxShown):])
+}
+
+// shownCodes returns the seenToken of each code that this browser session was shown while it was pending.
+func (w *Web) shownCodes(c *call) (tokens []string) {
+	if !w.loadFlow(c, flowCode, &tokens) {
+		return nil
+	}
+	return tokens
+}
+
 // noCode renders the page of a code that cannot be approved. Only a browser session that was shown the code while it
 // was pending learns what became of it: for anyone else that would tell a guess from a code that existed.
 func (w *Web) noCode(c *call, code string, cause error) error {
-	var seen, fate string
-	if w.loadFlow(c, flowCode, &seen) && equal(seen, w.seenToken(c, code)) {
+	var fate string
+	token := w.seenToken(c, code)
+	if slices.ContainsFunc(w.shownCodes(c), func(one string) bool { return equal(one, token) }) {
 		switch {
 		case errors.Is(cause, link.ErrDenied):
 			fate = "denied"

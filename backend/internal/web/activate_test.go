@@ -1,11 +1,14 @@
 package web
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -215,7 +218,7 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	open(a, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
 	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
 	open(b, "CCCC-DDDD").want(http.StatusOK)
-	open(b, "BBBB-CCCC").want(http.StatusNotFound, "is not pending") // only the latest code is remembered
+	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied") // it is remembered beside the latest
 	f.approved["CCCC-DDDD"] = "someone"
 	open(b, "CCCC-DDDD").want(http.StatusNotFound, "already used")
 	open(a, "CCCC-DDDD").want(http.StatusNotFound, "is not pending")
@@ -223,6 +226,66 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	f.expire("DDDD-FFFF")
 	open(a, "DDDD-FFFF").want(http.StatusNotFound, "has expired")
 	open(b, "DDDD-FFFF").want(http.StatusNotFound, "is not pending")
+}
+
+// A code may be valid for an hour. The browser session that saw it learns afterwards that it has expired, and forgets
+// it later.
+func TestActivation_RemembersACodeAsLongAsItMayBeValid(t *testing.T) {
+	now := time.Now()
+	f := newFake(code)
+	v := visit(t, newSite(t, f, func(o *Options) { o.Now = func() time.Time { return now } })).get(page).want(http.StatusOK)
+	f.expire(code)
+	now = now.Add(61 * time.Minute)
+	v.get(page).want(http.StatusNotFound, "This code has expired")
+	now = now.Add(codeFlowLife)
+	v.get(page).want(http.StatusNotFound, "This code is not pending")
+}
+
+// A session remembers the codes of several windows, and the list cannot grow without limit.
+func TestActivation_RemembersSeveralCodes(t *testing.T) {
+	var codes []string
+	for _, letters := range "BCDFGHJKLM" {
+		codes = append(codes, "WWWW-BBB"+string(letters))
+	}
+	f := newFake(codes...)
+	v := visit(t, newSite(t, f))
+	for range 2 { // seeing a code again does not take the place of another one
+		for _, one := range codes[len(codes)-maxShown:] {
+			v.get("/activate?code=" + one).want(http.StatusOK)
+		}
+	}
+	v.get("/activate?code=" + codes[0]).want(http.StatusOK)
+	for _, one := range codes {
+		f.expire(one)
+	}
+	v.get("/activate?code="+codes[0]).want(http.StatusNotFound, "has expired")
+	v.get("/activate?code="+codes[len(codes)-1]).want(http.StatusNotFound, "has expired")
+	v.get("/activate?code="+codes[len(codes)-maxShown]).want(http.StatusNotFound, "is not pending") // the oldest
+}
+
+// Everybody else gets one answer, byte for byte, whatever became of the code, even if they may not guess any longer.
+func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
+	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", code)
+	site := newSite(t, f)
+	seer, other := visit(t, site), visit(t, site)
+	for _, one := range []string{"BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF"} {
+		seer.get("/activate?code=" + one).want(http.StatusOK)
+	}
+	f.denied["BBBB-CCCC"], f.approved["CCCC-DDDD"] = true, "id-someone"
+	f.expire("DDDD-FFFF")
+	answers := map[string]string{}
+	for _, one := range []string{"LLLL-LLLL", "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", "x", "wdjb"} {
+		other.get("/activate?code=" + one).want(http.StatusNotFound)
+		answers[other.page+other.header.Get("Retry-After")] += " " + one
+	}
+	for range wrongCodesPerMinute {
+		other.get("/activate?code=LLLL-LLLL").want(http.StatusNotFound)
+	}
+	other.get(page).want(http.StatusNotFound) // throttled, although the code is right
+	answers[other.page+other.header.Get("Retry-After")] += " throttled"
+	if len(answers) != 1 {
+		t.Errorf("the answers differ for:%v", slices.Collect(maps.Values(answers)))
+	}
 }
 
 // Ten wrong codes a minute are allowed. After that, even a correct code gets the response for a wrong one.
@@ -255,7 +318,7 @@ func TestActivation_WithoutCode(t *testing.T) {
 
 func TestActivation_AcceptsAnySpelling(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))
-	for _, form := range []string{"wdjbmjht", "wdjb+mjht", "WDJBMJHT", "wdjb-mjht"} {
+	for _, form := range []string{"wdjbmjht", "wdjb+mjht", "WDJBMJHT", "wdjb-mjht", "Wdjb-MjHt", "+WDJB-MJHT+"} {
 		v.get("/activate?code="+form).want(http.StatusOK, ">"+code+"<")
 	}
 }

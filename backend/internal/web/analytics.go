@@ -3,17 +3,15 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
-	"fmt"
-	"html/template"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/analytics"
-	"github.com/service-dev/service/backend/internal/chart"
 )
 
 // AnalyticsReports reports the usage of a shipped app. The project must belong to the account.
@@ -33,6 +31,7 @@ func (w *Web) mountAnalytics(mux *http.ServeMux) {
 // analyticsRange is a time range that a person can choose.
 type analyticsRange struct {
 	Name, Text string
+	Href       string
 	points     int
 	interval   string
 	Here       bool
@@ -55,13 +54,21 @@ func rangeOf(c *call) analyticsRange {
 	return analyticsRanges[1]
 }
 
-// rangesAt lists the ranges to choose from, and marks the one that is shown.
-func rangesAt(shown analyticsRange) []analyticsRange {
+// rangesAt lists the ranges to choose from, and marks the one that is shown. Their links keep the values of more.
+func rangesAt(shown analyticsRange, more url.Values) []analyticsRange {
 	all := slices.Clone(analyticsRanges)
 	for i := range all {
 		all[i].Here = all[i].Name == shown.Name
+		all[i].Href = "?" + all[i].values(more).Encode()
 	}
 	return all
+}
+
+// values returns the query parameters of the range and more.
+func (a analyticsRange) values(more url.Values) url.Values {
+	v := url.Values{"range": {a.Name}}
+	maps.Copy(v, more)
+	return v
 }
 
 func (a analyticsRange) query(now time.Time) analytics.Query {
@@ -86,45 +93,45 @@ type analyticsView struct {
 	Range   analyticsRange
 	From    shownTime
 	To      shownTime
+	Filter  analyticsFilter
 	Reading string
 	Empty   bool
 	Rough   bool // some counts are estimates
 	Totals  []analyticsTotal
+	Today   string // why the last column is hatched, or ""
 	Plots   []analyticsPlot
+	Rates   errorRates
 	Ingest  string // URL for the app's events
 	Day     string // "day" or "hour"
 }
 
 type analyticsTotal struct{ Name, N string }
 
-// analyticsPlot is a chart and the table of its numbers.
-type analyticsPlot struct {
-	ID, Title, File string
-	Picture         template.HTML
-	What, Count     string // column heads of the table
-	Rows            []chart.Point
-	None            string // text shown if there is no picture
-}
-
 func (w *Web) analyticsPage(c *call) error {
 	span := rangeOf(c)
-	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, span.query(w.Now()))
+	report, filter, err := w.filteredReport(c, span)
 	if err != nil {
 		return err
 	}
 	page := analyticsView{
-		Nav: c.projectNav("analytics"), Ranges: rangesAt(span), Range: span,
-		From: showTime(report.From), To: showTime(report.To),
+		Nav: c.projectNav("analytics"), Ranges: rangesAt(span, filter.values()), Range: span,
+		From: showTime(report.From), To: showTime(report.To), Filter: filter,
 		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
+		Today:  unfinished(report, w.Now()),
 		Ingest: w.ingestURL(), Day: report.Interval,
 		Totals: []analyticsTotal{
 			{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
-			{"Active installs, busiest day", grouped(report.PeakActiveInstalls)},
 		},
 	}
+	if !filter.On() {
+		page.Totals = append(page.Totals,
+			analyticsTotal{"Active installs, busiest day", grouped(report.PeakActiveInstalls)})
+	}
 	if !page.Empty {
-		page.Plots = plotsOf(report, page.Nav.Path+"/analytics.csv?range="+span.Name)
+		file := page.Nav.Path + "/analytics.csv?" + span.values(filter.values()).Encode()
+		page.Plots = plotsOf(report, file, filter, page.Today != "")
+		page.Rates = newErrorRates(report, file, filter)
 	}
 	return w.render(c, http.StatusOK, "analytics", page)
 }
@@ -135,130 +142,15 @@ func (w *Web) ingestURL() string {
 	return cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+ingestPath)
 }
 
-func plotsOf(r analytics.Report, file string) []analyticsPlot {
-	by := "by " + r.Interval
-	plots := []analyticsPlot{
-		overTime("sessions", "Sessions "+by, r, chart.Chart.Bars, func(p analytics.Point) int64 { return p.Sessions }),
-		overTime("installs", "Active installs "+by, r, chart.Chart.Line,
-			func(p analytics.Point) int64 { return p.ActiveInstalls }),
-		overTime("errors-time", "Errors "+by, r, chart.Chart.Line, func(p analytics.Point) int64 { return p.Errors }),
+// unfinished says in words why the last hour or day of the charts is hatched. It returns "" if that is over.
+func unfinished(r analytics.Report, now time.Time) string {
+	switch {
+	case !r.To.After(now):
+		return ""
+	case r.Interval == analytics.Hour:
+		return "Hatched: the current hour, counted until " + clockTime(now) + ". It is not over yet."
 	}
-	for i := range plots {
-		plots[i].File = file
-	}
-	for _, list := range []struct {
-		id, title, what, none string
-		counts                []analytics.Count
-	}{
-		{"errors", "Errors by kind", "Kind", "No error was counted.", r.ByError},
-		{"versions", "Versions of the app", "Version", "No event named its version.", r.ByVersion},
-		{"events", "Events by name", "Event", "No event was counted.", r.ByEvent},
-		{"platforms", "Platforms", "Platform", "No event named its platform.", r.ByPlatform},
-		{"devices", "Glasses", "Model", "No event named the glasses.", r.ByDevice},
-	} {
-		plots = append(plots, byName(list.id, list.title, list.what, list.none, file, list.counts))
-	}
-	return plots
-}
-
-// timeForms are the short and the long form of an hour or a day.
-func timeForms(interval string) (short, long string) {
-	if interval == analytics.Hour {
-		return "15:04", "2 Jan, 15:04"
-	}
-	return "2 Jan", "Mon 2 Jan 2006"
-}
-
-// overTime plots a number for each hour or day.
-func overTime(
-	id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64,
-) analyticsPlot {
-	plot := analyticsPlot{ID: id, Title: title, What: capital(r.Interval) + " (UTC)", Count: strings.Fields(title)[0]}
-	if id == "installs" {
-		plot.Count = "Installs"
-	}
-	form, long := timeForms(r.Interval)
-	picture := chart.Chart{ID: "plot-" + id, Title: title}
-	most := 0
-	for i, p := range r.Series {
-		picture.Points = append(picture.Points, chart.Point{Label: p.At.UTC().Format(form), N: n(p)})
-		plot.Rows = append(plot.Rows, chart.Point{Label: p.At.UTC().Format(long), N: n(p)})
-		if n(p) > n(r.Series[most]) {
-			most = i
-		}
-	}
-	top := plot.Rows[most]
-	picture.Desc = fmt.Sprintf("From %s to %s; the highest is %s on %s. The table has every number.",
-		plot.Rows[0].Label, plot.Rows[len(plot.Rows)-1].Label, grouped(top.N), top.Label)
-	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes its input
-	return plot
-}
-
-// byName plots the frequency of each name.
-func byName(id, title, what, none, file string, counts []analytics.Count) analyticsPlot {
-	plot := analyticsPlot{ID: id, Title: title, File: file + "&list=" + id, What: what, Count: "Count"}
-	for _, c := range counts {
-		plot.Rows = append(plot.Rows, chart.Point{Label: c.Name, N: c.N})
-	}
-	if len(counts) == 0 {
-		plot.None, plot.File = none, ""
-		return plot
-	}
-	const drawn = 8
-	picture := chart.Chart{ID: "plot-" + id, Title: title, Points: plot.Rows[:min(len(plot.Rows), drawn)]}
-	picture.Desc = fmt.Sprintf("The most frequent is %s, %s times. The table has every number.",
-		counts[0].Name, grouped(counts[0].N))
-	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
-	return plot
-}
-
-// analyticsFile serves the series as CSV, or the counts of one list if ?list= is given.
-func (w *Web) analyticsFile(c *call) error {
-	span := rangeOf(c)
-	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, span.query(w.Now()))
-	if err != nil {
-		return err
-	}
-	list := c.URL.Query().Get("list")
-	counts, ok := map[string][]analytics.Count{
-		"events": report.ByEvent, "errors": report.ByError, "versions": report.ByVersion,
-		"platforms": report.ByPlatform, "devices": report.ByDevice,
-	}[list]
-	if !ok && list != "" {
-		return errNotFound
-	}
-	c.rw.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	c.rw.Header().Set("Content-Disposition", fmt.Sprintf(
-		`attachment; filename="%s-%s-%s.csv"`, c.project.ID, cmp.Or(list, "series"), span.Name))
-	out := csv.NewWriter(c.rw)
-	row := func(first string, numbers ...int64) {
-		cells := []string{first}
-		for _, n := range numbers {
-			cells = append(cells, strconv.FormatInt(n, 10))
-		}
-		_ = out.Write(cells) // the browser may have disconnected
-	}
-	if list != "" {
-		_ = out.Write([]string{"name", "count"})
-		for _, count := range counts {
-			row(plainCell(count.Name), count.N)
-		}
-	} else {
-		_ = out.Write([]string{"at", "sessions", "events", "errors", "active_installs"})
-		for _, point := range report.Series {
-			row(point.At.UTC().Format(time.RFC3339), point.Sessions, point.Events, point.Errors, point.ActiveInstalls)
-		}
-	}
-	out.Flush()
-	return nil
-}
-
-// plainCell keeps a spreadsheet from interpreting a name sent by an app as a formula.
-func plainCell(s string) string {
-	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
-		return "'" + s
-	}
-	return s
+	return "Hatched: today, counted until " + clockTime(now) + ". The day is not over yet."
 }
 
 // grouped formats 1234567 as 1,234,567.

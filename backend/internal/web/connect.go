@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/service-dev/service/backend/internal/connpage"
 )
@@ -21,6 +22,7 @@ func (w *Web) mountConnect(mux *http.ServeMux) {
 	}
 	mux.Handle("GET /connect/{pageId}", http.HandlerFunc(w.connect))
 	mux.Handle("GET /account/projects/{id}/connection-page/preview", w.signedIn(w.connectPreview))
+	mux.Handle("POST /account/projects/{id}/connection-page/preview", w.page(w.enteredPreview))
 }
 
 // connect serves a page to anyone who has its URL, inside any app or site. It identifies nobody and sets no cookie.
@@ -50,6 +52,23 @@ func (w *Web) connectPreview(c *call) error {
 	if err != nil {
 		return err
 	}
+	return showPreview(c, p)
+}
+
+// enteredPreview shows what is entered in the form, without storing it. It is not limited like a change, because the
+// form's script posts it while a person types.
+func (w *Web) enteredPreview(c *call) error {
+	if !c.isSignedIn() {
+		return c.redirect("/signin?next=" + url.QueryEscape("/account"))
+	}
+	p, err := w.HostedPages.Get(c.Context(), c.account.ID, c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return showPreview(c, readConnectionForm(c, p).Page)
+}
+
+func showPreview(c *call, p connpage.Page) error {
 	state := connpage.Disconnected
 	if c.URL.Query().Get("state") == "connected" {
 		state = connpage.Connected

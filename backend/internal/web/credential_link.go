@@ -29,6 +29,9 @@ type credentialPage struct {
 type savedPage struct {
 	credentials.Credential
 	Project string
+	At      shownTime
+	Tested  shownTime
+	Use     credentialUse // empty if there is no dashboard
 	TestURL string
 	AllURL  string
 	Problem string
@@ -101,13 +104,29 @@ func (w *Web) showPasted(c *call, status int, problem string) error {
 	}
 	for _, one := range all {
 		if one.Provider.ID == provider && one.Set {
+			use, err := w.usedFor(c, project, one)
+			if err != nil {
+				return err
+			}
 			return w.render(c, status, "credential_saved", savedPage{
-				Credential: one, Project: project, Problem: problem,
+				Credential: one, Project: project, Problem: problem, Use: use,
+				At: showTime(one.SetAt), Tested: showTime(one.TestedAt),
 				TestURL: pastedPath(project, provider) + "/test", AllURL: credentialsPath(project),
 			})
 		}
 	}
 	return errNotFound
+}
+
+func (w *Web) usedFor(c *call, project string, one credentials.Credential) (credentialUse, error) {
+	if w.Dashboard == nil {
+		return credentialUse{}, nil
+	}
+	use, err := w.credentialUses(c, project)
+	if err != nil {
+		return credentialUse{}, err
+	}
+	return use(one), nil
 }
 
 func (w *Web) testPasted(c *call) error {

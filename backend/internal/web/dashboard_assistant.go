@@ -2,8 +2,6 @@ package web
 
 import (
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
@@ -27,12 +25,6 @@ type assistantPage struct {
 	Priced            bool   // whether the operator has set prices
 	Updated           shownTime
 	UpdatedBy         string
-}
-
-// radioSet is the data of the template "radio-cards".
-type radioSet struct {
-	Name, Legend, Error string
-	Choices             []choice
 }
 
 // settingNames are the labels of the assistant's fields.
@@ -104,6 +96,7 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 	if err != nil {
 		return err
 	}
+	page.ToTop = true
 	page.Sets = radioSets(all, v)
 	for i := range page.Sets {
 		page.Sets[i].Error = page.Error(page.Sets[i].Name)
@@ -112,8 +105,9 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 		return choice{ID: field, Label: settingNames[field], About: about, On: v[field] == "on"}
 	}
 	page.Switches = []choice{
-		toggle(grants.SessionMemory, "The assistant remembers what was said earlier in the same conversation."),
-		toggle(grants.Sounds, "Short sounds mark when it listens, thinks and is done."),
+		toggle(grants.SessionMemory, "The assistant remembers what was said earlier in the same conversation. "+
+			"Without it, each request stands alone."),
+		toggle(grants.Sounds, "Short sounds tell the wearer when it listens, thinks and is done."),
 	}
 	page.Done, page.Nav, page.Version, page.Was = c.notice(), c.projectNav("assistant"), config.Version, valuesOf(config)
 	page.Updated, page.UpdatedBy = showTime(config.UpdatedAt), config.UpdatedBy
@@ -129,83 +123,6 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 	page.TextNow = tokenPriceText(all.TextPrice(config))
 	page.Priced = page.Priced || page.TextNow != "" || page.TextThen != ""
 	return w.render(c, page.status(), "dashboard_assistant", page)
-}
-
-// radioSets returns the catalogue as choices, with the values v selected.
-func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
-	names := map[string]string{}
-	var realtime, memory, voices []choice
-	for _, voice := range all.Voices {
-		names[voice.ID] = voice.Name
-		voices = append(voices, choice{ID: voice.ID, Label: voice.Name, About: voice.Description})
-	}
-	for _, m := range all.RealtimeModels {
-		var speaks []string
-		for _, id := range m.Voices {
-			speaks = append(speaks, names[id])
-		}
-		about := m.Description + priceText(m.Price)
-		if len(speaks) > 0 {
-			about += " Voices: " + strings.Join(speaks, ", ") + "."
-		}
-		realtime = append(realtime, choice{ID: m.ID, Label: m.Name, About: about})
-	}
-	for _, m := range all.MemoryModels {
-		memory = append(memory, choice{ID: m.ID, Label: m.Name, About: m.Description + priceText(m.Price)})
-	}
-	set := func(field string, choices []choice) radioSet {
-		return radioSet{Name: field, Legend: settingNames[field], Choices: selectChoice(choices, v[field])}
-	}
-	sets := []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voices), set(grants.MemoryModel, memory)}
-	if len(all.TextModels) > 0 || v[grants.TextModel] != "" {
-		sets = append(sets, set(grants.TextModel, textModelChoices(all)))
-	}
-	return sets
-}
-
-// textModelChoices returns the models of the AI gateway. The first choice is the operator's default.
-func textModelChoices(all assistant.Catalogue) []choice {
-	standard := choice{Label: "The default", About: "The operator's choice; currently none."}
-	var choices []choice
-	for _, m := range all.TextModels {
-		if m.ID == all.DefaultText {
-			standard.About = "The operator's choice; currently " + m.Name + "."
-		}
-		about := strings.TrimSpace(m.Description + " " + sentence(tokenPriceText(&m.Price)))
-		if m.Why != "" {
-			about = "Not offered now: " + m.Why + "."
-		}
-		choices = append(choices, choice{ID: m.ID, Label: m.Name, About: about})
-	}
-	return append([]choice{standard}, choices...)
-}
-
-func tokenPriceText(p *assistant.TokenPrice) string {
-	switch {
-	case p == nil:
-		return ""
-	case *p == assistant.TokenPrice{}:
-		return "free"
-	}
-	return backendapi.Dollars(p.In) + " for a million tokens in, " + backendapi.Dollars(p.Out) + " out"
-}
-
-// selectChoice selects a choice, and adds it if the operator no longer offers it.
-func selectChoice(all []choice, id string) []choice {
-	i := slices.IndexFunc(all, func(c choice) bool { return c.ID == id })
-	if i < 0 {
-		return append(all, choice{ID: id, Label: printable(id), About: "Choose another: this one is no longer offered.",
-			On: true})
-	}
-	all[i].On = true
-	return all
-}
-
-func priceText(price *int64) string {
-	if price == nil {
-		return ""
-	}
-	return " " + backendapi.Dollars(*price) + " a minute."
 }
 
 func (w *Web) changeAssistant(c *call) error {
@@ -234,7 +151,12 @@ func (w *Web) changeAssistant(c *call) error {
 	var invalid *assistant.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		page.add(invalid.Field, sentence(invalid.Message))
+		all, err := w.Dashboard.Assistant.Choices(c.Context(), c.account.ID, c.project.ID)
+		if err != nil {
+			return err
+		}
+		field, text := assistantProblem(all, now, invalid)
+		page.add(field, text)
 		return w.showAssistant(c, config, now, page)
 	case errors.Is(err, assistant.ErrConflict):
 		if config, err = w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/gateway"
 )
 
 var agentActor = audit.Agent("link1")
@@ -25,7 +26,8 @@ func TestAssistantForm_ChangesOnlyEditedFields(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "Balanced.", "$0.05", "$0.1205 a minute", "agent on maple",
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "Balanced.", "$0.05", "Costs $0.1205 for a minute of conversation.",
+		"agent on maple", "Speaks with Ember and Harbor.", "Goes with Standard only.", `data-with="standard"`,
 		`value="ember" required checked`)
 	v.post(path, assistantForm(v, "3", "swift", "ember")).onward().want(http.StatusOK, "Saved.",
 		"<strong>$0.1205</strong>")
@@ -47,12 +49,13 @@ func TestAssistantForm_TextModel(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
 	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "The operator&#39;s choice; currently Plain.",
-		"Short. $0.25 for a million tokens in, $2.00 out.", "Not offered now: no price for text_out.",
+		"Short. Costs $0.25 for a million tokens that it reads and $2.00 for a million that it writes.",
+		"Not offered now: no price for text_out.", `value="unpriced" required disabled`,
 		"As saved, a minute of conversation costs <strong>$0.05</strong>. The text model as saved: <strong>$0.25 for",
 		`name="textModel" value="" required checked`)
 	form := assistantForm(v, "3", "standard", "ember")
 	form["textModel"], form["was-sounds"], form["act"] = []string{"local"}, []string{"off"}, []string{"cost"}
-	v.post(path, form).want(http.StatusOK, "$2.00 out</strong>. The text model chosen above: <strong>free</strong>.",
+	v.post(path, form).want(http.StatusOK, "$2.00 for a million that it writes</strong>. The text model chosen above: <strong>free</strong>.",
 		`name="textModel" value="local" required checked`)
 	delete(form, "act")
 	v.post(path, form).onward().want(http.StatusOK, "Saved.", "The text model as saved: <strong>free</strong>.")
@@ -74,7 +77,7 @@ func TestAssistantForm_ConflictKeepsInput(t *testing.T) {
 		t.Error("a stale change was saved")
 	}
 	v.post(path, assistantForm(v, "7", "swift", "harbor")).want(http.StatusUnprocessableEntity,
-		"The model Swift does not speak with Harbor.", `id="voice-error"`)
+		"The model Swift does not speak with the voice Harbor. Choose Ember, or another model.", `id="voice-error"`)
 	v.post(path, assistantForm(v, "nonsense", "swift", "ember")).want(http.StatusUnprocessableEntity,
 		`name="version" value="7"`)
 }
@@ -89,6 +92,11 @@ func TestCredentials_ValueIsNeverShown(t *testing.T) {
 	v.post(path+"/openai", v.form("value", "sk-canary-wxyz")).onward().want(http.StatusOK, "The key is stored",
 		"...wxyz").lacks("canary")
 	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "The provider accepts the key")
+	h.credit.spendOnModels(then)
+	h.credit.source = gateway.KeySourceCredit
+	v.get(path).want(http.StatusOK, "20 Nov 2026", "Nothing yet: your credit pays.", "/gateway#source")
+	h.credit.source = gateway.KeySourceOwn
+	v.get(path).want(http.StatusOK, "It pays for your app&#39;s calls to Standard.", "OpenAI bills you")
 	h.with(func() { h.lost = true })
 	v.post(path+"/openai/test", v.tokens()).onward().want(http.StatusOK, "your key cannot be read")
 	h.with(func() { h.tested, h.lost = credentials.TestRefused, false })
@@ -121,7 +129,22 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		t.Errorf("got policy %s", policy)
 	}
 	v.post(path, pageForm(v, "toggle-id-2", "not so")).want(http.StatusUnprocessableEntity,
-		`value="not so" aria-invalid="true"`, `value="Hi"`, `value="stop"`, "#toggle-id-1")
+		`value="not so" maxlength="32" aria-describedby="toggle-id-1-error" aria-invalid="true"`, `value="Hi"`,
+		`value="stop"`, `href="#toggle-id-1"`, "Correct 1 field:", `tabindex="-1" autofocus`)
+	v.post(path, pageForm(v, "toggle-id-2", "not so", "supportUrl", "x", "privacyUrl", "y")).want(
+		http.StatusUnprocessableEntity, "Correct 3 fields:", `href="#supportUrl"`, `href="#privacyUrl"`,
+		`id="privacyUrl-error"`, `name="version" value="2"`)
+	v.post(path, pageForm(v, "toggle-id-2", "loud", "act", "add-phrase")).want(http.StatusOK, `value="Hi"`,
+		`id="phrase-4"`, "autofocus").lacks("Saved.", `id="phrase-5"`)
+	v.post(path+"/preview?state=connected", pageForm(v, "description", "<Preview>")).want(http.StatusOK, "Sample glasses",
+		"&lt;Preview&gt;", "stop").lacks("<script")
+	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") {
+		t.Errorf("the preview has the policy %s", policy)
+	}
+	v.post(path+"/preview", map[string][]string{"title": {"x"}}).want(http.StatusForbidden) // without the token
+	if h.page.Version != 2 {
+		t.Fatal("the page was saved by a refused form, a preview or an added row")
+	}
 	v.post(path, pageForm(v, "toggle-id-2", "loud", "toggle-on-2", "on")).onward().want(http.StatusOK, "Saved.")
 	if p := h.page; p.Title != "Hi" || len(p.Phrases) != 2 || p.Phrases[1].Phrase != "stop" || len(p.Toggles) != 1 ||
 		!p.Toggles[0].On || len(p.Capabilities) != 2 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/gateway"
 )
 
 // credentialsPage is the data of the template "dashboard_credentials". No field contains a credential's value.
@@ -24,6 +25,15 @@ type credentialRow struct {
 	Result     string // result of the last test
 	Path       string
 	Open       bool // whether the form to replace the key is open
+	Use        credentialUse
+	Gateway    string // where the project's owner chooses what pays
+}
+
+// credentialUse says in words what a key is used for. Waiting is set if calls could be paid with it, but are paid with
+// credit.
+type credentialUse struct {
+	Text    string
+	Waiting bool
 }
 
 var testResults = map[string]string{
@@ -40,16 +50,59 @@ func (w *Web) showCredentials(c *call, f formErrors) error {
 	if err != nil {
 		return err
 	}
+	use, err := w.credentialUses(c, c.project.ID)
+	if err != nil {
+		return err
+	}
+	f.ToTop = true
 	page := credentialsPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("credentials"),
 		Configured: w.Dashboard.Credentials.Configured()}
 	for _, one := range list {
 		page.List = append(page.List, credentialRow{
 			Credential: one, At: showTime(one.SetAt), Tested: showTime(one.TestedAt), Result: testResults[one.TestResult],
 			Path: credentialsPath(c.project.ID) + "/" + url.PathEscape(one.Provider.ID),
-			Open: f.Error("value-"+one.Provider.ID) != "",
+			Open: f.Error("value-"+one.Provider.ID) != "", Use: use(one),
+			Gateway: gatewayPath(c.project.ID) + "#source",
 		})
 	}
 	return w.render(c, f.status(), "dashboard_credentials", page)
+}
+
+// namedModels is how many models a text names before it counts the others.
+const namedModels = 3
+
+// credentialUses returns a function that says what a project's key is used for, or would be.
+func (w *Web) credentialUses(c *call, project string) (func(credentials.Credential) credentialUse, error) {
+	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: project})
+	if err != nil {
+		return nil, err
+	}
+	source, err := w.Dashboard.KeySources.KeySource(c.Context(), c.account.ID, project)
+	return func(one credentials.Credential) credentialUse {
+		var names []string
+		for _, a := range all {
+			if takesKeys(a, one.Provider) && a.Model.Why == "" && !slices.Contains(names, a.Model.Name) {
+				names = append(names, a.Model.Name)
+			}
+		}
+		if len(names) > namedModels {
+			names = append(names[:namedModels], count(len(names)-namedModels, "other model"))
+		}
+		calls, own := "your app's calls to "+inWords(names), source == gateway.KeySourceOwn
+		switch {
+		case len(names) == 0 && one.Set:
+			return credentialUse{Text: "Nothing: no model of this server takes your own key of " + one.Provider.Name + "."}
+		case len(names) == 0:
+			return credentialUse{Text: "Not needed: no model of this server takes your own key of " + one.Provider.Name + "."}
+		case own && one.Set:
+			return credentialUse{Text: "It pays for " + calls + ". " + one.Provider.Name + " bills you."}
+		case own:
+			return credentialUse{Text: "Missing: this project pays with own keys, and needs this one for " + calls + "."}
+		case one.Set:
+			return credentialUse{Waiting: true, Text: "Nothing yet: your credit pays. It could pay for " + calls + "."}
+		}
+		return credentialUse{Text: "It could pay for " + calls + ", in place of your credit."}
+	}, err
 }
 
 func (w *Web) setCredential(c *call) error {

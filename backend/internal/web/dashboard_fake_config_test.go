@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -173,10 +174,19 @@ func (f fakePages) Change(_ context.Context, _, project string, c connpage.Chang
 	if c.Version != before.Version {
 		return before, before, &connpage.ConflictError{Current: before.Version}
 	}
+	var problems []error
+	for _, link := range []struct{ field, value string }{{"supportUrl", *c.SupportURL}, {"privacyUrl", *c.PrivacyURL}} {
+		if link.value != "" && !strings.HasPrefix(link.value, "https://") {
+			problems = append(problems, &connpage.InvalidError{Field: link.field, Message: "no address"})
+		}
+	}
 	for i, t := range *c.Toggles {
 		if strings.Contains(t.ID, " ") {
-			return before, before, &connpage.InvalidError{Field: fmt.Sprintf("toggles[%d].id", i), Message: "no id"}
+			problems = append(problems, &connpage.InvalidError{Field: fmt.Sprintf("toggles[%d].id", i), Message: "no id"})
 		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return before, before, err
 	}
 	f.page.Title, f.page.Theme, f.page.Accent, f.page.Capabilities, f.page.Phrases, f.page.Toggles = *c.Title, *c.Theme,
 		*c.Accent, *c.Capabilities, *c.Phrases, *c.Toggles

@@ -38,7 +38,7 @@ func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit
 	}, source)}
 	list, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
 	for _, one := range list {
-		if slices.ContainsFunc(all, func(a gateway.Availability) bool { return takesKeys(a, one) }) {
+		if slices.ContainsFunc(all, func(a gateway.Availability) bool { return takesKeys(a, one.Provider) }) {
 			form.Offered = true
 			form.Keys = append(form.Keys, credentialRow{Credential: one, Result: testResults[one.TestResult],
 				Tested: showTime(one.TestedAt)})
@@ -47,8 +47,8 @@ func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit
 	return form, err
 }
 
-func takesKeys(a gateway.Availability, c credentials.Credential) bool {
-	return a.Model != nil && a.Model.Provider.OwnKeys == c.Provider.ID
+func takesKeys(a gateway.Availability, p credentials.Provider) bool {
+	return a.Model != nil && a.Model.Provider.OwnKeys == p.ID
 }
 
 // pricesOf returns the prices of models by ID.

@@ -30,7 +30,9 @@ type projectPage struct {
 // choice is a checkbox or a radio button.
 type choice struct {
 	ID, Label, About string
+	With             string // ids of the choices of another field that it goes with, separated by spaces; "" for all
 	On               bool
+	Off              bool // it cannot be chosen now; About says why
 }
 
 var platformNames = map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}

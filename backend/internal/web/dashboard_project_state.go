@@ -56,12 +56,13 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 	if err != nil || len(report.Series) == 0 {
 		return err
 	}
+	isToday := unfinished(report, w.Now()) != ""
 	s.Counted = report.Sessions+report.Errors > 0
 	s.Week = []weekLine{
-		{"Sessions", grouped(report.Sessions), overTime("sessions", "Sessions by day", report, chart.Chart.Line,
-			func(p analytics.Point) int64 { return p.Sessions })},
-		{"Errors", grouped(report.Errors), overTime("errors", "Errors by day", report, chart.Chart.Line,
-			func(p analytics.Point) int64 { return p.Errors })},
+		{"Sessions", grouped(report.Sessions), overTime("sessions", "Sessions by day", "Sessions", report, isToday,
+			chart.Chart.Line, func(p analytics.Point) int64 { return p.Sessions })},
+		{"Errors", grouped(report.Errors), overTime("errors", "Errors by day", "Errors", report, isToday,
+			chart.Chart.Line, func(p analytics.Point) int64 { return p.Errors })},
 	}
 	return nil
 }

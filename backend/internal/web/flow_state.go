@@ -17,12 +17,13 @@ const (
 	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
 	flowPasskey = "passkey" // the challenge for a passkey
 	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar
-	flowCode    = "code"    // proof that this browser session was shown a code while it was pending
+	flowCode    = "code"    // proofs that this browser session was shown codes while they were pending
 	flowVerify  = "verify"  // the token of a confirmation link
 	flowSignUp  = "signup"  // the token of a sign-up link
 
 	flowLife     = 10 * time.Minute
-	maxFlowState = 3800 // bytes; browsers limit cookies to 4 KB
+	codeFlowLife = 2 * time.Hour // longer than any code is valid, to say afterwards what became of it
+	maxFlowState = 3800          // bytes; browsers limit cookies to 4 KB
 )
 
 type flowState struct {
@@ -30,7 +31,15 @@ type flowState struct {
 	Value json.RawMessage `json:"v"`
 }
 
-// saveFlow stores the first of values that fits into a cookie in this browser, for flowLife.
+// lifeOf returns how long the state of a flow is kept.
+func lifeOf(flow string) time.Duration {
+	if flow == flowCode {
+		return codeFlowLife
+	}
+	return flowLife
+}
+
+// saveFlow stores the first of values that fits into a cookie in this browser, for lifeOf the flow.
 func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	size := 0
 	for _, value := range values {
@@ -39,7 +48,7 @@ func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 			return fmt.Errorf("save state of flow %s: %w", flow, err)
 		}
 		if size = len(state); size <= maxFlowState {
-			w.setCookie(c, "-"+flow, state, flowLife)
+			w.setCookie(c, "-"+flow, state, lifeOf(flow))
 			return nil
 		}
 	}
@@ -71,7 +80,7 @@ func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	data, err := encodeJSON(flowState{Until: w.Now().Add(flowLife).UnixMilli(), Value: raw})
+	data, err := encodeJSON(flowState{Until: w.Now().Add(lifeOf(flow)).UnixMilli(), Value: raw})
 	if err != nil {
 		return "", err
 	}

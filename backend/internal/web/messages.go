@@ -9,6 +9,7 @@ import (
 type formErrors struct {
 	Problem string // a problem of the form as a whole
 	Fields  []fieldError
+	ToTop   bool // whether the focus goes to the summary; otherwise a field may have it
 }
 
 // fieldError is the problem of one field. Field is the id of its input.

@@ -1,0 +1,134 @@
+package analytics
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// checkFilter accepts what an event can name.
+func checkFilter(f Slice) error {
+	if len(f.Version) > maxVersion || !only(f.Version, versionMarks) {
+		return fmt.Errorf("%w: no app version has this name", ErrInvalid)
+	}
+	if !slices.Contains(platforms, f.Platform) {
+		return fmt.Errorf("%w: the platform must be ios, android, web or desktop", ErrInvalid)
+	}
+	return nil
+}
+
+// addSlices fills in what the report knows from slices. whole are the counters of the whole app in the range.
+func (r *Report) addSlices(whole, bySlice []Counter, filter Slice) {
+	versions, platforms, uses := map[string]int64{}, map[string]int64{}, map[string]VersionUse{}
+	filteredVersions, filteredPlatforms := map[string]int64{}, map[string]int64{}
+	for _, c := range bySlice {
+		if c.Name == TotalSampled {
+			continue
+		}
+		v, p := c.Slice.Version, c.Slice.Platform
+		versions[v] += c.N
+		platforms[p] += c.N
+		if filter.Platform == "" || filter.Platform == p {
+			use := uses[v]
+			c.addTo(&use.Sessions, new(int64), &use.Errors)
+			use.Version = v
+			uses[v] = use
+			filteredVersions[v] += c.N
+		}
+		if filter.Version == "" || filter.Version == v {
+			filteredPlatforms[p] += c.N
+		}
+	}
+	r.Versions, r.Platforms = namesOf(versions), namesOf(platforms)
+	delete(uses, "")
+	r.VersionUse = mostUsed(slices.Collect(maps.Values(uses)))
+	if filter != (Slice{}) {
+		r.ByVersion, r.ByPlatform = countsOf(filteredVersions), countsOf(filteredPlatforms)
+	}
+	named := map[Kind]int64{}
+	for _, c := range whole {
+		named[c.Kind] += c.N
+	}
+	r.Unsliced = named[KindVersion] > total(versions)-versions[""] || named[KindPlatform] > total(platforms)-platforms[""]
+}
+
+func total(counts map[string]int64) (n int64) {
+	for _, one := range counts {
+		n += one
+	}
+	return n
+}
+
+// countsOf returns the most frequent of the names.
+func countsOf(counts map[string]int64) []Count {
+	all := make([]Count, 0, len(counts))
+	for name, n := range counts {
+		if name != "" {
+			all = append(all, Count{name, n})
+		}
+	}
+	return mostFrequent(all)
+}
+
+// namesOf returns the most frequent names without Other, sorted. Numbers in names sort by their value.
+func namesOf(counts map[string]int64) []string {
+	names := []string{}
+	for _, c := range countsOf(counts) {
+		if c.Name != Other {
+			names = append(names, c.Name)
+		}
+	}
+	slices.SortFunc(names, compareVersions)
+	return names
+}
+
+// mostUsed returns the most used versions, the newest first by its name, and Other last. Versions beyond maxNamed are
+// left out, because a rate of several versions together says nothing.
+func mostUsed(uses []VersionUse) []VersionUse {
+	slices.SortFunc(uses, func(a, b VersionUse) int {
+		return cmp.Or(cmp.Compare(b.Sessions+b.Errors, a.Sessions+a.Errors), cmp.Compare(a.Version, b.Version))
+	})
+	uses = slices.DeleteFunc(uses, func(v VersionUse) bool { return v.Sessions+v.Errors == 0 })
+	uses = uses[:min(len(uses), maxNamed)]
+	slices.SortFunc(uses, func(a, b VersionUse) int {
+		if (a.Version == Other) != (b.Version == Other) {
+			return map[bool]int{true: 1, false: -1}[a.Version == Other]
+		}
+		return compareVersions(b.Version, a.Version)
+	})
+	return uses
+}
+
+// compareVersions orders 1.9.0 before 1.10.0.
+func compareVersions(a, b string) int {
+	for a != "" && b != "" {
+		x, restOfA := number(a)
+		y, restOfB := number(b)
+		if x == "" || y == "" {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+			return c
+		}
+		a, b = restOfA, restOfB
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// number returns the digits at the start of s without leading zeros, at least one digit if there is any, and the rest.
+func number(s string) (digits, rest string) {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	start := 0
+	for start < n-1 && s[start] == '0' {
+		start++
+	}
+	return s[start:n], s[n:]
+}

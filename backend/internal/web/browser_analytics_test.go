@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+)
+
+// withoutScripts loads the next pages without running their scripts.
+func (s *pageTest) withoutScripts() {
+	s.t.Helper()
+	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
+}
+
+// noObstacles checks the page at the widths of a desktop, of a desktop at 200 % zoom and of phones.
+func (s *pageTest) noObstacles(name string) {
+	s.t.Helper()
+	s.picture(name)
+	for _, width := range []int64{1280, 640, 390, 320} {
+		s.do(chromedp.EmulateViewport(width, 844))
+		for _, wrong := range eval[[]string](s, stumbles) {
+			s.t.Errorf("%s at width %d has obstacles: %s", name, width, wrong)
+		}
+	}
+	s.do(chromedp.EmulateViewport(1280, 800))
+}
+
+// A person filters by version and platform without scripts, changes the range and shows everything again.
+func TestAnalytics_FilterWithoutScripts(t *testing.T) {
+	for scheme, flags := range map[string][]string{"light": nil,
+		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+		t.Run(scheme, func(t *testing.T) {
+			var q analytics.Query
+			_, site := countsSite(t, fakeCounts{asked: &q})
+			s := walkIn(t, site, flags...)
+			s.withoutScripts()
+			s.do(chromedp.Navigate(site.URL + helloPath + "/analytics"))
+			s.noObstacles(scheme + "-analytics")
+			for _, align := range eval[[]string](s, `[...document.querySelectorAll(".numbers td")].map(
+				(e) => getComputedStyle(e).textAlign)`) {
+				if align != "end" && align != "right" {
+					t.Fatalf("a number is aligned %s, want at the end", align)
+				}
+			}
+			s.do(chromedp.SetValue("#version", "1.4.0"), chromedp.SetValue("#platform", "web"),
+				chromedp.Click(".filters button"))
+			s.see(`document.body.innerText.includes("Only version 1.4.0 on Web")`)
+			s.do(chromedp.Click(`.ranges li:last-child a`))
+			s.see(`location.search.includes("range=90d")`)
+			if q.Filter != (analytics.Slice{Version: "1.4.0", Platform: "web"}) {
+				t.Errorf("the range changed the filter to %+v", q.Filter)
+			}
+			s.noObstacles(scheme + "-analytics-filtered")
+			s.do(chromedp.Click(`.filters > a`))
+			s.see(`location.search === "?range=90d"`)
+			if q.Filter != (analytics.Slice{}) {
+				t.Errorf("the filter is still %+v", q.Filter)
+			}
+		})
+	}
+}
