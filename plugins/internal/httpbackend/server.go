@@ -108,11 +108,11 @@ func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) 
 
 // GetAccount returns the account that a token belongs to.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
-	a, err := fetch[backendapi.Account](ctx, s.client, request{
+	a, err := fetch[backendapi.OwnAccount](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,
 	})
 	return &pluginv1.GetAccountResponse{
-		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt,
+		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt, Email: a.Email,
 	}, err
 }
 
