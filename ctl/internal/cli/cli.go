@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 	}
 	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
 	section(root, "apps", "Apps and glasses:", a.session(), a.glasses(), a.fonts(), a.tool())
-	section(root, "account", "Account:", append(account, a.openPage(), a.usage(), a.telemetry())...)
+	section(root, "account", "Account:", append(account, a.account(), a.openPage(), a.usage(), a.telemetry())...)
 	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.version())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpOf(root))
@@ -130,7 +130,7 @@ func exitOf(code string) int {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
 		"auth_timeout", "permission_denied", codeNoAgent, codeNoPage, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
 		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found", codeNotConfirmed,
-		"adapter_not_usable", "adapter_duplicate", "adapter_too_many", codeAdapterNotFound,
+		codeNoAccount, codeBadPassword, codeNotEmbedded, codeSuspended, "adapter_not_usable", "adapter_duplicate", "adapter_too_many", codeAdapterNotFound,
 		driver.ProblemNoBluetooth, driver.ProblemRadioOff, driver.ProblemNoPermission:
 		return exitNo
 	}

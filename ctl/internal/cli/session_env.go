@@ -34,7 +34,7 @@ func (a *app) sessionEnv() *cobra.Command {
 			}
 			return a.print(found, func() {
 				for _, name := range slices.Sorted(maps.Keys(found.Environment)) {
-					a.Say("%s", assignment(runtime.GOOS, name, found.Environment[name]))
+					a.Row("%s", assignment(runtime.GOOS, name, found.Environment[name]))
 				}
 			})
 		}),
@@ -79,6 +79,6 @@ func assignment(goos, name, value string) string {
 func (a *app) sessionSchema() *cobra.Command {
 	return command("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
 		schema := json.RawMessage(scenario.Schema())
-		return a.print(schema, func() { a.Say("%s", strings.TrimSpace(string(schema))) })
+		return a.print(schema, func() { a.Row("%s", strings.TrimSpace(string(schema))) })
 	})
 }

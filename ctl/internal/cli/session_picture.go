@@ -82,7 +82,7 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	return a.print(answer, func() {
 		for _, m := range display.Models {
 			for _, f := range m.Findings {
-				a.Say("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
+				a.Row("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
 			}
 		}
 		a.Say("Wrote %s.", path)

@@ -56,7 +56,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 	if m, ok := assistantOf(u); ok {
 		rows = append(rows, []string{m.ID, modelText(m)})
 	}
-	a.Table(rows)
+	a.Pairs(rows)
 	if len(u.ByModel) > 0 {
 		a.Say("")
 		table := [][]string{{"MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "SPENT"}}
@@ -74,7 +74,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 		}
 		a.Table(table)
 	} else if next := nextOfUsage(u); next != "" {
-		a.Remark("  next: %s", next)
+		a.Next("%s", next)
 	}
 }
 
