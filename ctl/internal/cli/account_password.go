@@ -45,8 +45,6 @@ func (a *app) resetPassword() *cobra.Command {
 			"Without EMAIL it takes the only account.\n" +
 			"Another backend keeps its accounts itself: ask for a new password on its page /forgot.\n" +
 			"Exit code: 0 changed, 1 refused, 2 could not be run.",
-		Example: "  servicectl account reset-password\n" +
-			"  servicectl account reset-password ada@example.org --revoke-links --stdin < password.txt",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isTerminal := term.CanConfirm(a.in); isTerminal == o.stdin {

@@ -67,7 +67,7 @@ func programName(args []string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: a.name, Short: "Link this machine to an account and inspect the daemon",
-		Long: "Links this machine to an account, and shows what the service's daemon does.\n" +
+		Long: "Links this machine to an account, and shows what the service's daemon does.\n\n" +
 			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
 		Args: onlyCommands,
@@ -76,12 +76,14 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.SetFlagErrorFunc(badFlag)
+	root.SetHelpFunc(a.showHelp)
 	account := []*cobra.Command{a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy()}
 	if a.name == "service-mcp" {
-		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n" +
+		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n\n" +
 			"To register it with your agents: `servicectl agent add --all`."
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.AddCommand(account...)
+		addExamples(root, a.name)
 		return root
 	}
 	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
@@ -91,6 +93,8 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpOf(root))
 	root.AddCommand(a.clientIO())
+	addExamples(root, a.name)
+	a.completeFlags(root)
 	return root
 }
 

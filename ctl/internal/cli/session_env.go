@@ -26,7 +26,6 @@ func (a *app) sessionEnv() *cobra.Command {
 		ValidArgsFunction: a.complete(sessionIDs),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
-		Example: "  eval \"$(servicectl session env)\" && node app.js",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			found, err := variablesOf(ctx, c, first(args))
 			if err != nil {
