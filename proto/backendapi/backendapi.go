@@ -88,20 +88,16 @@ type Token struct {
 	Account
 }
 
-// Account is the owner of a token. Times are ISO 8601 UTC. ExpiresAt is always present, and null for a token that does
-// not expire.
+// Account is the response to GET /api/account: the owner of a token. Times are ISO 8601 UTC. ExpiresAt is always
+// present, and null for a token that does not expire.
 type Account struct {
 	AccountID string  `json:"accountId"`
 	Tier      string  `json:"tier"`
 	LinkedAt  string  `json:"linkedAt"`
 	ExpiresAt *string `json:"expiresAt"`
-}
-
-// OwnAccount is the response to GET /api/account. Email is the address with which the account's owner signs in. Show it
-// to that person only: never store it, log it or pass it to an agent.
-type OwnAccount struct {
-	Account
-	Email string `json:"email"`
+	// Email is the address with which the account's owner signs in; absent in a Token. Show it to that person only: never
+	// store it, log it or pass it to an agent.
+	Email string `json:"email,omitempty"`
 }
 
 // Problem is the body of every error response: application/problem+json (RFC 9457) with one of the codes above.

@@ -134,7 +134,9 @@ func (a *API) whoAmI(c *call) (any, error) {
 	if errors.Is(err, account.ErrNotFound) || errors.Is(err, account.ErrSuspended) { // since it was authenticated
 		return nil, link.ErrRevoked
 	}
-	return backendapi.OwnAccount{Account: accountOf(c.who), Email: owner.Email}, err
+	answer := accountOf(c.who)
+	answer.Email = owner.Email
+	return answer, err
 }
 
 // revokeOwnLink revokes the link of the caller's token. Clients call it when they log out or after they have been

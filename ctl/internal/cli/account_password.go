@@ -41,7 +41,7 @@ func (a *app) resetPassword() *cobra.Command {
 		Use: "reset-password [EMAIL]", Short: "Set a forgotten password of an account on this machine",
 		Long: "Sets a new password of an account of the embedded backend, whose data belongs to you, and signs out its " +
 			"browsers.\n" +
-			"Asks for the password twice, and whether to unlink agents and remove passkeys as well. " +
+			"Asks for the password twice, and whether to unlink agents and remove passkeys as well.\n" +
 			"Without EMAIL it takes the only account.\n" +
 			"Another backend keeps its accounts itself: ask for a new password on its page /forgot.\n" +
 			"Exit code: 0 changed, 1 refused, 2 could not be run.",

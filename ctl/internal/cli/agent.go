@@ -179,7 +179,6 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 	return nil
 }
 
-// choose returns the named agents, or all agents found on this machine if no names are given.
 // unknownAgent returns the error for a name that no supported agent has.
 func unknownAgent(all []agents.Agent, name string) error {
 	ids := make([]string, 0, len(all))
@@ -193,6 +192,7 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
 }
 
+// choose returns the named agents, or all agents found on this machine if no names are given.
 func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 	var chosen []agents.Agent
 	for _, name := range names {

@@ -108,7 +108,7 @@ func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) 
 
 // GetAccount returns the account that a token belongs to.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
-	a, err := fetch[backendapi.OwnAccount](ctx, s.client, request{
+	a, err := fetch[backendapi.Account](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,
 	})
 	return &pluginv1.GetAccountResponse{

@@ -17,7 +17,7 @@ var required = map[reflect.Type][]string{
 	reflect.TypeFor[backendapi.Health]():             {"service"},
 	reflect.TypeFor[backendapi.DeviceCode]():         {"deviceCode", "userCode", "verificationUrl", "expiresInSeconds"},
 	reflect.TypeFor[backendapi.Token]():              {"authToken"},
-	reflect.TypeFor[backendapi.OwnAccount]():         {"accountId", "tier", "linkedAt"},
+	reflect.TypeFor[backendapi.Account]():            {"accountId", "tier", "linkedAt"},
 	reflect.TypeFor[backendapi.Session]():            {"sessionId", "state", "sessionUrl", "appEndpoint"},
 	reflect.TypeFor[backendapi.SessionList]():        {"sessions"},
 	reflect.TypeFor[backendapi.SessionSecret]():      {"appSecret"},
