@@ -65,25 +65,50 @@ func newPerson(t *testing.T) *person {
 	return &person{client: http.Client{Jar: jar}}
 }
 
-// link signs a person up with an address and links this machine to the new account.
+// link signs a person up with an address, links this machine to the new account, and returns the person's browser.
 func (l *local) link(email string) *person {
 	l.Helper()
+	p, _ := l.login(email)
+	return p
+}
+
+// loginLines is link, but returns what login prints without a terminal.
+func (l *local) loginLines(email string) string {
+	l.Helper()
+	_, lines := l.login(email)
+	return lines
+}
+
+func (l *local) login(email string) (browser *person, lines string) {
+	l.Helper()
 	login := l.command("login", "--replace")
-	lines, err := login.StdoutPipe()
+	stdout, err := login.StdoutPipe()
 	if err == nil {
 		err = login.Start()
 	}
 	if err != nil {
 		l.Fatal(err)
 	}
-	out := bufio.NewReader(lines)
+	out := bufio.NewReader(stdout)
 	first, _ := out.ReadBytes('\n')
 	var code struct{ VerificationURL string }
 	if err := json.Unmarshal(first, &code); err != nil || code.VerificationURL == "" {
 		l.Fatalf("login printed %q (%v), want a code", first, err)
 	}
-	p := newPerson(l.T)
-	at, body, err := p.get(code.VerificationURL)
+	browser = newPerson(l.T)
+	l.approve(browser, code.VerificationURL, email)
+	var rest bytes.Buffer
+	_, _ = out.WriteTo(&rest)
+	if err := login.Wait(); err != nil {
+		l.Fatal(err)
+	}
+	return browser, string(first) + rest.String()
+}
+
+// approve signs a person up and approves a code.
+func (l *local) approve(p *person, verificationURL, email string) {
+	l.Helper()
+	at, body, err := p.get(verificationURL)
 	if err == nil {
 		at, body, err = p.submit(at, body, "signup", map[string]string{"email": email, "password": oldPassword,
 			"privacy": "yes", "accept": "yes"})
@@ -94,12 +119,7 @@ func (l *local) link(email string) *person {
 	if err != nil {
 		l.Fatal(err)
 	}
-	_, _ = out.WriteTo(&bytes.Buffer{})
-	if err := login.Wait(); err != nil {
-		l.Fatal(err)
-	}
 	l.backend = at.Scheme + "://" + at.Host
-	return p
 }
 
 // isSignedIn reports whether a browser may see the account's page.

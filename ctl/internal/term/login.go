@@ -130,7 +130,7 @@ func (t *Terminal) Countdown(total time.Duration) (stop func()) {
 		defer tick.Stop()
 		for {
 			left := max(0, time.Until(end).Round(time.Second))
-			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left (Ctrl-C cancels) ", int(left.Minutes()),
+			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left ", int(left.Minutes()),
 				int(left.Seconds())%60)
 			select {
 			case <-quit:
