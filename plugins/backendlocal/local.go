@@ -90,14 +90,11 @@ func (l *local) start(configDir string) error {
 
 // locate returns the embedded backend's URL for every target.
 func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.server == nil {
-		return "", serve.Refuse(codes.FailedPrecondition, &pluginv1.Problem{
-			Code: serve.CodeAdapterUnavailable, Message: "the embedded backend was not started", Retryable: true,
-		})
+	s, err := l.started()
+	if err != nil {
+		return "", err
 	}
-	return l.server.LoopbackURL(), nil
+	return s.LoopbackURL(), nil
 }
 
 // Activity reports what the embedded backend is busy with.

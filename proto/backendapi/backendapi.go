@@ -95,6 +95,9 @@ type Account struct {
 	Tier      string  `json:"tier"`
 	LinkedAt  string  `json:"linkedAt"`
 	ExpiresAt *string `json:"expiresAt"`
+	// Email is the address with which the account's owner signs in; absent in a Token. Show it to that person only: never
+	// store it, log it or pass it to an agent.
+	Email string `json:"email,omitempty"`
 }
 
 // Problem is the body of every error response: application/problem+json (RFC 9457) with one of the codes above.

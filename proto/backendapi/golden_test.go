@@ -21,6 +21,8 @@ func text(s string) *string { return &s }
 var account = Account{AccountID: "0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", Tier: TierFreeAccount,
 	LinkedAt: "2026-01-02T03:04:05.000Z"}
 
+var own = Account{AccountID: account.AccountID, Tier: account.Tier, LinkedAt: account.LinkedAt, Email: "ada@example.org"}
+
 var legacy = Account{AccountID: account.AccountID, Tier: account.Tier, LinkedAt: account.LinkedAt,
 	ExpiresAt: text("2027-01-02T03:04:05.000Z")}
 
@@ -96,7 +98,7 @@ var examples = map[string]any{
 	"pending":             Pending{Pending: true, PollIntervalSeconds: 5},
 	"token":               Token{AuthToken: "svc_example", Account: account},
 	"token_legacy":        Token{AuthToken: "svc_example", Account: legacy},
-	"account":             account,
+	"account":             own,
 	"account_legacy":      legacy,
 	"problem": Problem{Type: "about:blank", Title: "Device code expired", Status: 410, Code: CodeDeviceCodeExpired,
 		Detail: "the device code has expired", Retryable: true, FixHint: "start again for a fresh code"},
@@ -295,7 +297,7 @@ func TestShapesInDetail(t *testing.T) {
 	}{
 		{"token", map[string]string{"expiresAt": "null", "authToken": `"svc_example"`, "tier": `"free_account"`}, 5},
 		{"token_legacy", map[string]string{"expiresAt": `"2027-01-02T03:04:05.000Z"`}, 5},
-		{"account", map[string]string{"expiresAt": "null"}, 4},
+		{"account", map[string]string{"expiresAt": "null", "email": `"ada@example.org"`}, 5},
 		{"auth_required", map[string]string{
 			"code": `"auth_required"`, "status": "401", "deviceCode": `"sdc_example"`, "userCode": `"WDJB-MJHT"`,
 			"expiresInSeconds": "600", "pollIntervalSeconds": "5", "retryable": "true",

@@ -158,6 +158,7 @@ type Store interface {
 	DataStore
 	GuessStore
 	SignUpStore
+	LocalStore
 }
 
 // SignUpStore stores sign-ups whose mailed link has not been used yet.

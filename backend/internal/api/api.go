@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
@@ -31,9 +32,16 @@ type Links interface {
 	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
 }
 
+// Accounts returns the accounts of people.
+type Accounts interface {
+	// ByID returns an active account; otherwise account.ErrNotFound or account.ErrSuspended.
+	ByID(ctx context.Context, id string) (account.Account, error)
+}
+
 // Options configure the API.
 type Options struct {
-	Links Links
+	Links    Links
+	Accounts Accounts
 	// Sessions serves /api/sessions.
 	Sessions Sessions
 	Scripts  Scripts
@@ -120,7 +128,16 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		"check the path and the method; GET "+backendapi.PathHealth+" says which service this is"))
 }
 
-func (a *API) whoAmI(c *call) (any, error) { return accountOf(c.who), nil }
+// whoAmI returns the account of the caller's token, with its address, to that account only.
+func (a *API) whoAmI(c *call) (any, error) {
+	owner, err := a.Accounts.ByID(c.Context(), c.who.AccountID)
+	if errors.Is(err, account.ErrNotFound) || errors.Is(err, account.ErrSuspended) { // since it was authenticated
+		return nil, link.ErrRevoked
+	}
+	answer := accountOf(c.who)
+	answer.Email = owner.Email
+	return answer, err
+}
 
 // revokeOwnLink revokes the link of the caller's token. Clients call it when they log out or after they have been
 // linked again.

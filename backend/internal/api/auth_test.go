@@ -137,7 +137,7 @@ func TestAccount_OfToken(t *testing.T) {
 		return string(w.call("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).is(http.StatusOK).body)
 	}
 	want := `{"accountId":"` + w.ada.ID +
-		`","tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}` + "\n"
+		`","tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null,"email":"` + w.ada.Email + `"}` + "\n"
 	if got := ask(); got != want {
 		t.Errorf("got %swant %s", got, want)
 	}

@@ -76,7 +76,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	w.ada = w.person("0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", "ada")
 	live := &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now}
 	o := Options{
-		Links: w.links, SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
+		Links: w.links, Accounts: account.NewService(store, hash, log, nil), SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
 		Sessions: live, Scripts: &sessions.Assistants{Sessions: live, Store: store, Live: nobody{}},
 		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
 		Ready: store.Ping, Log: log, Now: w.now,

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
@@ -44,6 +45,7 @@ type App struct {
 	log       *slog.Logger
 	store     *sqlstore.Store
 	links     *link.Service
+	accounts  *account.Service
 	hub       *relay.Hub
 	signedOut bool     // browsers were signed out at startup
 	serving   []server // run while requests are served
@@ -81,6 +83,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // Handler returns the handler of all routes and pages.
 func (a *App) Handler() http.Handler { return a.handler }
+
+// Accounts returns the service of the people's accounts.
+func (a *App) Accounts() *account.Service { return a.accounts }
 
 // Close closes the database of an App that was never served.
 func (a *App) Close() error { return a.store.Close() }

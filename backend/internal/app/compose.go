@@ -72,7 +72,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
-	a.links = f.links
+	a.links, a.accounts = f.links, f.accounts
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
@@ -180,7 +180,7 @@ func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Servic
 func (a *App) newAPI(f *features, o Options) *api.API {
 	c := a.config
 	return api.New(api.Options{
-		Links: f.links, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects, Grants: f.grants, Audit: f.audit,
+		Links: f.links, Accounts: f.accounts, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects, Grants: f.grants, Audit: f.audit,
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
 		GatewayUsage: f.usage, Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,

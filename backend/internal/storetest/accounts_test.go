@@ -62,6 +62,8 @@ var accountTests = map[string]func(*testing.T, *people){
 	"forgotten password":           forgottenPassword,
 	"an account made by another":   madeByAnother,
 	"a reset revokes":              resetRevokes,
+	"a replaced password":          replacedPassword,
+	"a replaced, guessed password": guessedBefore,
 	"mailed sign-ups":              mailedSignUps,
 	"who has an address":           whoHasAnAddress,
 	"a flooded address":            floodedAddress,

@@ -35,9 +35,9 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	var toolset string
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
+		ValidArgsFunction: agentNames,
 		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
 			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
-		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("name at least one agent, or use --all")
@@ -179,13 +179,26 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 	return nil
 }
 
+// unknownAgent returns the error for a name that no supported agent has.
+func unknownAgent(all []agents.Agent, name string) error {
+	ids := make([]string, 0, len(all))
+	for _, g := range all {
+		ids = append(ids, g.ID)
+	}
+	next := "`servicectl agent list` shows the names"
+	if similar := similarTo(name, ids); len(similar) > 0 {
+		next = didYouMean("", similar)
+	}
+	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
+}
+
 // choose returns the named agents, or all agents found on this machine if no names are given.
 func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 	var chosen []agents.Agent
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(g agents.Agent) bool { return g.ID == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown agent %q; `servicectl agent list` shows the names", name)
+			return nil, unknownAgent(all, name)
 		}
 		if !all[i].Found() {
 			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine",

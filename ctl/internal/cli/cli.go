@@ -67,7 +67,7 @@ func programName(args []string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: a.name, Short: "Link this machine to an account and inspect the daemon",
-		Long: "Links this machine to an account, and shows what the service's daemon does.\n" +
+		Long: "Links this machine to an account, and shows what the service's daemon does.\n\n" +
 			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
 		Args: onlyCommands,
@@ -76,21 +76,25 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.SetFlagErrorFunc(badFlag)
+	root.SetHelpFunc(a.showHelp)
 	account := []*cobra.Command{a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy()}
 	if a.name == "service-mcp" {
-		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n" +
+		root.Long = "Without a command it forwards MCP between the coding agent that started it and the daemon.\n\n" +
 			"To register it with your agents: `servicectl agent add --all`."
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.AddCommand(account...)
+		addExamples(root, a.name)
 		return root
 	}
 	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
 	section(root, "apps", "Apps and glasses:", a.session(), a.glasses(), a.fonts(), a.tool())
-	section(root, "account", "Account:", append(account, a.openPage(), a.usage(), a.telemetry())...)
+	section(root, "account", "Account:", append(account, a.account(), a.openPage(), a.usage(), a.telemetry())...)
 	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.version())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpOf(root))
 	root.AddCommand(a.clientIO())
+	addExamples(root, a.name)
+	a.completeFlags(root)
 	return root
 }
 
@@ -130,7 +134,7 @@ func exitOf(code string) int {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
 		"auth_timeout", "permission_denied", codeNoAgent, codeNoPage, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
 		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found", codeNotConfirmed,
-		"adapter_not_usable", "adapter_duplicate", "adapter_too_many", codeAdapterNotFound,
+		codeNoAccount, codeBadPassword, codeNotEmbedded, codeSuspended, "adapter_not_usable", "adapter_duplicate", "adapter_too_many", codeAdapterNotFound,
 		driver.ProblemNoBluetooth, driver.ProblemRadioOff, driver.ProblemNoPermission:
 		return exitNo
 	}

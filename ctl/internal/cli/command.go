@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/service-dev/service/ctl/internal/client"
 )
@@ -56,17 +57,66 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	next := fmt.Sprintf("run `%s --help` to see the commands", cmd.CommandPath())
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		for i, name := range similar {
-			similar[i] = "`" + cmd.CommandPath() + " " + name + "`"
-		}
-		next = "did you mean " + strings.Join(similar, " or ") + "?"
+		next = didYouMean(cmd.CommandPath()+" ", similar)
 	}
 	return &usageError{fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), next}
 }
 
-// badFlag reports an unknown or malformed flag together with the command whose help lists the flags.
+// badFlag reports an unknown or malformed flag with the flags of a similar name, or with the command whose help lists
+// the flags.
 func badFlag(cmd *cobra.Command, err error) error {
+	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if similar := similarTo(name, known); len(similar) > 0 {
+			return &usageError{err.Error(), didYouMean("--", similar)}
+		}
+	}
 	return &usageError{err.Error(), fmt.Sprintf("run `%s --help` to see the flags", cmd.CommandPath())}
+}
+
+// didYouMean proposes names, each after prefix.
+func didYouMean(prefix string, names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = "`" + prefix + name + "`"
+	}
+	return "did you mean " + strings.Join(quoted, " or ") + "?"
+}
+
+// maxTypos is the number of wrong, missing or additional letters in a name that is still recognised.
+const maxTypos = 2
+
+// similarTo returns the known names that a person may have meant.
+func similarTo(name string, known []string) []string {
+	var similar []string
+	for _, k := range known {
+		if typos(strings.ToLower(name), strings.ToLower(k)) <= min(maxTypos, len(name)/2) {
+			similar = append(similar, k)
+		}
+	}
+	return similar
+}
+
+// typos returns the edit distance of two words.
+func typos(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // open connects to the daemon and starts it if necessary.

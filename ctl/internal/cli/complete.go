@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // completionTime is how long a shell waits for completions.
@@ -67,4 +70,69 @@ func addedAdapters(ctx context.Context, c *client.Client) []string {
 		}
 	}
 	return names
+}
+
+// knownGlasses returns the names of the glasses that this computer remembers.
+func knownGlasses(ctx context.Context, c *client.Client) []string {
+	var names []string
+	list, _ := c.Glasses(ctx, 0)
+	for _, g := range list {
+		names = append(names, cobra.CompletionWithDesc(g.GetName(), g.GetDeviceModel()))
+	}
+	return names
+}
+
+func transports(ctx context.Context, c *client.Client) []string {
+	return append(addedAdapters(ctx, c), "localsim", "realdevice")
+}
+
+// fixed completes with values that do not change.
+func fixed(values ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			values = nil
+		}
+		return values, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// agentNames completes with the coding agents that are not named yet.
+func agentNames(_ *cobra.Command, named []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	all, _, _ := known()
+	for _, g := range all {
+		if !slices.Contains(named, g.ID) {
+			names = append(names, cobra.CompletionWithDesc(g.ID, g.Name))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlags makes the values of a command's flags, and of the commands below it, complete by the flag's name.
+func (a *app) completeFlags(cmd *cobra.Command) {
+	var models []string
+	for _, m := range glasses.Models() {
+		models = append(models, cobra.CompletionWithDesc(m.ID, m.Name))
+	}
+	for name, values := range map[string]cobra.CompletionFunc{
+		"model": valueOf(fixed(models...)), "models": valueOf(fixed(append(models, "all")...)),
+		"chip": valueOf(fixed(glasses.Chips()...)), "clock": valueOf(fixed("virtual", "real")),
+		"via": valueOf(fixed("auto", "bluez", "browser")), "range": valueOf(fixed("24h", "7d", "30d", "90d")),
+		"tools":   valueOf(fixed(rendezvous.ToolsetLocal)),
+		"session": valueOf(a.complete(sessionIDs)), "transport": valueOf(a.complete(transports)),
+	} {
+		if cmd.Flags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, values) // fails only if it was called before
+		}
+	}
+	for _, child := range cmd.Commands() {
+		a.completeFlags(child)
+	}
+}
+
+// valueOf completes the value of a flag, whatever the command's arguments are.
+func valueOf(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
+		return complete(cmd, nil, start)
+	}
 }

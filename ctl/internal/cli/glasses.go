@@ -171,11 +171,11 @@ func (a *app) glassesConnect() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "connect [NAME]", Short: "Connect glasses to a session of this directory", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(knownGlasses),
 		Long: "NAME is a name that `glasses list` shows. Without one, it takes the glasses used last, or the only ones in\n" +
 			"range. Glasses that are not connected in time are connected later, by the session itself.\n" +
 			"On a terminal, new glasses show a test picture, and two questions follow (see `glasses check`).\n" +
 			"Exit code: 0 connected, 1 not connected yet, 2 it could not be tried.",
-		Example: "  servicectl glasses connect \"Even G1_27\"",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := checkSeconds("--timeout", timeout); err != nil {
 				return err

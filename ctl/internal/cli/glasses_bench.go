@@ -44,12 +44,12 @@ func (a *app) glassesBench() *cobra.Command {
 	var anonymous bool
 	cmd := &cobra.Command{
 		Use: "bench [NAME]", Short: "Measure real glasses, and write a record of it", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(knownGlasses),
 		Long: "Takes at most ten minutes. Connects the glasses, times 20 full pictures, and asks you to tap, to speak and\n" +
 			"to break the connection for a moment; without a terminal it skips what needs you. The record is a JSON file\n" +
 			"with the measurements, the model and firmware of the glasses, and the versions of the service and the system.\n" +
 			"It never contains addresses and serial numbers.\n" +
 			"Exit code: 0 measured, 1 the glasses are not connected, 2 it could not be measured.",
-		Example: "  servicectl glasses bench --out my-g1.json",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.bench(ctx, c, first(args), out, anonymous)
 		}),

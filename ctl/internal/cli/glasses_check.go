@@ -27,6 +27,7 @@ const (
 func (a *app) glassesForget() *cobra.Command {
 	return &cobra.Command{
 		Use: "forget NAME", Short: "Forget glasses that were connected to this computer", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.complete(knownGlasses),
 		Long: "Deletes their addresses and the answers about their panel. Glasses that are found later are new again.\n" +
 			"Exit code: 0 forgotten, 2 no such glasses are remembered.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
@@ -41,6 +42,7 @@ func (a *app) glassesForget() *cobra.Command {
 func (a *app) glassesCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check [NAME]", Short: "Check with a test picture how glasses show pictures", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.complete(knownGlasses),
 		Long: "Shows a test picture and asks two questions about it. From the answers the service learns whether this\n" +
 			"pair swaps light and dark and how many rows it has, shows the picture again and remembers what is right.\n" +
 			"`glasses connect` asks the same when glasses are new.\n" +

@@ -24,7 +24,6 @@ func (a *app) glassesConformance() *cobra.Command {
 			"other, each with its section of the protocol. URL is ws://HOST:PORT; without it, a free local port. It asks\n" +
 			"for no credential, so let others reach it only while you test.\n" +
 			"Exit code: 0 every rule passed, 1 one failed, 2 not every rule could be checked.",
-		Example: "  servicectl glasses conformance ws://0.0.0.0:8787 --model even_g1",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			address := conformanceAddress
 			if len(args) > 0 {

@@ -56,6 +56,7 @@ func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) 
 func (a *app) loginShown(ctx context.Context, c *client.Client, host string, replace bool) error {
 	stop := func() {}
 	defer func() { stop() }()
+	var expiresIn time.Duration
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
 			replaces := ""
@@ -63,15 +64,11 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 				replaces = code.GetReplaces()
 			}
 			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), replaces, code.GetSignInWord())
-			stop = a.Countdown(time.Duration(code.GetExpiresInSeconds()) * time.Second)
+			expiresIn = time.Duration(code.GetExpiresInSeconds()) * time.Second
 		},
 		Opened: func(o *client.Opened) {
-			if !a.Moves {
-				a.Browser(o.GetOpened(), o.GetReason())
-			} else if !o.GetOpened() {
-				a.Remark("")
-				a.Browser(false, o.GetReason())
-			}
+			a.Browser(o.GetOpened(), o.GetReason())
+			stop = a.Countdown(expiresIn)
 		},
 	})
 	stop()
@@ -79,7 +76,7 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 		return loginError(err)
 	}
 	a.Linked(term.Link{
-		Account: linked.GetAccountId(), Tier: linked.GetTier(), File: linked.GetAuthFile(),
+		Account: linked.GetAccountId(), Email: linked.GetEmail(), Tier: linked.GetTier(), File: linked.GetAuthFile(),
 		WriteError: linked.GetWriteError(), RevokeAt: linked.GetRevokeUrl(),
 	})
 	return writtenOrNot(linked)

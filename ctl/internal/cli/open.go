@@ -17,13 +17,20 @@ const codeNoPage = "page_not_found"
 // pages are what open can show, with the path below the backend's address; the page of a session has its own address.
 var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
 
+// pageNames are the keys of pages.
+var pageNames = []string{"dashboard", "docs", "session"}
+
 func (a *app) openPage() *cobra.Command {
 	return &cobra.Command{
 		Use: "open [dashboard|docs|session [ID]]", Short: "Open a page in your browser",
 		Long: "Opens the dashboard, the documentation, or the page of a browser session (by default the newest).\n" +
 			"Where no browser can be opened it prints the address.",
-		Example:   "  servicectl open docs",
-		ValidArgs: []string{"dashboard", "docs", "session"},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+			if first(args) == "session" {
+				return a.complete(sessionIDs)(cmd, args[1:], start)
+			}
+			return fixed(pageNames...)(cmd, args, start)
+		},
 		Args: func(_ *cobra.Command, args []string) error {
 			page := "dashboard"
 			if len(args) > 0 {
@@ -32,7 +39,11 @@ func (a *app) openPage() *cobra.Command {
 			_, known := pages[page]
 			switch {
 			case !known:
-				return &usageError{fmt.Sprintf("there is no page %q", page), "open dashboard, docs or session"}
+				next := "open dashboard, docs or session"
+				if similar := similarTo(page, pageNames); len(similar) > 0 {
+					next = didYouMean("servicectl open ", similar)
+				}
+				return &usageError{fmt.Sprintf("there is no page %q", page), next}
 			case len(args) > 2 || len(args) == 2 && page != "session":
 				return fmt.Errorf("unexpected argument %q", args[len(args)-1])
 			}

@@ -170,9 +170,9 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 	if displayErr == nil {
 		rows = append(rows, []string{"state", display.summary()})
 	}
-	a.Table(rows)
+	a.Pairs(rows)
 	if displayErr != nil {
-		a.Say("display      %s", problemOf(displayErr).Message)
+		a.Facts([]term.Fact{{Name: "display", Lead: term.Cell{Text: problemOf(displayErr).Message}}})
 		return nil
 	}
 	focus := ""

@@ -26,7 +26,6 @@ func (a *app) sessionEnv() *cobra.Command {
 		ValidArgsFunction: a.complete(sessionIDs),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
-		Example: "  eval \"$(servicectl session env)\" && node app.js",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			found, err := variablesOf(ctx, c, first(args))
 			if err != nil {
@@ -34,7 +33,7 @@ func (a *app) sessionEnv() *cobra.Command {
 			}
 			return a.print(found, func() {
 				for _, name := range slices.Sorted(maps.Keys(found.Environment)) {
-					a.Say("%s", assignment(runtime.GOOS, name, found.Environment[name]))
+					a.Row("%s", assignment(runtime.GOOS, name, found.Environment[name]))
 				}
 			})
 		}),
@@ -79,6 +78,6 @@ func assignment(goos, name, value string) string {
 func (a *app) sessionSchema() *cobra.Command {
 	return command("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
 		schema := json.RawMessage(scenario.Schema())
-		return a.print(schema, func() { a.Say("%s", strings.TrimSpace(string(schema))) })
+		return a.print(schema, func() { a.Row("%s", strings.TrimSpace(string(schema))) })
 	})
 }

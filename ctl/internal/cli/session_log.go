@@ -29,7 +29,6 @@ func (a *app) sessionLog() *cobra.Command {
 		ValidArgsFunction: a.complete(sessionIDs),
 		Long: "One row per line: number, clock, chip, kind, type, payload. With --json each line is the row as " +
 			"JSON.",
-		Example: "  servicectl session log --follow\n  servicectl session log --chip errors --since 120",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {
 				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(glasses.Chips(), ", "))

@@ -17,7 +17,6 @@ func (a *app) sessionPicture() *cobra.Command {
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.complete(sessionIDs),
 		Long:              "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
-		Example:           "  servicectl session picture panel.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{})
 		}),
@@ -30,7 +29,6 @@ func (a *app) sessionSheet() *cobra.Command {
 		ValidArgsFunction: a.complete(sessionIDs),
 		Long:              "The file must not exist yet. Lists content that does not fit a model.",
 		Args:              cobra.RangeArgs(1, 2),
-		Example:           "  servicectl session sheet sheet.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
 		}),
@@ -82,7 +80,7 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	return a.print(answer, func() {
 		for _, m := range display.Models {
 			for _, f := range m.Findings {
-				a.Say("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
+				a.Row("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
 			}
 		}
 		a.Say("Wrote %s.", path)

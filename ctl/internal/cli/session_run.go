@@ -39,10 +39,6 @@ func (a *app) sessionRun() *cobra.Command {
 			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT. An app that fails before the end fails the run.\n" +
 			"Needs no account, network or window. Without a FILE, COMMAND runs on a new session until it ends.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
-		Example: "  servicectl session run scenario.json --junit report.xml -- node app.js\n" +
-			"  servicectl session run tests --models even_g1,rayban_display --html report.html -- node app.js\n" +
-			"  servicectl session run tests --watch -- node app.js\n" +
-			"  servicectl session run -- node app.js",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var command []string
 			if at := cmd.ArgsLenAtDash(); at >= 0 {

@@ -90,7 +90,7 @@ func (a *app) notRunning() error {
 			{Name: "daemon", Lead: term.Cell{Text: "not running", Severity: term.Warning}},
 			fact("directory", paths.Dir), fact("control socket", paths.Control), fact("agents' socket", paths.MCP),
 		})
-		a.Remark("  next: nothing; an agent or any other command starts it")
+		a.Next("nothing; an agent or any other command starts it")
 	})
 	if err != nil {
 		return err

@@ -20,8 +20,6 @@ func (a *app) tool() *cobra.Command {
 		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value; a value that is\n" +
 			"JSON is passed as JSON.\n" +
 			"Exit code: 0 done, 1 the tool refused or an account has to be linked, 2 it could not be called.",
-		Example: "  servicectl tool call createSimulatorSession --arg project=com.example.app\n  servicectl tool call " +
-			"getEventLog '{\"since\":0}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := toolArguments(args[1:], pairs)
 			if err != nil {

@@ -15,7 +15,6 @@ func (a *app) usage() *cobra.Command {
 		Use: "usage", Short: "Show what a project's AI calls cost", Args: cobra.NoArgs,
 		Long: "Shows what a project's calls through the AI gateway cost: the credit, caps, models, and refused calls with\n" +
 			"the next step. Amounts are US dollars, times are UTC. Needs a linked account.",
-		Example: "  servicectl usage\n  servicectl usage --project com.example.app --range 30d",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var u backendapi.GatewayUsage
 			args := map[string]any{}
@@ -56,7 +55,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 	if m, ok := assistantOf(u); ok {
 		rows = append(rows, []string{m.ID, modelText(m)})
 	}
-	a.Table(rows)
+	a.Pairs(rows)
 	if len(u.ByModel) > 0 {
 		a.Say("")
 		table := [][]string{{"MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "SPENT"}}
@@ -74,7 +73,7 @@ func (a *app) showUsage(u backendapi.GatewayUsage) {
 		}
 		a.Table(table)
 	} else if next := nextOfUsage(u); next != "" {
-		a.Remark("  next: %s", next)
+		a.Next("%s", next)
 	}
 }
 

@@ -113,15 +113,15 @@ func (a *app) showWhoami(id *client.Identity) {
 			[]string{"backend", term.BackendName(l.GetBackendUrl())},
 			[]string{"checked", term.Ago(l.GetVerifiedAgeMs())})
 	}
-	a.Table(rows)
+	a.Pairs(rows)
 	if id.GetVerdict() == "unknown" {
 		a.Remark("cannot tell whether the link is still valid: %s", term.Dash(l.GetDetail()))
-		a.Remark("  next: run `%s whoami --refresh` when the backend can be reached", a.name)
+		a.Next("run `%s whoami --refresh` when the backend can be reached", a.name)
 	} else if next := term.NextStep(l.GetState()); next != "" {
 		if l.GetDetail() != "" {
 			a.Remark("%s", l.GetDetail())
 		}
-		a.Remark("  next: %s", next)
+		a.Next("%s", next)
 	} else if l.GetDetail() != "" {
 		a.Remark("%s", l.GetDetail())
 	}

@@ -61,6 +61,10 @@ type (
 	Picture = controlv1.ToolImage
 	// LoggedOut is the result of Logout.
 	LoggedOut = controlv1.LogoutResponse
+	// LocalAccount is an account of the embedded backend.
+	LocalAccount = controlv1.LocalAccount
+	// PasswordReset says what a new password ended.
+	PasswordReset = controlv1.ResetPasswordResponse
 	// Decision is the result of SetConsent.
 	Decision = controlv1.SetConsentResponse
 )

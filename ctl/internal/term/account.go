@@ -19,7 +19,7 @@ func (t *Terminal) stillValid(at string) {
 		return
 	}
 	t.Remark("The backend could not be asked to revoke the old token. The daemon tries again while it runs.")
-	t.Remark("  next: revoke it yourself at %s", at)
+	t.Next("revoke it yourself at %s", at)
 }
 
 // Consent is a telemetry decision and its effect in this shell.

@@ -6,16 +6,16 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 	case problem != "":
 		t.Remark("%s: %s", name, problem)
 		if word == "add" {
-			t.Remark("  next: put this into the file by hand")
-			t.Remark("%s", indent(snippet))
+			t.Next("put this into the file by hand")
+			t.RemarkRow("%s", indent(snippet))
 		} else {
-			t.Remark("  next: take the entry \"service\" out by hand")
+			t.Next("take the entry \"service\" out by hand")
 		}
 	case !changed:
 		t.Say("%s: nothing to do (%s)", name, file)
 	case dry:
 		t.Say("%s: would change %s", name, file)
-		t.Say("%s", indent(diff))
+		t.Row("%s", indent(diff))
 	case word == "add":
 		t.Say("%s: registered in %s; restart the agent if it runs", name, file)
 	default:

@@ -2,6 +2,8 @@ package term
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,18 +17,30 @@ func (t *Terminal) DemoIntro(dir, shim string) {
 	t.Say("  Calling createSimulatorSession through %s ...", shim)
 }
 
-// DemoCode shows the code, the URL and a QR code of the URL.
-func (t *Terminal) DemoCode(userCode, url string, seconds uint32, word string) {
-	t.Code(userCode, url, seconds, "", word)
-	t.QR(url)
+// DemoCode shows the code and the URL, and a QR code of a URL that a phone can open.
+func (t *Terminal) DemoCode(userCode, address string, seconds uint32, word string) {
+	t.Code(userCode, address, seconds, "", word)
+	if !isLoopback(address) { // no other device can open it
+		t.QR(address)
+	}
 	t.Say("  No account yet? Create one on the page; it stays on this machine.")
 	t.Say("")
 }
 
+// isLoopback reports whether a URL names this machine.
+func isLoopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+}
+
 // QR prints a URL as a QR code for a phone's camera. It uses half blocks, which need no colours.
-func (t *Terminal) QR(url string) {
+func (t *Terminal) QR(address string) {
 	var text strings.Builder
-	qrterminal.GenerateWithConfig(url, qrterminal.Config{
+	qrterminal.GenerateWithConfig(address, qrterminal.Config{
 		Level: qrterminal.L, Writer: &text, HalfBlocks: true, QuietZone: 2,
 		BlackChar: qrterminal.BLACK_BLACK, WhiteChar: qrterminal.WHITE_WHITE,
 		BlackWhiteChar: qrterminal.BLACK_WHITE, WhiteBlackChar: qrterminal.WHITE_BLACK,
@@ -76,7 +90,7 @@ func (t *Terminal) DemoAttach(shim string) {
 	for _, way := range Attachments(shim) {
 		t.Say("  %s", way.Agent)
 		for _, line := range way.Lines {
-			t.Say("      %s", line)
+			t.Row("      %s", line)
 		}
 	}
 	t.Say("")

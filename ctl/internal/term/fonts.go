@@ -19,7 +19,7 @@ const shownHash = 16
 func (t *Terminal) Fonts(list []Font) {
 	if len(list) == 0 {
 		t.Say("No fonts were added.")
-		t.Remark("  next: `servicectl fonts add FILE` adds one")
+		t.Next("`servicectl fonts add FILE` adds one")
 		return
 	}
 	rows := make([][]Cell, 0, len(list))
@@ -37,7 +37,7 @@ func (t *Terminal) Fonts(list []Font) {
 	}
 	t.Grid([]string{"NAME", "WEIGHT", "SIZE", "SHA-256", "STATE"}, rows)
 	if damaged {
-		t.Remark("  next: `servicectl fonts add FILE` with the same font repairs it; " +
+		t.Next("`servicectl fonts add FILE` with the same font repairs it; " +
 			"`servicectl fonts remove SHA-256` removes it")
 	}
 }
@@ -45,7 +45,7 @@ func (t *Terminal) Fonts(list []Font) {
 // FontAdded reports a new font. The next step identifies it by its hash, because a name may contain shell syntax.
 func (t *Terminal) FontAdded(name, hash string) {
 	t.Say("Added %s. Local sessions now use it for characters that the service's fonts lack.", name)
-	t.Remark("  next: show a text, or remove the font with `servicectl fonts remove %s`", hash[:min(len(hash), shownHash)])
+	t.Next("show a text, or remove the font with `servicectl fonts remove %s`", hash[:min(len(hash), shownHash)])
 }
 
 // FontRemoved reports that a font was removed.

@@ -27,7 +27,7 @@ var armSeverity = map[string]Severity{"found": Good, "up": Good, "missing": Warn
 func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	if len(list) == 0 && looked {
 		t.Say("No glasses were found.")
-		t.Remark("  next: open the case next to this computer, and disconnect the phone's app from the glasses")
+		t.Next("open the case next to this computer, and disconnect the phone's app from the glasses")
 	} else if len(list) == 0 {
 		t.Say("No glasses were connected to this computer yet.")
 	}
@@ -51,7 +51,7 @@ func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	}
 	t.Grid(head, rows)
 	if isHere {
-		t.Remark("  next: `servicectl glasses connect NAME`")
+		t.Next("`servicectl glasses connect NAME`")
 	}
 	if isAway {
 		t.Remark("  `servicectl glasses forget NAME` removes glasses that are remembered and do not come back")
@@ -113,14 +113,14 @@ func (t *Terminal) GlassesConnection(c Connection) {
 	}
 	switch {
 	case c.IsConnected:
-		t.Remark("  next: `servicectl session env` prints the variables with which your app attaches")
+		t.Next("`servicectl session env` prints the variables with which your app attaches")
 	case c.Problem != "":
 		t.Remark("The glasses are not connected: %s", c.Problem)
-		t.Remark("  next: %s", c.Next)
+		t.Next("%s", c.Next)
 		t.Remark("  Session %s then connects them by itself.", c.Session)
 	default:
 		t.Say("Session %s is still looking for the glasses and connects them by itself.", c.Session)
-		t.Remark("  next: `servicectl session env`; your app can attach before the glasses are there")
+		t.Next("`servicectl session env`; your app can attach before the glasses are there")
 	}
 }
 

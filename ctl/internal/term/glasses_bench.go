@@ -38,7 +38,7 @@ func (t *Terminal) BenchRecord(r glasses.BenchRecord, file string) {
 		batteries = append(batteries, fmt.Sprintf("%s %d %%", key, percent))
 	}
 	slices.Sort(batteries)
-	t.Table([][]string{
+	t.Pairs([][]string{
 		{"connected", cmp.Or(r.Connect.Skipped, fmt.Sprintf("in %d ms", r.Connect.Ms))},
 		{"pictures", fmt.Sprintf("%d of %d, median %d ms, %d to %d ms %s", len(p.Ms), p.Asked, p.MedianMs, p.LeastMs,
 			p.MostMs, p.Error)},

@@ -30,7 +30,7 @@ func (t *Terminal) PanelRight(name string) {
 // PanelWrong reports that no setting makes the picture right.
 func (t *Terminal) PanelWrong(name string) {
 	t.Remark("%s does not show pictures as it should, and no setting of the service changes that.", name)
-	t.Remark("  next: update the glasses in the vendor's app, then run `servicectl glasses check`")
+	t.Next("update the glasses in the vendor's app, then run `servicectl glasses check`")
 }
 
 // PanelUnchecked reports that the questions were not answered.

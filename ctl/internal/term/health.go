@@ -8,93 +8,6 @@ import (
 	"unicode/utf8"
 )
 
-// Severity selects the colour of a text.
-type Severity int
-
-// The severities.
-const (
-	Plain Severity = iota
-	Good
-	Warning
-	Bad
-	Faint
-)
-
-var severityColours = map[Severity]string{Good: "32", Warning: "33", Bad: "31", Faint: "2"}
-
-// Cell is a text with its severity.
-type Cell struct {
-	Text     string
-	Severity Severity
-}
-
-func (t *Terminal) paint(c Cell) safeText {
-	code, ok := severityColours[c.Severity]
-	if !ok || !t.Colour || c.Text == "" {
-		return safeText(printable(c.Text))
-	}
-	return safeText("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
-}
-
-// Fact is a name with a value: Lead, which may be coloured, followed by Rest.
-type Fact struct {
-	Name string
-	Lead Cell
-	Rest string
-}
-
-// Facts prints names and values in two columns. On a terminal long values wrap within their column. A zero Fact prints
-// an empty line.
-func (t *Terminal) Facts(facts []Fact) {
-	wide := 0
-	for _, f := range facts {
-		wide = max(wide, utf8.RuneCountInString(f.Name))
-	}
-	for _, f := range facts {
-		if f == (Fact{}) {
-			t.Say("")
-			continue
-		}
-		lead := printable(f.Lead.Text)
-		lines := t.wrap(lead+printable(f.Rest), wide+2)
-		if rest, ok := strings.CutPrefix(lines[0], lead); ok {
-			lines[0] = string(t.paint(f.Lead)) + rest
-		}
-		t.Say("%s%s", pad(f.Name, wide+2), safeText(strings.Join(lines, "\n"+pad("", wide+2))))
-	}
-}
-
-// Grid prints a heading and aligned rows. The last column is not padded.
-func (t *Terminal) Grid(head []string, rows [][]Cell) {
-	wide := make([]int, len(head))
-	for i, word := range head {
-		wide[i] = utf8.RuneCountInString(word)
-	}
-	for _, row := range rows {
-		for i, c := range row {
-			wide[i] = max(wide[i], utf8.RuneCountInString(printable(c.Text)))
-		}
-	}
-	line := func(row []Cell) safeText {
-		var b strings.Builder
-		for i, c := range row {
-			b.WriteString(string(t.paint(c)))
-			if i < len(row)-1 {
-				b.WriteString(pad("", wide[i]-utf8.RuneCountInString(printable(c.Text))+2))
-			}
-		}
-		return safeText(strings.TrimRight(b.String(), " "))
-	}
-	heading := make([]Cell, len(head))
-	for i, word := range head {
-		heading[i] = Cell{word, Faint}
-	}
-	t.Say("%s", line(heading))
-	for _, row := range rows {
-		t.Say("%s", line(row))
-	}
-}
-
 // Check is one result of the doctor. State is ok, warn or fail; Fix is the next step.
 type Check struct{ Name, State, Detail, Fix string }
 
@@ -110,10 +23,10 @@ func (t *Terminal) Checks(list []Check) {
 	indent := wide + 8
 	for _, c := range list {
 		state := string(t.paint(Cell{c.State, checkSeverity[c.State]})) + pad("", 6-len(c.State))
-		text := strings.Join(t.wrap(printable(c.Detail), indent), "\n"+pad("", indent))
-		t.Say("%s", safeText(strings.TrimRight(state+pad(printable(c.Name), wide+2)+text, " ")))
+		text := strings.Join(fold(printable(c.Detail), t.Width-indent), "\n"+pad("", indent))
+		t.Row("%s", safeText(strings.TrimRight(state+pad(printable(c.Name), wide+2)+text, " ")))
 		if c.State != "ok" && c.Fix != "" {
-			t.Say("%s%s", pad("", indent), safeText(strings.Join(t.wrap("next: "+printable(lowered(c.Fix)), indent),
+			t.Row("%s%s", pad("", indent), safeText(strings.Join(fold("next: "+printable(lowered(c.Fix)), t.Width-indent),
 				"\n"+pad("", indent))))
 		}
 	}
@@ -154,7 +67,7 @@ func (t *Terminal) Needs(list []Need) {
 	}
 	for _, n := range list {
 		t.Remark("%s", n.What)
-		t.Remark("  next: %s", n.Next)
+		t.Next("%s", n.Next)
 	}
 }
 
@@ -184,31 +97,4 @@ func Count(n int, noun string) string {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)
-}
-
-func pad(s string, wide int) string {
-	return s + strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(s)))
-}
-
-// narrowest is the minimum number of columns in which wrapped text is readable.
-const narrowest = 30
-
-// wrap breaks text at spaces to fit the columns that remain after indent. If the width is unknown it returns one line.
-func (t *Terminal) wrap(text string, indent int) []string {
-	room := t.Width - indent
-	if room < narrowest || utf8.RuneCountInString(text) <= room {
-		return []string{text}
-	}
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > room {
-			lines, line = append(lines, line), ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
 }

@@ -1,18 +1,11 @@
 package term
 
 import (
-	"bufio"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // Instruction tells the user what to check before approving.
@@ -61,9 +54,9 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
-// Link is a new link. WriteError says why File could not be written. RevokeAt is the page on which to revoke the
+// Link is a new link. Email is empty if the backend does not return it. WriteError says why File could not be written. RevokeAt is the page on which to revoke the
 // replaced token, if the backend could not be asked to.
-type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
+type Link struct{ Account, Email, Tier, File, WriteError, RevokeAt string }
 
 // WriteHint is the next step if auth.json could not be written.
 const WriteHint = "Free disk space. The daemon writes the file as soon as it can; if it exits before that, it " +
@@ -71,14 +64,20 @@ const WriteHint = "Free disk space. The daemon writes the file as soon as it can
 
 // Linked reports that the machine is linked.
 func (t *Terminal) Linked(l Link) {
-	t.Say("Linked to account %s (%s) on this machine.", l.Account, l.Tier)
+	if l.Email != "" {
+		t.Say("Linked as %s on this machine.", l.Email)
+	} else {
+		t.Say("Linked to account %s (%s) on this machine.", l.Account, l.Tier)
+	}
 	if l.WriteError == "" {
 		t.Say("The token is stored in %s, which only you can read.", l.File)
 	} else {
 		t.Remark("The link could not be saved, so it lasts only while the daemon is running: %s", l.WriteError)
-		t.Remark("  next: %s", WriteHint)
+		t.Next("%s", WriteHint)
 	}
 	t.stillValid(l.RevokeAt)
+	t.Next("tell your coding agent to continue, or register it with `servicectl agent add --all`; `servicectl open` shows " +
+		"your account")
 }
 
 // ReplaceQuestion is the question asked before a link is replaced.
@@ -93,71 +92,6 @@ func BackendName(url string) string {
 		return "the embedded backend"
 	}
 	return url
-}
-
-// Confirm asks a question on the terminal. Any answer except y or yes means no. If the input is not a terminal, the
-// answer is no.
-func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
-	file, ok := asTerminal(in)
-	if !ok {
-		return false, nil
-	}
-	line, err := t.prompt(ctx, file, question+" [y/N] ")
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return isYes(line), err
-}
-
-// Ask asks a question until the answer is y or n. The error is io.EOF if the input ends.
-func (t *Terminal) Ask(ctx context.Context, in io.Reader, question string) (bool, error) {
-	file, ok := asTerminal(in)
-	for ok {
-		line, err := t.prompt(ctx, file, question+" [y/n] ")
-		if err != nil || isYes(line) {
-			return err == nil, err
-		}
-		if word := strings.ToLower(strings.TrimSpace(line)); word == "n" || word == "no" {
-			return false, nil
-		}
-	}
-	return false, io.EOF
-}
-
-// prompt reads one line from a terminal.
-func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (string, error) {
-	fmt.Fprint(t.Err, printable(text))
-	type answer struct {
-		line string
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() { // ends with the process if there is no answer
-		line, err := bufio.NewReader(file).ReadString('\n')
-		answered <- answer{line, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case a := <-answered:
-		return a.line, a.err
-	}
-}
-
-// CanConfirm reports whether Confirm would ask.
-func CanConfirm(in io.Reader) bool {
-	_, ok := asTerminal(in)
-	return ok
-}
-
-func asTerminal(in io.Reader) (*os.File, bool) {
-	file, ok := in.(*os.File)
-	return file, ok && term.IsTerminal(int(file.Fd()))
-}
-
-func isYes(line string) bool {
-	word := strings.ToLower(strings.TrimSpace(line))
-	return word == "y" || word == "yes"
 }
 
 // loginFailures rewords errors of failed logins, by error code. The daemon's texts are for agents: they speak of the
@@ -196,7 +130,7 @@ func (t *Terminal) Countdown(total time.Duration) (stop func()) {
 		defer tick.Stop()
 		for {
 			left := max(0, time.Until(end).Round(time.Second))
-			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left (Ctrl-C cancels) ", int(left.Minutes()),
+			fmt.Fprintf(t.Out, "\r  Waiting for approval, %d:%02d left ", int(left.Minutes()),
 				int(left.Seconds())%60)
 			select {
 			case <-quit:

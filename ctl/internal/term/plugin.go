@@ -22,7 +22,7 @@ const (
 // AdapterAdded reports a new adapter with the next step.
 func (t *Terminal) AdapterAdded(a Adapter) {
 	t.Say("Added %s: %s.", a.Name, Dash(a.Title))
-	t.Remark("  next: `servicectl tool call startLocalSimulation --arg transport=%s`", a.Name)
+	t.Next("`servicectl tool call startLocalSimulation --arg transport=%s`", a.Name)
 }
 
 // AdapterRemoved reports that an adapter is gone.

@@ -56,7 +56,7 @@ func (t *Terminal) RunLine(r Run, wide int) {
 	if r.State != "passed" && r.State != "failed" {
 		t.Say("  %s%s %s", t.paint(word), pad, strings.TrimRight(name, " "))
 	} else {
-		t.Say("  %s%s %s  %10.3f s  %7.2f s", t.paint(word), pad, name, r.Duration.Seconds(), r.Took.Seconds())
+		t.Row("  %s%s %s  %10.3f s  %7.2f s", t.paint(word), pad, name, r.Duration.Seconds(), r.Took.Seconds())
 	}
 	for _, f := range r.Failures[:min(len(r.Failures), 1)] {
 		t.failure(f, "        ")
@@ -103,7 +103,7 @@ func (t *Terminal) RunFailures(runs []Run) {
 		if text := strings.TrimSpace(r.Output); text != "" {
 			lines := strings.Split(text, "\n")
 			t.Say("    the app's output ends with:")
-			t.Say("%s", indentBy(strings.Join(lines[max(0, len(lines)-maxRunOutput):], "\n"), 6))
+			t.Row("%s", indentBy(strings.Join(lines[max(0, len(lines)-maxRunOutput):], "\n"), 6))
 		}
 	}
 	if !first {
@@ -134,12 +134,12 @@ func (t *Terminal) RunsVerdict(r Runs) {
 // RunReports prints the paths of the written reports and the next step.
 func (t *Terminal) RunReports(files []string, next string) {
 	for _, file := range files {
-		t.Say("  report  %s", file)
+		t.Row("  report  %s", file)
 	}
 	if next == "" {
 		return
 	}
-	t.Say("  next    %s", next)
+	t.facts("  ", []Fact{{Name: "next  ", Lead: Cell{Text: next}}})
 }
 
 // Watching prints that the command waits for a change, and which files it ignores from now on.

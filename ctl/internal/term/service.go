@@ -45,9 +45,9 @@ func (t *Terminal) ServiceReport(action string, s Service, by *ServedBy) {
 	case "unchanged":
 		t.Say("The service was already installed.")
 	}
-	t.Table(serviceRows(s))
+	t.Pairs(serviceRows(s))
 	if next := serviceFix(action, s, by); next != "" {
-		t.Remark("  next: %s", next)
+		t.Next("%s", next)
 	}
 }
 

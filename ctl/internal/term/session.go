@@ -21,7 +21,7 @@ func (t *Terminal) EventRow(r Row) {
 	if cut := []rune(payload); len(cut) > widest {
 		payload = string(cut[:widest]) + "…"
 	}
-	t.Say("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
+	t.Row("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
 }
 
 // Clock formats a time on a session's clock: the time of day for Unix time, seconds for virtual time.
@@ -40,7 +40,7 @@ func (t *Terminal) SessionDisplay(text []string, focus string) {
 	}
 	t.Say("display")
 	for _, line := range text {
-		t.Say("    %s", line)
+		t.Row("    %s", line)
 	}
 	if focus != "" {
 		t.Say("focus        %s", focus)
@@ -81,7 +81,7 @@ func (t *Terminal) ScenarioReport(r Report) {
 	failed := 0
 	for i, s := range r.Steps {
 		word := stepWords[s.Verdict]
-		t.Say("  %s%s %3d  %10.3f s  %s", t.paint(word), strings.Repeat(" ", max(0, 4-len(word.Text))), i+1,
+		t.Row("  %s%s %3d  %10.3f s  %s", t.paint(word), strings.Repeat(" ", max(0, 4-len(word.Text))), i+1,
 			float64(s.AtMs)/1000, s.Step)
 		if s.Verdict == "fail" {
 			failed++
@@ -97,15 +97,15 @@ func (t *Terminal) ScenarioReport(r Report) {
 		}
 		t.Say("  DIFF step %d, %s: %s", d.Step, where, d.Message)
 		if d.Want != "" || d.Got != "" {
-			t.Say("         want %s", shorten(d.Want))
-			t.Say("         got  %s", shorten(d.Got))
+			t.Row("         want %s", shorten(d.Want))
+			t.Row("         got  %s", shorten(d.Got))
 		}
 		for _, f := range d.Files {
-			t.Say("         see  %s", f)
+			t.Row("         see  %s", f)
 		}
 	}
 	for _, p := range r.Pictures {
-		t.Say("  picture %s", p)
+		t.Row("  picture %s", p)
 	}
 	for _, n := range r.Notes {
 		t.Say("  %s", n)
@@ -148,7 +148,7 @@ func (t *Terminal) AppOutput(text string) {
 		return
 	}
 	t.Remark("the app's output:")
-	t.Remark("%s", indent(text))
+	t.RemarkRow("%s", indent(text))
 }
 
 func shorten(s string) string {

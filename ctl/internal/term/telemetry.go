@@ -49,12 +49,12 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	if s.LastError != "" {
 		rows = append(rows, []string{"last try", s.LastError})
 	}
-	t.Table(append(rows, []string{"log", s.LogFile}))
+	t.Pairs(append(rows, []string{"log", s.LogFile}))
 	stop := ""
 	if s.Consent.State != "declined" && s.BackendURL != "" {
 		stop = "`service-mcp decline-privacy` stops the upload for good; "
 	}
-	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
+	t.Next("`servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
 // switches describes the settings that can decide about the upload. The person's own decision is not one of them.
@@ -87,12 +87,12 @@ func Switch(by string, allowed bool) string {
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
 	if json.Unmarshal(line, &e) != nil {
-		t.Say("%q", line)
+		t.Row("%q", line)
 		return
 	}
 	r, err := e.Record()
 	if err != nil {
-		t.Say("%q", line)
+		t.Row("%q", line)
 		return
 	}
 	at := time.UnixMilli(r.At).Local().Format("2006-01-02 15:04:05")
@@ -104,7 +104,7 @@ func (t *Terminal) TelemetryEvent(line []byte) {
 			}
 		}
 	}
-	t.Say("%s  %s%s", at, e.Name, fields.String())
+	t.Row("%s  %s%s", at, e.Name, fields.String())
 }
 
 // NoTelemetry reports that no events are recorded yet.
@@ -131,7 +131,7 @@ func (t *Terminal) Purged(p Purged) {
 			t.Say("Erased at other backends: %s of this install.", events(p.Deleted))
 		}
 		t.Remark("The backend could not erase the events of this install: %s", p.Detail)
-		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
+		t.Next("run `servicectl telemetry purge` again once the backend can be reached")
 	}
 	if p.Backend != "failed" && !p.Declined {
 		t.Say("New events are still recorded; `service-mcp decline-privacy` stops their upload.")

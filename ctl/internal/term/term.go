@@ -1,7 +1,7 @@
 // Package term prints all texts of the clients for people. Results go to standard output, remarks and errors to
-// standard error. Colours and moving lines are used only on a terminal (no colours with NO_COLOR or TERM=dumb). An
-// error ends with the next step, a secret is never printed, and text from others is sanitized. The package must not
-// depend on the daemon or the commands.
+// standard error. Colours, moving lines and line breaks to fit the width are used only on a terminal (no colours with
+// NO_COLOR or TERM=dumb). An error ends with the next step, a secret is never printed, and text from others is
+// sanitized. The package must not depend on the daemon or the commands.
 package term
 
 import (
@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/term"
 )
@@ -19,37 +18,67 @@ type Terminal struct {
 	Out, Err io.Writer
 	// TTY reports whether Out is a terminal.
 	TTY bool
-	// Width is the number of columns, or 0 if it is unknown.
+	// Width is the number of columns of Out, or 0 if it is no terminal.
 	Width int
 	// Moves reports whether lines can be overwritten (a TTY that is not dumb).
 	Moves bool
-	// Colour reports whether colours may be used.
+	// Colour reports whether colours may be used on Out.
 	Colour bool
+
+	errWidth  int // Width of Err
+	errColour bool
 }
 
 // New returns a terminal for the given streams and environment.
 func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err}
-	if file, ok := out.(*os.File); ok {
-		t.TTY = term.IsTerminal(int(file.Fd()))
-		if wide, _, err := term.GetSize(int(file.Fd())); err == nil && t.TTY {
-			t.Width = wide
-		}
-	}
-	t.Moves = t.TTY && os.Getenv("TERM") != "dumb"
-	_, noColour := os.LookupEnv("NO_COLOR")
-	t.Colour = t.Moves && !noColour
+	t.TTY, t.Width = sizeOf(out)
+	isTerminal, width := sizeOf(err)
+	t.errWidth, t.errColour = width, coloured(isTerminal)
+	t.Moves, t.Colour = t.TTY && os.Getenv("TERM") != "dumb", coloured(t.TTY)
 	return t
 }
 
-// Say prints one line to standard output.
+// sizeOf reports whether w is a terminal, and how many columns it has; 0 if that is unknown.
+func sizeOf(w io.Writer) (isTerminal bool, width int) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return false, 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return true, width
+}
+
+// Say prints a text to standard output. On a terminal it breaks lines that do not fit.
 func (t *Terminal) Say(format string, args ...any) {
+	fmt.Fprintln(t.Out, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.Width, 0))
+}
+
+// Row prints a row of a table, a command to copy or output of another program to standard output. It never breaks
+// lines.
+func (t *Terminal) Row(format string, args ...any) {
 	fmt.Fprintf(t.Out, format+"\n", sanitizeArgs(args)...)
 }
 
-// Remark prints one line to standard error.
+// Remark prints a text to standard error. On a terminal it breaks lines that do not fit.
 func (t *Terminal) Remark(format string, args ...any) {
+	fmt.Fprintln(t.Err, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.errWidth, 0))
+}
+
+// RemarkRow is Row for standard error.
+func (t *Terminal) RemarkRow(format string, args ...any) {
 	fmt.Fprintf(t.Err, format+"\n", sanitizeArgs(args)...)
+}
+
+// Next prints the next step to standard error.
+func (t *Terminal) Next(format string, args ...any) {
+	const margin = "        " // as wide as the label
+	text := fmt.Sprintf(format, sanitizeArgs(args)...)
+	lines := strings.Split(foldLines(text, max(0, t.errWidth-len(margin)), 0), "\n")
+	fmt.Fprintf(t.Err, "  %s %s\n", paint(Cell{"next:", Faint}, t.errColour), strings.Join(lines, "\n"+margin))
 }
 
 // JSON writes v as indented JSON.
@@ -57,27 +86,6 @@ func (t *Terminal) JSON(v any) error { return encode(t.Out, v, "  ") }
 
 // Line writes v as JSON on one line.
 func (t *Terminal) Line(v any) error { return encode(t.Out, v, "") }
-
-// Bold returns s in bold if colours may be used.
-func (t *Terminal) Bold(s string) safeText { //nolint:revive // only Say takes it
-	if !t.Colour {
-		return safeText(printable(s))
-	}
-	return safeText("\x1b[1m" + printable(s) + "\x1b[0m")
-}
-
-// Table writes aligned rows.
-func (t *Terminal) Table(rows [][]string) {
-	w := tabwriter.NewWriter(t.Out, 0, 4, 2, ' ', 0)
-	for _, row := range rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = printable(cell)
-		}
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-	}
-	_ = w.Flush()
-}
 
 // Problem is an error with its next step.
 type Problem struct {
@@ -89,11 +97,23 @@ type Problem struct {
 
 // Problem prints an error and its next step.
 func (t *Terminal) Problem(program string, p Problem) {
-	t.Remark("%s: %s", program, block(p.Message))
+	t.Remark("%s %s", paint(Cell{program + ":", Bad}, t.errColour), block(p.Message))
 	if p.FixHint != "" {
-		t.Remark("  next: %s", block(p.FixHint))
+		t.Next("%s", block(lowered(p.FixHint)))
 	}
 }
 
 // Cancelled reports that Ctrl-C was received.
 func (t *Terminal) Cancelled() { fmt.Fprintln(t.Err, "\ncancelled") }
+
+// Prose prints paragraphs, which empty lines separate. On a terminal it fills the lines of each paragraph anew.
+func (t *Terminal) Prose(text string) {
+	if t.Width > 0 {
+		paragraphs := strings.Split(text, "\n\n")
+		for i, p := range paragraphs {
+			paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
+		}
+		text = strings.Join(paragraphs, "\n\n")
+	}
+	t.Say("%s", block(text))
+}

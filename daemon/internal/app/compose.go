@@ -98,8 +98,9 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 			Paths: paths, Program: p.program.path,
 		},
 		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, Glasses: f, Adapters: f, System: f,
-		ClientIO: p.clients.ForToken,
-		Log:      log, Now: o.Now,
+		LocalAccounts: f,
+		ClientIO:      p.clients.ForToken,
+		Log:           log, Now: o.Now,
 	})
 	return p, nil
 }

@@ -86,6 +86,44 @@ func (f facade) Open(ctx context.Context, url string) (opened bool, reason strin
 	return clientio.Open(ctx, caller.From(ctx), url)
 }
 
+// codeNotEmbedded is the code for a call that only the embedded backend supports.
+const codeNotEmbedded = "not_embedded"
+
+// requireEmbedded returns an error unless the caller uses the embedded backend, whose accounts belong to this user.
+func (f facade) requireEmbedded(ctx context.Context) error {
+	b, err := f.d.backendOf(ctx)
+	if err != nil {
+		return &backend.Problem{Code: "invalid_request", Message: err.Error(),
+			FixHint: "Correct SERVICE_BACKEND_URL or config.yaml."}
+	}
+	if b.Kind == config.KindEmbedded {
+		return nil
+	}
+	return &backend.Problem{
+		Code: codeNotEmbedded, Message: "this shell uses the backend " + b.URL + ", which keeps its accounts itself",
+		FixHint: "Ask for a new password on its page " + b.URL + forgotPath + ".",
+	}
+}
+
+func (f facade) LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error) {
+	if err := f.requireEmbedded(ctx); err != nil {
+		return nil, err
+	}
+	return f.d.host.LocalAccounts(ctx)
+}
+
+func (f facade) ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string,
+	err error) {
+	if err := f.requireEmbedded(ctx); err != nil {
+		return backend.PasswordReset{}, "", err
+	}
+	reset, err = f.d.host.ResetPassword(ctx, p)
+	if _, address := f.d.host.RunningEmbedded(); address != "" {
+		signInURL = address + signInPath
+	}
+	return reset, signInURL, err
+}
+
 func (f facade) Consent(ctx context.Context) control.Consent {
 	state, _ := f.d.consent.Get()
 	allowed, by := f.d.recorder.Gate(caller.From(ctx))
@@ -126,8 +164,12 @@ func (d *daemon) configProblem() string {
 	return ""
 }
 
-// dashboardPath is the path of a backend's dashboard.
-const dashboardPath = "/account"
+// Paths of a backend's pages.
+const (
+	dashboardPath = "/account"
+	forgotPath    = "/forgot"
+	signInPath    = "/signin"
+)
 
 // Backend returns the caller's backend and the outcome of the last call to it. It makes no call itself; use the doctor
 // for that.

@@ -66,6 +66,28 @@ type Account struct {
 	LinkedAt  time.Time
 	// ExpiresAt is nil for tokens that never expire.
 	ExpiresAt *time.Time
+	// Email is the address with which the account's owner signs in; empty if unknown. It is only shown to the person who
+	// links this machine: it is never stored, logged or passed to an agent.
+	Email string
+}
+
+// LocalAccount is an account of the embedded backend, with the numbers of its live links and its passkeys.
+type LocalAccount struct {
+	ID, Email       string
+	Links, Passkeys int
+}
+
+// NewPassword is a password for an account of the embedded backend. Password is a secret. RevokeLinks and
+// RemovePasskeys end further access.
+type NewPassword struct {
+	Email, Password             string
+	RevokeLinks, RemovePasskeys bool
+}
+
+// PasswordReset says what a new password ended.
+type PasswordReset struct {
+	AccountID                 string
+	Browsers, Links, Passkeys int
 }
 
 // Values of Session.Transport and Session.Clock.

@@ -45,6 +45,7 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	return stream.Send(&controlv1.LoginResponse{Event: &controlv1.LoginResponse_Linked{Linked: &controlv1.Linked{
 		AccountId: out.AccountID, Tier: out.Tier, LinkedAt: timestamp(out.LinkedAt), ExpiresAt: timestampPtr(out.ExpiresAt),
 		AuthFile: out.File.Path, PollCount: uint32(out.PollCount), WriteError: out.File.Error, RevokeUrl: out.RevokeURL,
+		Email: out.Email,
 	}}})
 }
 

@@ -49,6 +49,8 @@ type Options struct {
 	Glasses  Glasses
 	Adapters Adapters
 	System   System
+	// LocalAccounts is declared in local_accounts.go.
+	LocalAccounts LocalAccounts
 	// ClientIO returns the process that carries out a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
 	// Limits defaults to the zero value.

@@ -208,7 +208,7 @@ func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.L
 			l = m.Accounts.For(address)
 		}
 	} else if target.Bearer != "" {
-		err = m.verify(ctx, target)
+		_, err = m.verify(ctx, target)
 		l = m.Accounts.For(target.BaseURL)
 	}
 	if err != nil {
@@ -217,19 +217,19 @@ func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.L
 	return l
 }
 
-// verify asks the backend whether it accepts a token, and stores its verdict. It returns an error if the backend did
-// not answer.
-func (m *Manager) verify(ctx context.Context, target backend.Target) error {
-	_, err := m.Backend.Account(ctx, target)
+// verify asks the backend whether it accepts a token, and stores its verdict. It returns the token's account, and an
+// error if the backend did not answer.
+func (m *Manager) verify(ctx context.Context, target backend.Target) (backend.Account, error) {
+	a, err := m.Backend.Account(ctx, target)
 	switch {
 	case err == nil:
 		m.Accounts.SetVerified(target.Bearer, account.Verdict{At: m.Now(), OK: true})
 	case asProblem(err).Code == backend.CodeAuthRequired:
 		m.Accounts.MarkRevoked(target.Bearer)
 	default:
-		return err
+		return backend.Account{}, err
 	}
-	return nil
+	return a, nil
 }
 
 // Ask returns the live code of the target's backend and stores the call that needs it. If there is no code, probe

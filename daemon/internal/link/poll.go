@@ -195,14 +195,18 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 		}
 	}
 	file, revokeURL := m.save(ctx, l)
-	m.verifyFresh(ctx, f, t)
+	fresh := m.verifyFresh(ctx, f, t)
 	m.mu.Lock()
 	f.count++
 	count := f.count
 	m.mu.Unlock()
 	m.Record.Record(caller.With(ctx, f.who), telemetry.Linked, nil)
-	m.finish(f, Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
-		PollCount: count, BackendURL: issuer, RevokeURL: revokeURL}, nil, telemetry.OutcomeSuccess)
+	out := Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
+		PollCount: count, BackendURL: issuer, RevokeURL: revokeURL}
+	if f.exclusive {
+		out.Email = fresh.Email
+	}
+	m.finish(f, out, nil, telemetry.OutcomeSuccess)
 }
 
 // save makes l the link. It revokes the token that l replaces once that token is no longer in the file.
@@ -220,11 +224,13 @@ func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revo
 	return file, m.Revoke(ctx, before)
 }
 
-// verifyFresh verifies a new token, so that waiters learn if it does not work.
-func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) {
+// verifyFresh verifies a new token, so that waiters learn if it does not work, and returns its account. The account is
+// empty if the backend did not answer.
+func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) backend.Account {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	_ = m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
+	a, _ := m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
+	return a
 }
 
 // refused ends a flow with the problem that corresponds to the backend's answer.

@@ -129,7 +129,7 @@ func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string)
 	}
 	ctx, cancel := context.WithTimeout(ctx, revokeWait)
 	defer cancel()
-	_ = m.verify(ctx, backend.Target{BaseURL: l.BackendURL, Bearer: l.AuthToken.Reveal()})
+	_, _ = m.verify(ctx, backend.Target{BaseURL: l.BackendURL, Bearer: l.AuthToken.Reveal()})
 	l = m.current()
 	return l, l.Linked()
 }

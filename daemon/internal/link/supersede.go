@@ -76,7 +76,7 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 	if !l.Linked() {
 		return account.Link{}, false
 	}
-	if err := m.verify(ctx, backend.Target{BaseURL: issuer, Bearer: l.AuthToken.Reveal()}); err != nil {
+	if _, err := m.verify(ctx, backend.Target{BaseURL: issuer, Bearer: l.AuthToken.Reveal()}); err != nil {
 		m.Log.Debug("failed to verify a link that could end a wait", "err", err)
 		return account.Link{}, false
 	}

@@ -91,6 +91,8 @@ type Outcome struct {
 	BackendURL string
 	// RevokeURL is the page on which the person can revoke the replaced token; empty if it was revoked or there was none.
 	RevokeURL string
+	// Email is the account's address, for the terminal of a login; it is never set for an agent's code.
+	Email string
 }
 
 // AuthFile is the outcome of writing auth.json. Error is empty if it was written.

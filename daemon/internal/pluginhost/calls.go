@@ -129,8 +129,36 @@ func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, 
 	if err != nil {
 		return backend.Account{}, err
 	}
-	return account(r.GetAccountId(), r.GetTier(), r.GetLinkedAt(), r.ExpiresAt)
+	a, err := account(r.GetAccountId(), r.GetTier(), r.GetLinkedAt(), r.ExpiresAt)
+	a.Email = r.GetEmail()
+	return a, err
 }
+
+// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary.
+func (h *Host) LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error) {
+	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ListAccounts, &pluginv1.ListAccountsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	var list []backend.LocalAccount
+	for _, a := range r.GetAccounts() {
+		list = append(list, backend.LocalAccount{ID: a.GetAccountId(), Email: a.GetEmail(), Links: int(a.GetLinks()),
+			Passkeys: int(a.GetPasskeys())})
+	}
+	return list, nil
+}
+
+// ResetPassword sets a new password of an account of the embedded backend, which it starts if necessary.
+func (h *Host) ResetPassword(ctx context.Context, p backend.NewPassword) (backend.PasswordReset, error) {
+	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ResetPassword, &pluginv1.ResetPasswordRequest{
+		Email: p.Email, Password: p.Password, RevokeLinks: p.RevokeLinks, RemovePasskeys: p.RemovePasskeys,
+	})
+	return backend.PasswordReset{AccountID: r.GetAccountId(), Browsers: int(r.GetBrowsers()), Links: int(r.GetLinks()),
+		Passkeys: int(r.GetPasskeys())}, err
+}
+
+// embedded is the target of calls about the embedded backend itself.
+func embedded() backend.Target { return backend.Target{BaseURL: backend.EmbeddedURL} }
 
 // RevokeLink revokes the target's own bearer token.
 func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {

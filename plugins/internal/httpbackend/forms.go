@@ -40,6 +40,7 @@ var forms = map[string]form{
 	"hint":      text(64),
 	"setBy":     text(200),
 	"updatedBy": text(200),
+	"email":     text(254),
 
 	// Values of enumerations.
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),

@@ -112,7 +112,7 @@ func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) 
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,
 	})
 	return &pluginv1.GetAccountResponse{
-		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt,
+		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt, Email: a.Email,
 	}, err
 }
 

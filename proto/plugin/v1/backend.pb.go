@@ -1255,11 +1255,13 @@ func (x *GetAccountRequest) GetTarget() *Target {
 }
 
 type GetAccountResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AccountId     string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
-	Tier          string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
-	LinkedAt      string                 `protobuf:"bytes,3,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
-	ExpiresAt     *string                `protobuf:"bytes,4,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AccountId string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
+	Tier      string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
+	LinkedAt  string                 `protobuf:"bytes,3,opt,name=linked_at,json=linkedAt,proto3" json:"linked_at,omitempty"`
+	ExpiresAt *string                `protobuf:"bytes,4,opt,name=expires_at,json=expiresAt,proto3,oneof" json:"expires_at,omitempty"`
+	// The address with which the person signs in, only to be shown to that person; empty if the backend returns none.
+	Email         string `protobuf:"bytes,5,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1322,6 +1324,303 @@ func (x *GetAccountResponse) GetExpiresAt() string {
 	return ""
 }
 
+func (x *GetAccountResponse) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+type ListAccountsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsRequest) Reset() {
+	*x = ListAccountsRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsRequest) ProtoMessage() {}
+
+func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
+func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+}
+
+type ListAccountsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The oldest first; at most 50.
+	Accounts      []*LocalAccount `protobuf:"bytes,1,rep,name=accounts,proto3" json:"accounts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAccountsResponse) Reset() {
+	*x = ListAccountsResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAccountsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAccountsResponse) ProtoMessage() {}
+
+func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
+func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListAccountsResponse) GetAccounts() []*LocalAccount {
+	if x != nil {
+		return x.Accounts
+	}
+	return nil
+}
+
+// LocalAccount is an account of the embedded backend.
+type LocalAccount struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AccountId string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
+	Email     string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	// The numbers of its links that are not revoked and of its passkeys.
+	Links         uint32 `protobuf:"varint,3,opt,name=links,proto3" json:"links,omitempty"`
+	Passkeys      uint32 `protobuf:"varint,4,opt,name=passkeys,proto3" json:"passkeys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocalAccount) Reset() {
+	*x = LocalAccount{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocalAccount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocalAccount) ProtoMessage() {}
+
+func (x *LocalAccount) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocalAccount.ProtoReflect.Descriptor instead.
+func (*LocalAccount) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *LocalAccount) GetAccountId() string {
+	if x != nil {
+		return x.AccountId
+	}
+	return ""
+}
+
+func (x *LocalAccount) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *LocalAccount) GetLinks() uint32 {
+	if x != nil {
+		return x.Links
+	}
+	return 0
+}
+
+func (x *LocalAccount) GetPasskeys() uint32 {
+	if x != nil {
+		return x.Passkeys
+	}
+	return 0
+}
+
+type ResetPasswordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Email string                 `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	// A secret, which is never logged.
+	Password string `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Whether the account's links are revoked and its passkeys removed as well.
+	RevokeLinks    bool `protobuf:"varint,3,opt,name=revoke_links,json=revokeLinks,proto3" json:"revoke_links,omitempty"`
+	RemovePasskeys bool `protobuf:"varint,4,opt,name=remove_passkeys,json=removePasskeys,proto3" json:"remove_passkeys,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ResetPasswordRequest) Reset() {
+	*x = ResetPasswordRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetPasswordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetPasswordRequest) ProtoMessage() {}
+
+func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetPasswordRequest.ProtoReflect.Descriptor instead.
+func (*ResetPasswordRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ResetPasswordRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetRevokeLinks() bool {
+	if x != nil {
+		return x.RevokeLinks
+	}
+	return false
+}
+
+func (x *ResetPasswordRequest) GetRemovePasskeys() bool {
+	if x != nil {
+		return x.RemovePasskeys
+	}
+	return false
+}
+
+type ResetPasswordResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AccountId string                 `protobuf:"bytes,1,opt,name=account_id,json=accountId,proto3" json:"account_id,omitempty"`
+	// What was ended.
+	Browsers      uint32 `protobuf:"varint,2,opt,name=browsers,proto3" json:"browsers,omitempty"`
+	Links         uint32 `protobuf:"varint,3,opt,name=links,proto3" json:"links,omitempty"`
+	Passkeys      uint32 `protobuf:"varint,4,opt,name=passkeys,proto3" json:"passkeys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetPasswordResponse) Reset() {
+	*x = ResetPasswordResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetPasswordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetPasswordResponse) ProtoMessage() {}
+
+func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetPasswordResponse.ProtoReflect.Descriptor instead.
+func (*ResetPasswordResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ResetPasswordResponse) GetAccountId() string {
+	if x != nil {
+		return x.AccountId
+	}
+	return ""
+}
+
+func (x *ResetPasswordResponse) GetBrowsers() uint32 {
+	if x != nil {
+		return x.Browsers
+	}
+	return 0
+}
+
+func (x *ResetPasswordResponse) GetLinks() uint32 {
+	if x != nil {
+		return x.Links
+	}
+	return 0
+}
+
+func (x *ResetPasswordResponse) GetPasskeys() uint32 {
+	if x != nil {
+		return x.Passkeys
+	}
+	return 0
+}
+
 type RevokeLinkRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -1331,7 +1630,7 @@ type RevokeLinkRequest struct {
 
 func (x *RevokeLinkRequest) Reset() {
 	*x = RevokeLinkRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1642,7 @@ func (x *RevokeLinkRequest) String() string {
 func (*RevokeLinkRequest) ProtoMessage() {}
 
 func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1655,7 @@ func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkRequest.ProtoReflect.Descriptor instead.
 func (*RevokeLinkRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RevokeLinkRequest) GetTarget() *Target {
@@ -1374,7 +1673,7 @@ type RevokeLinkResponse struct {
 
 func (x *RevokeLinkResponse) Reset() {
 	*x = RevokeLinkResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1685,7 @@ func (x *RevokeLinkResponse) String() string {
 func (*RevokeLinkResponse) ProtoMessage() {}
 
 func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1698,7 @@ func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkResponse.ProtoReflect.Descriptor instead.
 func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
 }
 
 type MintProjectKeyRequest struct {
@@ -1415,7 +1714,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1726,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1739,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -1478,7 +1777,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1789,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1802,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -1548,7 +1847,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1859,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1872,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -1635,7 +1934,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1946,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1959,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -1681,7 +1980,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1992,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +2005,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -1735,7 +2034,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +2046,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +2059,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -1793,7 +2092,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2104,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2117,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -1838,7 +2137,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1850,7 +2149,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1863,7 +2162,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -1979,15 +2278,36 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"deviceCode\"\x1a\n" +
 	"\x18CancelDeviceCodeResponse\"F\n" +
 	"\x11GetAccountRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\x97\x01\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\xad\x01\n" +
 	"\x12GetAccountResponse\x12\x1d\n" +
 	"\n" +
 	"account_id\x18\x01 \x01(\tR\taccountId\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x1b\n" +
 	"\tlinked_at\x18\x03 \x01(\tR\blinkedAt\x12\"\n" +
 	"\n" +
-	"expires_at\x18\x04 \x01(\tH\x00R\texpiresAt\x88\x01\x01B\r\n" +
-	"\v_expires_at\"F\n" +
+	"expires_at\x18\x04 \x01(\tH\x00R\texpiresAt\x88\x01\x01\x12\x14\n" +
+	"\x05email\x18\x05 \x01(\tR\x05emailB\r\n" +
+	"\v_expires_at\"\x15\n" +
+	"\x13ListAccountsRequest\"S\n" +
+	"\x14ListAccountsResponse\x12;\n" +
+	"\baccounts\x18\x01 \x03(\v2\x1f.service.plugin.v1.LocalAccountR\baccounts\"u\n" +
+	"\fLocalAccount\x12\x1d\n" +
+	"\n" +
+	"account_id\x18\x01 \x01(\tR\taccountId\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12\x14\n" +
+	"\x05links\x18\x03 \x01(\rR\x05links\x12\x1a\n" +
+	"\bpasskeys\x18\x04 \x01(\rR\bpasskeys\"\x99\x01\n" +
+	"\x14ResetPasswordRequest\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\x12\x1f\n" +
+	"\bpassword\x18\x02 \x01(\tB\x03\x80\x01\x01R\bpassword\x12!\n" +
+	"\frevoke_links\x18\x03 \x01(\bR\vrevokeLinks\x12'\n" +
+	"\x0fremove_passkeys\x18\x04 \x01(\bR\x0eremovePasskeys\"\x84\x01\n" +
+	"\x15ResetPasswordResponse\x12\x1d\n" +
+	"\n" +
+	"account_id\x18\x01 \x01(\tR\taccountId\x12\x1a\n" +
+	"\bbrowsers\x18\x02 \x01(\rR\bbrowsers\x12\x14\n" +
+	"\x05links\x18\x03 \x01(\rR\x05links\x12\x1a\n" +
+	"\bpasskeys\x18\x04 \x01(\rR\bpasskeys\"F\n" +
 	"\x11RevokeLinkRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\x14\n" +
 	"\x12RevokeLinkResponse\"x\n" +
@@ -2027,7 +2347,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15PurgeTelemetryRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
 	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x80\t\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\xc5\n" +
+	"\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -2042,7 +2363,9 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
 	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponse\x12h\n" +
 	"\x0fUploadTelemetry\x12).service.plugin.v1.UploadTelemetryRequest\x1a*.service.plugin.v1.UploadTelemetryResponse\x12e\n" +
-	"\x0ePurgeTelemetry\x12(.service.plugin.v1.PurgeTelemetryRequest\x1a).service.plugin.v1.PurgeTelemetryResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
+	"\x0ePurgeTelemetry\x12(.service.plugin.v1.PurgeTelemetryRequest\x1a).service.plugin.v1.PurgeTelemetryResponse\x12_\n" +
+	"\fListAccounts\x12&.service.plugin.v1.ListAccountsRequest\x1a'.service.plugin.v1.ListAccountsResponse\x12b\n" +
+	"\rResetPassword\x12'.service.plugin.v1.ResetPasswordRequest\x1a(.service.plugin.v1.ResetPasswordResponseB9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
 	file_plugin_v1_backend_proto_rawDescOnce sync.Once
@@ -2056,7 +2379,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                   // 0: service.plugin.v1.Target
 	(*Requester)(nil),                // 1: service.plugin.v1.Requester
@@ -2078,24 +2401,29 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*CancelDeviceCodeResponse)(nil), // 17: service.plugin.v1.CancelDeviceCodeResponse
 	(*GetAccountRequest)(nil),        // 18: service.plugin.v1.GetAccountRequest
 	(*GetAccountResponse)(nil),       // 19: service.plugin.v1.GetAccountResponse
-	(*RevokeLinkRequest)(nil),        // 20: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),       // 21: service.plugin.v1.RevokeLinkResponse
-	(*MintProjectKeyRequest)(nil),    // 22: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),   // 23: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),            // 24: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),           // 25: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),   // 26: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),  // 27: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),    // 28: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),   // 29: service.plugin.v1.PurgeTelemetryResponse
-	nil,                              // 30: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                              // 31: service.plugin.v1.RecordRequest.QueryEntry
+	(*ListAccountsRequest)(nil),      // 20: service.plugin.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 21: service.plugin.v1.ListAccountsResponse
+	(*LocalAccount)(nil),             // 22: service.plugin.v1.LocalAccount
+	(*ResetPasswordRequest)(nil),     // 23: service.plugin.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil),    // 24: service.plugin.v1.ResetPasswordResponse
+	(*RevokeLinkRequest)(nil),        // 25: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),       // 26: service.plugin.v1.RevokeLinkResponse
+	(*MintProjectKeyRequest)(nil),    // 27: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),   // 28: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),            // 29: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),           // 30: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),   // 31: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),  // 32: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),    // 33: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),   // 34: service.plugin.v1.PurgeTelemetryResponse
+	nil,                              // 35: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                              // 36: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	30, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	35, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -2103,41 +2431,46 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	15, // 8: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
 	0,  // 9: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 10: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 11: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 12: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 13: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	31, // 14: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 15: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 16: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 17: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 18: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 19: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 20: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 21: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 22: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	18, // 23: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	20, // 24: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	22, // 25: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	24, // 26: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	26, // 27: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	28, // 28: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	5,  // 29: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 30: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 31: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 32: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 33: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 34: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	19, // 35: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	21, // 36: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	23, // 37: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	25, // 38: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	27, // 39: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	29, // 40: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	29, // [29:41] is the sub-list for method output_type
-	17, // [17:29] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	22, // 11: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
+	0,  // 12: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 13: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 14: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	36, // 15: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 16: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 17: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 18: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 19: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 20: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 21: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 22: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 23: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	18, // 24: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	25, // 25: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	27, // 26: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	29, // 27: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	31, // 28: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	33, // 29: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	20, // 30: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
+	23, // 31: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
+	5,  // 32: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 33: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 34: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 35: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 36: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 37: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	19, // 38: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	26, // 39: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	28, // 40: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	30, // 41: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	32, // 42: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	34, // 43: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	21, // 44: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
+	24, // 45: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
+	32, // [32:46] is the sub-list for method output_type
+	18, // [18:32] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2161,7 +2494,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

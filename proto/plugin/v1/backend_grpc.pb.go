@@ -36,6 +36,8 @@ const (
 	Backend_Record_FullMethodName           = "/service.plugin.v1.Backend/Record"
 	Backend_UploadTelemetry_FullMethodName  = "/service.plugin.v1.Backend/UploadTelemetry"
 	Backend_PurgeTelemetry_FullMethodName   = "/service.plugin.v1.Backend/PurgeTelemetry"
+	Backend_ListAccounts_FullMethodName     = "/service.plugin.v1.Backend/ListAccounts"
+	Backend_ResetPassword_FullMethodName    = "/service.plugin.v1.Backend/ResetPassword"
 )
 
 // BackendClient is the client API for Backend service.
@@ -72,6 +74,12 @@ type BackendClient interface {
 	UploadTelemetry(ctx context.Context, in *UploadTelemetryRequest, opts ...grpc.CallOption) (*UploadTelemetryResponse, error)
 	// PurgeTelemetry erases the backend's events of the target's install id.
 	PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRequest, opts ...grpc.CallOption) (*PurgeTelemetryResponse, error)
+	// ListAccounts lists the accounts of the embedded backend, for the owner of its data. It starts the backend. Adapters
+	// of other backends do not implement it.
+	ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (*ListAccountsResponse, error)
+	// ResetPassword sets a new password of an account of the embedded backend, and ends its browser sessions. It starts
+	// the backend. Adapters of other backends do not implement it.
+	ResetPassword(ctx context.Context, in *ResetPasswordRequest, opts ...grpc.CallOption) (*ResetPasswordResponse, error)
 }
 
 type backendClient struct {
@@ -202,6 +210,26 @@ func (c *backendClient) PurgeTelemetry(ctx context.Context, in *PurgeTelemetryRe
 	return out, nil
 }
 
+func (c *backendClient) ListAccounts(ctx context.Context, in *ListAccountsRequest, opts ...grpc.CallOption) (*ListAccountsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAccountsResponse)
+	err := c.cc.Invoke(ctx, Backend_ListAccounts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) ResetPassword(ctx context.Context, in *ResetPasswordRequest, opts ...grpc.CallOption) (*ResetPasswordResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetPasswordResponse)
+	err := c.cc.Invoke(ctx, Backend_ResetPassword_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // BackendServer is the server API for Backend service.
 // All implementations must embed UnimplementedBackendServer
 // for forward compatibility.
@@ -236,6 +264,12 @@ type BackendServer interface {
 	UploadTelemetry(context.Context, *UploadTelemetryRequest) (*UploadTelemetryResponse, error)
 	// PurgeTelemetry erases the backend's events of the target's install id.
 	PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error)
+	// ListAccounts lists the accounts of the embedded backend, for the owner of its data. It starts the backend. Adapters
+	// of other backends do not implement it.
+	ListAccounts(context.Context, *ListAccountsRequest) (*ListAccountsResponse, error)
+	// ResetPassword sets a new password of an account of the embedded backend, and ends its browser sessions. It starts
+	// the backend. Adapters of other backends do not implement it.
+	ResetPassword(context.Context, *ResetPasswordRequest) (*ResetPasswordResponse, error)
 	mustEmbedUnimplementedBackendServer()
 }
 
@@ -281,6 +315,12 @@ func (UnimplementedBackendServer) UploadTelemetry(context.Context, *UploadTeleme
 }
 func (UnimplementedBackendServer) PurgeTelemetry(context.Context, *PurgeTelemetryRequest) (*PurgeTelemetryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PurgeTelemetry not implemented")
+}
+func (UnimplementedBackendServer) ListAccounts(context.Context, *ListAccountsRequest) (*ListAccountsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAccounts not implemented")
+}
+func (UnimplementedBackendServer) ResetPassword(context.Context, *ResetPasswordRequest) (*ResetPasswordResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetPassword not implemented")
 }
 func (UnimplementedBackendServer) mustEmbedUnimplementedBackendServer() {}
 func (UnimplementedBackendServer) testEmbeddedByValue()                 {}
@@ -519,6 +559,42 @@ func _Backend_PurgeTelemetry_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Backend_ListAccounts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAccountsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).ListAccounts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_ListAccounts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).ListAccounts(ctx, req.(*ListAccountsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_ResetPassword_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetPasswordRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).ResetPassword(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_ResetPassword_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).ResetPassword(ctx, req.(*ResetPasswordRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Backend_ServiceDesc is the grpc.ServiceDesc for Backend service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -573,6 +649,14 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PurgeTelemetry",
 			Handler:    _Backend_PurgeTelemetry_Handler,
+		},
+		{
+			MethodName: "ListAccounts",
+			Handler:    _Backend_ListAccounts_Handler,
+		},
+		{
+			MethodName: "ResetPassword",
+			Handler:    _Backend_ResetPassword_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

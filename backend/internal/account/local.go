@@ -1,0 +1,72 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// MaxOverviews bounds the result of Overviews.
+const MaxOverviews = 50
+
+// Overview is an account with the number of its live links and its passkeys.
+type Overview struct {
+	ID, Email       string
+	Links, Passkeys int
+}
+
+// Ended counts what a new password ended.
+type Ended struct{ Browsers, Links, Passkeys int }
+
+// LocalStore serves whoever owns the database.
+type LocalStore interface {
+	// AccountOverviews returns the first limit accounts, the oldest first.
+	AccountOverviews(ctx context.Context, limit int) ([]Overview, error)
+	// ReplacePassword sets the password of the entry's account, ends its browser sessions, deletes its mailed links that
+	// set a password, and revokes the access that revoke selects. It returns ErrSuspended if the account is not active.
+	ReplacePassword(ctx context.Context, passwordHash string, revoke Access, now time.Time, e audit.Entry,
+		revoked audit.Trace) (Ended, error)
+}
+
+// Overviews returns the accounts, the oldest first, but at most MaxOverviews. It is for the owner of the database.
+func (s *Service) Overviews(ctx context.Context) ([]Overview, error) {
+	return s.store.AccountOverviews(ctx, MaxOverviews)
+}
+
+// ReplacePassword sets a new password without the current one and without a mailed link, for the owner of the
+// database. It signs out every browser and revokes only the access that revoke selects. It restores the guesses at the
+// password, because a person who forgot it has spent them. It returns ErrNotFound, ErrBadPassword or ErrSuspended.
+func (s *Service) ReplacePassword(ctx context.Context, email, newPass string, revoke Access, by audit.Actor) (Account,
+	Ended, error) {
+	a, err := s.byEmail(ctx, FoldEmail(email))
+	if errors.Is(err, ErrBadCredentials) {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Account{}, Ended{}, err
+	}
+	hashed, err := newPassword(ctx, newPass)
+	if err != nil {
+		return Account{}, Ended{}, err
+	}
+	summary := "set a new password on the backend's computer"
+	if names := revoke.names(); len(names) > 0 {
+		summary += "; removed " + strings.Join(names, ", ")
+	}
+	e := s.entry(a.ID, by, "account.password_changed", "%s", summary)
+	ended, err := s.store.ReplacePassword(ctx, hashed, revoke, s.now(), e, s.trace(audit.TrailRevoke))
+	if err != nil {
+		return Account{}, Ended{}, err
+	}
+	s.ended(a.ID)
+	for _, of := range []allowance{s.signInAllowance(a.Email, ""), s.ownAllowance(a.ID)} {
+		if err := s.store.ReturnGuess(ctx, of.key, s.now(), maxGuesses*of.every); err != nil {
+			s.log.WarnContext(ctx, "failed to restore guesses at the password", "account", a.ID, "err", err)
+		}
+	}
+	s.notice(ctx, passwordChangedMail(a))
+	return a, ended, nil
+}

@@ -1,0 +1,40 @@
+package server
+
+import (
+	"context"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// Errors of ResetPassword.
+var (
+	ErrNoAccount   = account.ErrNotFound
+	ErrBadPassword = account.ErrBadPassword
+	ErrSuspended   = account.ErrSuspended
+)
+
+// Account is an account of the backend, with the number of its live links and its passkeys.
+type Account = account.Overview
+
+// Ended counts what a new password ended.
+type Ended = account.Ended
+
+// NewPassword is a password to set without the old one. RevokeLinks and RemovePasskeys end further access.
+type NewPassword struct {
+	Email, Password             string
+	RevokeLinks, RemovePasskeys bool
+}
+
+// Accounts returns the backend's accounts, the oldest first, but at most account.MaxOverviews.
+func (s *Server) Accounts(ctx context.Context) ([]Account, error) {
+	return s.app.Accounts().Overviews(ctx)
+}
+
+// ResetPassword sets a new password for the owner of the data directory. It returns the account's ID, and
+// ErrNoAccount, ErrBadPassword or ErrSuspended.
+func (s *Server) ResetPassword(ctx context.Context, p NewPassword) (accountID string, ended Ended, err error) {
+	a, ended, err := s.app.Accounts().ReplacePassword(ctx, p.Email, p.Password,
+		account.Access{Links: p.RevokeLinks, Passkeys: p.RemovePasskeys}, audit.Operator())
+	return a.ID, ended, err
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+// Codes of a password that is not reset.
+const (
+	codeNoAccount   = "account_not_found"
+	codeBadPassword = "password_not_accepted"
+	codeNotEmbedded = "not_embedded"
+	codeSuspended   = "account_suspended"
+)
+
+// maxPasswordLine bounds the line that --stdin reads, in bytes: more than any password may have.
+const maxPasswordLine = 4 << 10
+
+// passwordTries is how often a person may type a password that is not accepted.
+const passwordTries = 3
+
+func (a *app) account() *cobra.Command {
+	return group("account", "Set a forgotten password", "", a.resetPassword())
+}
+
+// resetOptions are the flags of account reset-password.
+type resetOptions struct{ stdin, revokeLinks, removePasskeys bool }
+
+func (a *app) resetPassword() *cobra.Command {
+	var o resetOptions
+	cmd := &cobra.Command{
+		Use: "reset-password [EMAIL]", Short: "Set a forgotten password of an account on this machine",
+		Long: "Sets a new password of an account of the embedded backend, whose data belongs to you, and signs out its " +
+			"browsers.\n" +
+			"Asks for the password twice, and whether to unlink agents and remove passkeys as well.\n" +
+			"Without EMAIL it takes the only account.\n" +
+			"Another backend keeps its accounts itself: ask for a new password on its page /forgot.\n" +
+			"Exit code: 0 changed, 1 refused, 2 could not be run.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if isTerminal := term.CanConfirm(a.in); isTerminal == o.stdin {
+				return passwordSource(isTerminal)
+			}
+			return a.connected(cmd.Context(), func(c *client.Client) error {
+				return a.runResetPassword(cmd.Context(), c, first(args), o)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.stdin, "stdin", false, "read the password from the first line of standard input, and ask nothing")
+	f.BoolVar(&o.revokeLinks, "revoke-links", false, "also unlink every agent of the account")
+	f.BoolVar(&o.removePasskeys, "remove-passkeys", false, "also remove every passkey of the account")
+	return cmd
+}
+
+// passwordSource returns the error for a password that has no usable source.
+func passwordSource(isTerminal bool) error {
+	if isTerminal {
+		return &usageError{"--stdin reads a file or a pipe, but standard input is a terminal",
+			"run it without --stdin, which asks for the password"}
+	}
+	return &usageError{"the password can be asked for only on a terminal",
+		"pass it with `servicectl account reset-password EMAIL --stdin < FILE`"}
+}
+
+func (a *app) runResetPassword(ctx context.Context, c *client.Client, email string, o resetOptions) error {
+	list, err := c.LocalAccounts(ctx)
+	if err != nil {
+		return err
+	}
+	of, err := chooseAccount(list, email)
+	if err != nil {
+		return err
+	}
+	p := client.NewPassword{Email: of.GetEmail(), RevokeLinks: o.revokeLinks, RemovePasskeys: o.removePasskeys}
+	if p.Password, err = a.newPassword(ctx, p.Email, o.stdin); err != nil {
+		return err
+	}
+	if err := a.askWhatEnds(ctx, of, o, &p); err != nil {
+		return err
+	}
+	reset, err := c.ResetPassword(ctx, p)
+	for try := 1; !o.stdin && try < passwordTries && refusedPassword(err); try++ {
+		a.PasswordRefused(err.Error())
+		if p.Password, err = a.newPassword(ctx, p.Email, false); err != nil {
+			return err
+		}
+		reset, err = c.ResetPassword(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(map[string]any{
+		"accountId": reset.GetAccountId(), "email": p.Email, "browsersSignedOut": reset.GetBrowsers(),
+		"linksRevoked": reset.GetLinks(), "passkeysRemoved": reset.GetPasskeys(), "signInUrl": reset.GetSignInUrl(),
+	}, func() {
+		a.PasswordReset(term.PasswordReset{
+			Email: p.Email, SignInURL: reset.GetSignInUrl(), Browsers: int(reset.GetBrowsers()),
+			Links: int(reset.GetLinks()), Passkeys: int(reset.GetPasskeys()),
+			HadLinks: int(of.GetLinks()), HadPasskeys: int(of.GetPasskeys()),
+		})
+	})
+}
+
+// chooseAccount returns the account with the address, or the only account if the address is empty.
+func chooseAccount(list []*client.LocalAccount, email string) (*client.LocalAccount, error) {
+	emails := make([]string, 0, len(list))
+	for _, a := range list {
+		if strings.EqualFold(a.GetEmail(), strings.TrimSpace(email)) {
+			return a, nil
+		}
+		emails = append(emails, a.GetEmail())
+	}
+	switch {
+	case len(list) == 0:
+		return nil, &client.Error{Code: codeNoAccount, Message: "the embedded backend has no account yet",
+			FixHint: "run `servicectl login` and sign up on the page that it opens"}
+	case email != "":
+		return nil, &client.Error{Code: codeNoAccount,
+			Message: fmt.Sprintf("no account of the embedded backend has the e-mail address %s", email),
+			FixHint: "name one of: " + strings.Join(emails, ", ")}
+	case len(list) == 1:
+		return list[0], nil
+	}
+	return nil, &usageError{fmt.Sprintf("the embedded backend has %d accounts", len(list)),
+		"name one of: " + strings.Join(emails, ", ")}
+}
+
+// newPassword reads the new password: twice from a terminal, or one line from standard input.
+func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string, error) {
+	if stdin {
+		line, err := bufio.NewReader(io.LimitReader(a.in, maxPasswordLine)).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+		return strings.TrimRight(line, "\r\n"), nil
+	}
+	for try := 1; ; try++ {
+		password, err := a.Secret(ctx, a.in, term.PasswordQuestion(email))
+		var again string
+		if err == nil {
+			again, err = a.Secret(ctx, a.in, term.PasswordAgainQuestion)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", badPassword("no password was entered")
+		case err != nil:
+			return "", err
+		case password == again:
+			return password, nil
+		case try == passwordTries:
+			return "", badPassword(term.PasswordsDifferMessage)
+		}
+		a.PasswordRefused(term.PasswordsDifferMessage)
+	}
+}
+
+func badPassword(message string) error {
+	return &client.Error{Code: codeBadPassword, Message: message + "; nothing was changed", FixHint: "run the command again"}
+}
+
+// askWhatEnds asks on a terminal what else the new password ends, unless a flag says so.
+func (a *app) askWhatEnds(ctx context.Context, of *client.LocalAccount, o resetOptions, p *client.NewPassword) error {
+	for _, q := range []struct {
+		ends     *bool
+		count    uint32
+		question func(int) string
+	}{
+		{&p.RevokeLinks, of.GetLinks(), term.RevokeLinksQuestion},
+		{&p.RemovePasskeys, of.GetPasskeys(), term.RemovePasskeysQuestion},
+	} {
+		if o.stdin || *q.ends || q.count == 0 {
+			continue
+		}
+		var err error
+		if *q.ends, err = a.Confirm(ctx, a.in, q.question(int(q.count))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedPassword reports whether the backend refused the password itself.
+func refusedPassword(err error) bool {
+	var refused *client.Error
+	return errors.As(err, &refused) && refused.Code == codeBadPassword
+}

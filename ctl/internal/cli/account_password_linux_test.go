@@ -1,0 +1,306 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	oldPassword = "correct horse battery staple"
+	newPassword = "a whole new passphrase"
+)
+
+// local is a user of this machine with an embedded backend.
+type local struct {
+	*testing.T
+	home, backend string
+}
+
+func newLocal(t *testing.T) *local {
+	t.Helper()
+	home, err := os.MkdirTemp("", "home-") // short, because sockets are below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopDaemonOf(home); os.RemoveAll(home) })
+	return &local{T: t, home: home}
+}
+
+func (l *local) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "servicectl"), args...)
+	cmd.Env = []string{"HOME=" + l.home, "PATH=" + os.Getenv("PATH"), "SERVICE_NO_AUTO_OPEN=1"}
+	cmd.Dir = l.home
+	return cmd
+}
+
+// run runs servicectl without a terminal and returns what it printed.
+func (l *local) run(code int, input string, args ...string) (out, errOut string) {
+	l.Helper()
+	cmd := l.command(args...)
+	var o, e bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &o, &e
+	err := cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		l.Fatalf("%v: got exit code %d (%v), want %d\n%s%s", args, got, err, code, o.String(), e.String())
+	}
+	return o.String(), e.String()
+}
+
+func newPerson(t *testing.T) *person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &person{client: http.Client{Jar: jar}}
+}
+
+// link signs a person up with an address, links this machine to the new account, and returns the person's browser.
+func (l *local) link(email string) *person {
+	l.Helper()
+	p, _ := l.login(email)
+	return p
+}
+
+// loginLines is link, but returns what login prints without a terminal.
+func (l *local) loginLines(email string) string {
+	l.Helper()
+	_, lines := l.login(email)
+	return lines
+}
+
+func (l *local) login(email string) (browser *person, lines string) {
+	l.Helper()
+	login := l.command("login", "--replace")
+	stdout, err := login.StdoutPipe()
+	if err == nil {
+		err = login.Start()
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	out := bufio.NewReader(stdout)
+	first, _ := out.ReadBytes('\n')
+	var code struct{ VerificationURL string }
+	if err := json.Unmarshal(first, &code); err != nil || code.VerificationURL == "" {
+		l.Fatalf("login printed %q (%v), want a code", first, err)
+	}
+	browser = newPerson(l.T)
+	l.approve(browser, code.VerificationURL, email)
+	var rest bytes.Buffer
+	_, _ = out.WriteTo(&rest)
+	if err := login.Wait(); err != nil {
+		l.Fatal(err)
+	}
+	return browser, string(first) + rest.String()
+}
+
+// approve signs a person up and approves a code.
+func (l *local) approve(p *person, verificationURL, email string) {
+	l.Helper()
+	at, body, err := p.get(verificationURL)
+	if err == nil {
+		at, body, err = p.submit(at, body, "signup", map[string]string{"email": email, "password": oldPassword,
+			"privacy": "yes", "accept": "yes"})
+	}
+	if err == nil {
+		_, _, err = p.submit(at, body, "approve", nil)
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.backend = at.Scheme + "://" + at.Host
+}
+
+// isSignedIn reports whether a browser may see the account's page.
+func (l *local) isSignedIn(p *person) bool {
+	l.Helper()
+	at, _, err := p.get(l.backend + "/account")
+	if err != nil {
+		l.Fatal(err)
+	}
+	return at.Path == "/account"
+}
+
+// signsIn reports whether a new browser can sign in with a password.
+func (l *local) signsIn(email, password string) bool {
+	l.Helper()
+	p := newPerson(l.T)
+	at, body, err := p.get(l.backend + "/signin")
+	if err == nil {
+		_, _, err = p.submit(at, body, "signin", map[string]string{"email": email, "password": password})
+	}
+	if err != nil {
+		l.Fatal(err)
+	}
+	return l.isSignedIn(p)
+}
+
+// answerSecret waits until a question is asked and the terminal hides what is typed, and types a line.
+func (p *terminal) answerSecret(question, line string) {
+	p.Helper()
+	p.await(question)
+	for deadline := time.Now().Add(10 * time.Second); p.echoes(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.Fatal("the terminal shows what is typed")
+		}
+	}
+	p.input(line + "\n")
+}
+
+// A person who forgot the password sets a new one on a terminal. It signs out browsers and keeps the link.
+func TestResetPassword_OnTerminal(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	browser := l.link("ada@example.org")
+	if !l.isSignedIn(browser) {
+		t.Fatal("the browser is not signed in before the reset")
+	}
+	for range 12 { // more often than wrong passwords are checked
+		if l.signsIn("ada@example.org", "not the password") {
+			t.Fatal("a wrong password is accepted")
+		}
+	}
+	p := onTerminal(t, l.home, 80, nil, "account", "reset-password")
+	p.answerSecret("New password for ada@example.org: ", newPassword)
+	p.answerSecret("again: ", "something different")
+	p.await("The two passwords differ. Try again.")
+	p.answerSecret("New password", "short")
+	p.answerSecret("again: ", "short")
+	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")
+	p.await("Password must have 10 to 200 characters. Try again.")
+	p.answerSecret("New password", newPassword)
+	p.answerSecret("again: ", newPassword)
+	shown := p.exits(exitYes)
+	for _, want := range []string{"The password of ada@example.org is changed.", "browsers signed out: 1",
+		"linked agents that stay linked: 1", "sign in at " + l.backend + "/signin"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not on the terminal:\n%s", want, shown)
+		}
+	}
+	if strings.Contains(shown, newPassword) {
+		t.Errorf("the terminal shows the password:\n%s", shown)
+	}
+	if l.isSignedIn(browser) {
+		t.Error("a browser is still signed in")
+	}
+	if !l.signsIn("ada@example.org", newPassword) {
+		t.Error("the new password is refused")
+	}
+	if l.signsIn("ada@example.org", oldPassword) {
+		t.Error("the old password is still accepted")
+	}
+	l.run(exitYes, "", "whoami", "--refresh")
+	l.neverWritten(newPassword)
+}
+
+// neverWritten checks that no file of the state directory contains a text.
+func (l *local) neverWritten(text string) {
+	l.Helper()
+	files := 0
+	err := filepath.WalkDir(l.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // a file may disappear meanwhile
+		}
+		data, _ := os.ReadFile(path)
+		if files++; bytes.Contains(data, []byte(text)) {
+			l.Errorf("%s contains %q", path, text)
+		}
+		return nil
+	})
+	if err != nil || files < 5 {
+		l.Errorf("looked at %d files, error %v", files, err)
+	}
+}
+
+// A script passes the password on standard input, while the embedded backend runs and while nothing runs.
+func TestResetPassword_InScript(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	_, text := l.run(exitNo, newPassword, "account", "reset-password", "--stdin")
+	wantText(t, text, "the embedded backend has no account yet", "servicectl login")
+	l.link("ada@example.org")
+	l.run(exitYes, "", "daemon", "stop")
+	_, text = l.run(exitUnknown, newPassword, "account", "reset-password", "ada@example.org")
+	wantText(t, text, "only on a terminal", "--stdin")
+	if strings.Contains(text, "New password") {
+		t.Errorf("it asks without a terminal:\n%s", text)
+	}
+	_, text = l.run(exitNo, newPassword+"\n", "account", "reset-password", "eve@example.org", "--stdin")
+	wantText(t, text, "no account of the embedded backend has the e-mail address eve@example.org", "ada@example.org")
+	out, _ := l.run(exitNo, "short\n", "account", "reset-password", "--stdin", "--json")
+	wantText(t, out, `"code": "password_not_accepted"`, "10 to 200 characters")
+
+	l.run(exitYes, "", "daemon", "stop")
+	out, _ = l.run(exitYes, newPassword+"\n", "account", "reset-password", "ADA@example.org", "--stdin", "--json")
+	wantText(t, out, `"email": "ada@example.org"`, `"linksRevoked": 0`, `"browsersSignedOut": 1`)
+	l.run(exitYes, "", "whoami", "--refresh")
+
+	out, _ = l.run(exitYes, oldPassword, "account", "reset-password", "--stdin", "--revoke-links", "--remove-passkeys",
+		"--json")
+	wantText(t, out, `"linksRevoked": 1`, `"passkeysRemoved": 0`)
+	l.run(exitNo, "", "whoami", "--refresh")
+	if !l.signsIn("ada@example.org", oldPassword) || l.signsIn("ada@example.org", newPassword) {
+		t.Error("the last password is not the one that is accepted")
+	}
+
+	l.link("bob@example.org")
+	_, text = l.run(exitUnknown, newPassword, "account", "reset-password", "--stdin")
+	wantText(t, text, "has 2 accounts", "ada@example.org, bob@example.org")
+}
+
+// A backend of other people keeps its accounts itself.
+func TestResetPassword_RefusesOtherBackends(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	cmd := l.command("account", "reset-password", "ada@example.org", "--stdin")
+	cmd.Env = append(cmd.Env, "SERVICE_BACKEND_URL=https://backend.example.org")
+	cmd.Stdin = strings.NewReader(newPassword)
+	text, _ := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != exitNo {
+		t.Errorf("got exit code %d, want %d", got, exitNo)
+	}
+	wantText(t, string(text), "https://backend.example.org/forgot")
+}
+
+// Ctrl-C changes nothing, and the shell shows again what is typed. A password in a file is read only with --stdin.
+func TestResetPassword_CtrlC(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	l.link("ada@example.org")
+	p := onTerminal(t, l.home, 80, nil, "account", "reset-password")
+	p.answerSecret("New password", newPassword)
+	p.await("again: ")
+	for p.echoes() {
+		time.Sleep(time.Millisecond)
+	}
+	p.input("\x03")
+	wantText(t, p.exits(exitCancelled), "cancelled")
+	if !p.echoes() {
+		t.Error("the terminal still hides what is typed")
+	}
+	if !l.signsIn("ada@example.org", oldPassword) {
+		t.Error("the old password is refused")
+	}
+	wantText(t, onTerminal(t, l.home, 80, nil, "account", "reset-password", "--stdin").exits(exitUnknown),
+		"standard input is a terminal")
+}
+
+func wantText(t *testing.T, got string, texts ...string) {
+	t.Helper()
+	for _, want := range texts {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing from:\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The questions about a new password and what it ends.
+const (
+	PasswordAgainQuestion  = "The same password again: "
+	PasswordsDifferMessage = "the two passwords differ"
+)
+
+// PasswordQuestion asks for the new password of an account.
+func PasswordQuestion(email string) string { return "New password for " + email + ": " }
+
+// RevokeLinksQuestion asks whether a new password also unlinks agents.
+func RevokeLinksQuestion(links int) string {
+	return fmt.Sprintf("The account has %s, perhaps this machine's. Unlink as well?", Count(links, "linked agent"))
+}
+
+// RemovePasskeysQuestion asks whether a new password also removes passkeys.
+func RemovePasskeysQuestion(passkeys int) string {
+	return fmt.Sprintf("The account has %s. Remove as well?", Count(passkeys, "passkey"))
+}
+
+// PasswordReset is a new password and what it ended. HadLinks and HadPasskeys count what there was before.
+type PasswordReset struct {
+	Email, SignInURL          string
+	Browsers, Links, Passkeys int
+	HadLinks, HadPasskeys     int
+}
+
+// PasswordReset reports a new password with what it ended and what it did not.
+func (t *Terminal) PasswordReset(r PasswordReset) {
+	t.Say("The password of %s is changed.", r.Email)
+	ended := []string{"browsers signed out: " + fmt.Sprint(r.Browsers)}
+	if r.HadLinks > 0 {
+		ended = append(ended, endedOr(r.Links, r.HadLinks, "linked agents", "unlinked", "stay linked"))
+	}
+	if r.HadPasskeys > 0 {
+		ended = append(ended, endedOr(r.Passkeys, r.HadPasskeys, "passkeys", "removed", "stay valid"))
+	}
+	for _, line := range ended {
+		t.Say("  %s", line)
+	}
+	if r.SignInURL != "" {
+		t.Next("sign in at %s", r.SignInURL)
+	}
+}
+
+// endedOr says how many of something were ended or, if none was, how many there still are.
+func endedOr(ended, had int, what, did, still string) string {
+	if ended > 0 {
+		return fmt.Sprintf("%s %s: %d", what, did, ended)
+	}
+	return fmt.Sprintf("%s that %s: %d", what, still, had)
+}
+
+// PasswordRefused says on a terminal why a password is not accepted, before it is asked for again.
+func (t *Terminal) PasswordRefused(why string) {
+	t.Remark("%s%s. Try again.", strings.ToUpper(why[:1]), strings.TrimSuffix(why[1:], "."))
+}

@@ -1,0 +1,48 @@
+package control
+
+import (
+	"context"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	controlv1 "github.com/service-dev/service/proto/control/v1"
+)
+
+// LocalAccounts manages the accounts of the embedded backend. Its methods fail with *backend.Problem if the caller uses
+// another backend.
+type LocalAccounts interface {
+	LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error)
+	// ResetPassword also returns the page on which the person signs in.
+	ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string, err error)
+}
+
+// ListAccounts lists the accounts of the embedded backend.
+func (s *Server) ListAccounts(ctx context.Context, r *controlv1.ListAccountsRequest) (*controlv1.ListAccountsResponse,
+	error) {
+	list, err := s.o.LocalAccounts.LocalAccounts(withCaller(ctx, r.GetCaller()))
+	if err != nil {
+		return nil, statusError(err)
+	}
+	out := &controlv1.ListAccountsResponse{}
+	for _, a := range list {
+		out.Accounts = append(out.Accounts, &controlv1.LocalAccount{
+			AccountId: a.ID, Email: a.Email, Links: count(a.Links), Passkeys: count(a.Passkeys),
+		})
+	}
+	return out, nil
+}
+
+// ResetPassword sets a new password of an account of the embedded backend.
+func (s *Server) ResetPassword(ctx context.Context,
+	r *controlv1.ResetPasswordRequest) (*controlv1.ResetPasswordResponse, error) {
+	reset, signIn, err := s.o.LocalAccounts.ResetPassword(withCaller(ctx, r.GetCaller()), backend.NewPassword{
+		Email: r.GetEmail(), Password: r.GetPassword(),
+		RevokeLinks: r.GetRevokeLinks(), RemovePasskeys: r.GetRemovePasskeys(),
+	})
+	if err != nil {
+		return nil, statusError(err)
+	}
+	return &controlv1.ResetPasswordResponse{
+		AccountId: reset.AccountID, Browsers: count(reset.Browsers), Links: count(reset.Links),
+		Passkeys: count(reset.Passkeys), SignInUrl: signIn,
+	}, nil
+}
