@@ -284,3 +284,30 @@ func TestHome_InTheBrowser(t *testing.T) {
 		}
 	}
 }
+
+// Long names wrap instead of making a page wider than its window, in both themes and on a phone.
+func TestDashboard_LongNamesFit(t *testing.T) {
+	h := newFakeDashboard()
+	long := "com.example." + strings.Repeat("averylongsegment", 8)
+	h.projects = append(h.projects, projects.Project{ID: long, DisplayName: strings.Repeat("Donaudampfschiff", 5),
+		CreatedAt: then, LastActiveAt: then})
+	h.sessions[0].Project, h.sessions[1].Project = long, long
+	h.live["ses_one"] = sessions.Live{Apps: []glasses.AppInfo{{Name: strings.Repeat("app", 30)}}}
+	own := grants.Default()
+	own.Analytics, own.Credentials = grants.Off, grants.Off
+	h.grants[long] = own
+	h.note(agentActor, "project.changed", long, "name: "+strings.Repeat("x", 80)+" -> "+strings.Repeat("y", 80))
+	site, _ := dashboardSite(t, h)
+	s := walkIn(t, site)
+	for name, path := range map[string]string{"overview": "/account", "sessions": sessionsPath, "projects": "/account/projects",
+		"project": projectPath(long), "access": accessPath(long), "audit": "/account/audit"} {
+		s.do(chromedp.Navigate(site.URL + path))
+		s.picture("long-" + name)
+		for _, width := range []int64{1280, 640, 390, 320} {
+			s.do(chromedp.EmulateViewport(width, 844))
+			for _, wrong := range eval[[]string](s, stumbles) {
+				t.Errorf("%s at width %d has obstacles: %s", name, width, wrong)
+			}
+		}
+	}
+}
