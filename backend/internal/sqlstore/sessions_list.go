@@ -33,6 +33,6 @@ func (s *Store) Milestones(ctx context.Context, accountID string) (m sessions.Mi
 		return m, err
 	}
 	m.AppSeen, err = hasRow(ctx, s.reads,
-		`SELECT 1 FROM sessions WHERE account_id = $1 AND app_at IS NOT NULL LIMIT 1`, accountID)
+		`SELECT 1 FROM sessions WHERE account_id = $1 AND app_at > 0 LIMIT 1`, accountID)
 	return m, err
 }

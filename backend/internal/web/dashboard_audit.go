@@ -141,11 +141,11 @@ func undoFeature(e audit.Entry) string {
 }
 
 func (w *Web) activity(c *call) error {
-	list, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
+	f, err := w.readFilter(c)
 	if err != nil {
 		return err
 	}
-	f, err := w.readFilter(c)
+	list, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
 	if err != nil {
 		return err
 	}

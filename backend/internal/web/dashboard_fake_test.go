@@ -89,8 +89,10 @@ func newFakeDashboard() *fakeDashboard {
 		Toggles: []connpage.Toggle{{ID: "loud", Label: "Louder", On: true}}}
 	owner := sessions.Owner{AccountID: adaID, LinkID: "link1"}
 	h.sessions = []sessions.Session{
-		{ID: "ses_one", Owner: owner, Project: hello, Platform: "web", DeviceModel: "rayban_display", CreatedAt: then},
-		{ID: "ses_two", Owner: owner, Project: hello, Platform: "ios", DeviceModel: "rayban_meta", CreatedAt: then},
+		{ID: "ses_one", Owner: owner, Project: hello, Platform: "web", DeviceModel: "rayban_display", CreatedAt: then,
+			LastSeq: 3},
+		{ID: "ses_two", Owner: owner, Project: hello, Platform: "ios", DeviceModel: "rayban_meta", CreatedAt: then,
+			LastSeq: 1},
 		{ID: "ses_far", Owner: sessions.Owner{AccountID: "id-of-mallory"}, Project: foreign, DeviceModel: "even_g1"},
 	}
 	h.live = map[string]sessions.Live{"ses_one": {Apps: []glasses.AppInfo{{Name: "hello-glasses"}}, Pages: 1}}
@@ -235,7 +237,7 @@ func (f fakeAudit) List(_ context.Context, account string, filter audit.Filter) 
 		noun, verb, _ := strings.Cut(e.Action, ".")
 		if e.AccountID == account && (filter.Project == "" || e.Project == filter.Project) &&
 			(filter.Before == "" || e.ID < filter.Before) && (filter.Actor == "" || e.Actor.Kind == filter.Actor) &&
-			(filter.LinkID == "" || e.Actor.LinkID == filter.LinkID) && !(filter.ChangesOnly && verb == "read") &&
+			(filter.LinkID == "" || e.Actor.LinkID == filter.LinkID) && (!filter.ChangesOnly || verb != "read") &&
 			(len(filter.Nouns) == 0 || slices.Contains(filter.Nouns, noun)) && !e.At.Before(filter.From) &&
 			(filter.To.IsZero() || e.At.Before(filter.To)) {
 			list = append(list, e)

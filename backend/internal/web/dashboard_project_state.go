@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/service-dev/service/backend/internal/analytics"
@@ -69,16 +70,10 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 
 // setUp lists what a project may have, and what of it is set up.
 func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
-	config, err := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
-		return nil, err
-	}
-	hasPage, err := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
+	config, configErr := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
+	hasPage, pageErr := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
+	stored, storedErr := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
+	if err := errors.Join(configErr, pageErr, storedErr); err != nil {
 		return nil, err
 	}
 	here := projectPath(c.project.ID)

@@ -43,7 +43,8 @@ type sessionRow struct {
 	Created              shownTime
 	Apps                 []string
 	Pages                int
-	Panel                string // URL of the picture; "" for glasses without a display
+	Panel                string // URL of the picture; "" if there is none
+	NoPanel              string // why there is none
 	Width, Height        int    // of the picture
 	Open, Close          string // URLs
 	Page                 string // the page that Close returns to
@@ -109,7 +110,12 @@ func (w *Web) newSessionRow(s sessions.Session, page string) sessionRow {
 	}
 	if model, ok := glasses.Model(s.DeviceModel); ok {
 		row.Model = model.Name
-		if model.Panel != nil {
+		switch {
+		case model.Panel == nil:
+			row.NoPanel = "These glasses have no display"
+		case s.LastSeq == 0:
+			row.NoPanel = "Nothing shown yet"
+		default:
 			row.Panel, row.Width, row.Height = path+"/panel", model.Panel.Width, model.Panel.Height
 		}
 	}

@@ -17,7 +17,7 @@ func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "Ray-Ban Display", "App attached", "hello-glasses",
-		"No app attached", `href="/s/ses_one"`, `src="/account/sessions/ses_one/panel"`, "No display").lacks("ses_far", "even_g1")
+		"No app attached", `href="/s/ses_one"`, `src="/account/sessions/ses_one/panel"`, "These glasses have no display").lacks("ses_far", "even_g1")
 	v.post(sessionsPath+"/ses_one/close", v.form("page", sessionsPath)).onward().want(http.StatusOK,
 		"The session is closed", "ses_two").lacks("ses_one")
 	v.get(helloPath).want(http.StatusOK, "ses_two")
@@ -107,7 +107,8 @@ func TestSessions_ArePaged(t *testing.T) {
 	}
 	site, _ := dashboardSite(t, h)
 	last := fmt.Sprintf("ses_%02d", listedSessions-1)
-	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last).lacks("ses_12", "Newest")
+	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last,
+		"Nothing shown yet").lacks("ses_12", "Newest", "/panel")
 	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "Newest").lacks("ses_11", "Older")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // panelFiles are pictures of the display trees in the documentation, by the hash of the code block. The renderer draws
-// them when the documentation changes (docs_panels_test.go), because this server does not contain it.
+// them when the documentation changes (docs_panels_test.go), so that reading it costs no drawing.
 //
 //go:embed panels/*.png
 var panelFiles embed.FS

@@ -20,11 +20,11 @@ func (w *Web) sessionPanel(c *call) error {
 	}
 	select {
 	case w.drawings <- struct{}{}:
+		defer func() { <-w.drawings }()
 	case <-c.Context().Done():
 		return c.Context().Err()
 	}
 	picture := drawPanel(s.DeviceModel, m)
-	<-w.drawings
 	if picture == nil {
 		return errNotFound
 	}

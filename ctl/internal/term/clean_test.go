@@ -29,7 +29,7 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 		term.Checks([]Check{{Name: hostile, State: "fail", Detail: hostile, Fix: hostile}})
 		term.Problem("servicectl", Problem{Message: hostile, FixHint: hostile})
 		term.Code(hostile, hostile, 600, hostile, hostile)
-		term.Linked(Link{hostile, hostile, hostile, hostile, hostile})
+		term.Linked(Link{hostile, hostile, hostile, hostile, hostile, hostile})
 		term.LoggedOut(true, hostile, false, hostile)
 		term.EventRow(Row{Chip: hostile, Kind: hostile, Type: hostile, Payload: `{"text":"` + hostile + `"}`})
 		term.SessionDisplay([]string{hostile}, hostile)

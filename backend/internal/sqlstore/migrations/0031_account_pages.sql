@@ -13,7 +13,7 @@ CREATE TABLE account_grants (
 ALTER TABLE sessions ADD COLUMN app_at BIGINT;
 UPDATE sessions SET app_at =
 	(SELECT MIN(e.at) FROM events e WHERE e.session_id = sessions.id AND e.type = 'app.attached');
-CREATE INDEX sessions_app ON sessions (account_id) WHERE app_at IS NOT NULL;
+CREATE INDEX sessions_app ON sessions (account_id, app_at);
 
 -- The open sessions of an account are those that expire latest, however many have ended.
 CREATE INDEX sessions_expiry ON sessions (account_id, expires_at);
