@@ -1,7 +1,9 @@
 package web
 
 import (
+	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -32,6 +34,23 @@ func (w *Web) sessionPanel(c *call) error {
 	c.rw.WriteHeader(http.StatusOK)
 	_, _ = c.rw.Write(picture) // the browser may have disconnected
 	return nil
+}
+
+// panelURL returns the URL of a picture of what an open session shows, which the simulator page shows until its own
+// program runs. It returns "" if the session shows nothing.
+func (w *Web) panelURL(c *call, id string) (string, error) {
+	if w.Dashboard == nil {
+		return "", nil
+	}
+	s, m, err := w.Dashboard.Sessions.Shown(c.Context(), c.account.ID, id)
+	if errors.Is(err, sessions.ErrClosed) {
+		return "", nil
+	}
+	if model, _ := glasses.Model(s.DeviceModel); err != nil || model.Panel == nil ||
+		m.Display.Type != glasses.TypeDisplayShow {
+		return "", err
+	}
+	return sessionsPath + "/" + url.PathEscape(id) + "/panel", nil
 }
 
 // drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns

@@ -38,6 +38,7 @@ type simulatorView struct {
 	Open     bool
 	Endpoint string
 	Setup    string // JSON for the script, in a data attribute
+	Picture  string // URL of a picture of the panel; "" if it shows nothing
 }
 
 func (w *Web) mountSimulator(mux *http.ServeMux) {
@@ -61,16 +62,20 @@ func (w *Web) simulator(c *call) error {
 	if !ok {
 		model = glasses.DeviceModel{ID: s.DeviceModel, Name: s.DeviceModel}
 	}
+	picture, err := w.panelURL(c, s.ID)
+	if err != nil {
+		return err
+	}
 	setup, err := json.Marshal(map[string]any{
 		"session": s.ID, "project": s.Project, "live": "/s/" + s.ID + "/live", "models": glasses.Models(), "model": model,
-		"program": w.assets.program(),
+		"program": w.assets.program(), "picture": picture,
 	})
 	if err != nil {
 		return fmt.Errorf("encode setup of simulator page: %w", err)
 	}
 	c.rw.Header().Set("Content-Security-Policy", simulatorPolicy)
 	return w.render(c, http.StatusOK, "simulator", simulatorView{
-		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup),
+		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup), Picture: picture,
 		Models: glasses.Models(), Program: w.assets.program() != nil, Chips: []string{glasses.ChipErrors, glasses.ChipVoice,
 			glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom},
 		Expires: s.ExpiresAt.UTC().Format(time.RFC3339), Open: s.Open(w.Now()), Endpoint: w.Simulators.AppEndpoint(s.ID),

@@ -133,6 +133,16 @@ export class Panel {
     this.watchers.forEach((watcher) => watcher());
   }
 
+  /**
+   * Shows a picture of the panel for which there is no text.
+   * @param {CanvasImageSource} picture
+   */
+  preview(picture) {
+    this.parts.canvas.getContext("2d")?.drawImage(picture, 0, 0);
+    this.parts.idle.hidden = true;
+    this.watchers.forEach((watcher) => watcher());
+  }
+
   /** @param {MouseEvent} e */
   tap(e) {
     const shape = this.model?.panel;
