@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/coder/websocket"
@@ -281,6 +282,26 @@ func TestSimulatorPage(t *testing.T) {
 		until(`document.querySelector("#model-name")?.textContent === "Even G1"`))
 	s.wantCanvas("even_g1", 0)
 	s.measure("warm")
+	s.wantPictureWithoutProgram("even_g1")
+}
+
+// wantPictureWithoutProgram checks that the page shows the panel before its program has loaded, and which point of its
+// loading it has reached.
+func (s *simulated) wantPictureWithoutProgram(model string) {
+	s.t.Helper()
+	block := func(patterns ...*network.BlockPattern) {
+		if _, err := chromedp.Call(s.browser, network.SetBlockedURLs,
+			network.SetBlockedURLsParams{URLPatterns: patterns}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	block(&network.BlockPattern{URLPattern: "*://*:*/assets/simulator.wasm*", Block: true})
+	run(s.t, s.browser, "load without the program", chromedp.Navigate(s.url))
+	s.wantCanvas(model, 0)
+	run(s.t, s.browser, "be neither live nor blank",
+		until(`performance.getEntriesByName("first-picture").length && document.querySelector("#idle").hidden &&
+			!performance.getEntriesByName("live-panel").length && document.querySelector("#simulator").dataset.live === "no"`))
+	block()
 }
 
 // measure logs how fast the page loaded and how many bytes it transferred.
