@@ -37,7 +37,7 @@ func TestSimulatorPage_LookAndStart(t *testing.T) {
 	checkLooks(t, browser, axe, "attached")
 
 	run(t, browser, "look through the panel", chromedp.Click("#view-through"),
-		until(`document.querySelector("#sight").checkVisibility() && document.querySelector("#see-through").checkVisibility()`))
+		until(`document.querySelector("#composite").checkVisibility() && document.querySelector("#see-through").checkVisibility()`))
 	checkLooks(t, browser, axe, "see-through", "tab-models")
 	checkTransferred(t, browser)
 }

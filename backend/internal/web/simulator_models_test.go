@@ -140,6 +140,7 @@ func TestSimulatorModels_OneClickPutsOneOn(t *testing.T) {
 func TestSimulatorModels_AreDrawnOnlyWhenSeen(t *testing.T) {
 	const shows = 120
 	s := newPageTest(t, "rayban_display")
+	s.see("window.glasses")
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const preview = glasses.preview; window.previews = 0;
 		glasses.preview = (id) => { window.previews++; return preview(id); }; }`))
 	show := func(n int) string {

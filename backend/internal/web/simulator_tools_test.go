@@ -92,10 +92,10 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 		s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(display)))
 		return render.Draw(m, render.Clamp(m, glasses.View{Tree: treeOf(t, display)}))
 	}
-	// The clock of the page goes faster, so that the test need not wait.
-	s.do(chromedp.Evaluate[chromedp.Void](`{ window.ahead = 0; const now = performance.now.bind(performance); performance.now = () => now() + window.ahead; }`))
+	// The test sets the clock of the page, so that it need not wait.
+	s.do(chromedp.Evaluate[chromedp.Void](`{ window.clock = performance.now(); performance.now = () => window.clock; }`))
 	later := func(seconds int) {
-		s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("window.ahead += %d", 1000*seconds)))
+		s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("window.clock += %d", 1000*seconds)))
 	}
 	show("too long ago")
 	later(60)
@@ -180,6 +180,7 @@ func difference(t *testing.T, video, panel *image.NRGBA) float64 {
 // A clip costs nothing until it is asked for: only snapshots are kept, at most ten a second.
 func TestSimulatorTools_ClipKeepsOnlySnapshots(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
+	s.see("window.glasses")
 	s.do(chromedp.Evaluate[chromedp.Void](`{ window.replays = 0; const replay = glasses.replay; glasses.replay = (x) => { window.replays++; return replay(x); }; }`))
 	for n := range 60 {
 		s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(fmt.Sprintf(`{"tree":{"type":"text","text":"%d"}}`, n))))

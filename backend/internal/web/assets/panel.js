@@ -85,7 +85,7 @@ export class Panel {
     const shape = this.model?.panel;
     if (shape) {
       const { lens, panel, canvas } = this.parts;
-      const most = this.zoom || this.space();
+      const most = this.zoom || this.maxScale();
       const pixels = this.zoom ? Math.max(1, Math.round(most * devicePixelRatio)) : Math.floor(most * devicePixelRatio);
       this.scale = pixels >= 1 ? pixels / devicePixelRatio : most;
       canvas.dataset.crisp = pixels >= 1 ? "yes" : "no";
@@ -100,14 +100,14 @@ export class Panel {
   }
 
   /** Returns the scale at which the panel just fits the available space. */
-  space() {
+  maxScale() {
     const { lens, canvas } = this.parts;
     return Math.min(spaceOf(lens, "width") / canvas.width, spaceOf(lens, "height") / canvas.height);
   }
 
   /** Returns the scale of the panel at the zoom "Fit". */
-  fitting() {
-    const most = this.space();
+  fitScale() {
+    const most = this.maxScale();
     return Math.floor(most * devicePixelRatio) / devicePixelRatio || most;
   }
 

@@ -22,8 +22,8 @@ export class SeeThrough {
   /** @param {import("./panel.js").Panel} panel */
   constructor(panel) {
     this.panel = panel;
-    this.canvas = get("sight", HTMLCanvasElement);
-    this.frame = get("sight-frame", HTMLDivElement);
+    this.canvas = get("composite", HTMLCanvasElement);
+    this.frame = get("view-frame", HTMLDivElement);
     this.select = get("scene", HTMLSelectElement);
     this.file = get("scene-file", HTMLInputElement);
     this.state = get("scene-state", HTMLParagraphElement);
@@ -129,9 +129,9 @@ export class SeeThrough {
    * Returns the panel in its scene as at the zoom "Fit", with whole pixels of the panel.
    * @returns {HTMLCanvasElement}
    */
-  picturePanel() {
+  renderAtFit() {
     const { width, height } = this.panel.parts.canvas;
-    const fit = this.panel.fitting();
+    const fit = this.panel.fitScale();
     const k = Math.max(1, Math.floor(fit * devicePixelRatio));
     const frame = this.frame.getBoundingClientRect();
     const size = { width: Math.floor((frame.width * k) / fit), height: Math.floor((frame.height * k) / fit) };

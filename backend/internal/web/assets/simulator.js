@@ -2,10 +2,10 @@
 // socket, to this computer and to the page. proto/glasses/PROTOCOL.md describes the frames on the socket.
 // Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
 import { Camera } from "./camera.js";
+import { ClipBuffer } from "./clip.js";
 import { Controls } from "./controls.js";
 import { Device } from "./device.js";
 import { get } from "./elements.js";
-import { History } from "./history.js";
 import { Host } from "./host.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
@@ -53,8 +53,8 @@ const panel = new Panel({
   lens: page("lens"), panel: page("panel"), canvas: get("canvas", HTMLCanvasElement), idle: page("idle"), none: page("no-panel"),
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
 }, (what) => control("sim.input", what));
-const past = new History(device, setup.models);
-new Tools(page("tools"), { panel, sight: new SeeThrough(panel), history: past, device }, setup.session);
+const clips = new ClipBuffer(device, setup.models);
+new Tools(page("tools"), { panel, seeThrough: new SeeThrough(panel), clips, device }, setup.session);
 const controls = new Controls(control);
 const models = new Models({ list: page("models"), empty: page("models-empty") }, setup.models, device, (id) => control("sim.device", { deviceModel: id }));
 const camera = new Camera({
@@ -341,7 +341,7 @@ let snapshot = null;
  */
 function changed(s, m) {
   snapshot = s;
-  past.add(device.last);
+  clips.add(device.last);
   saving ||= setTimeout(save, 200);
   const isOther = m.id !== model.id;
   model = m;

@@ -1,6 +1,6 @@
 // The toolbar of the panel: zoom, grid, screenshot, clip, and a step for a scenario. Other modules may add buttons.
 import { get } from "./elements.js";
-import { clipProblem } from "./history.js";
+import { clipProblem } from "./clip.js";
 import { remark } from "./page.js";
 import { gridFrom, zooms } from "./panel.js";
 
@@ -11,7 +11,7 @@ const button = (/** @type {string} */ id) => get(id, HTMLButtonElement);
 export class Tools {
   /**
    * @param {HTMLElement} bar
-   * @param {{panel: import("./panel.js").Panel, sight: import("./seethrough.js").SeeThrough, history: import("./history.js").History, device: import("./device.js").Device}} of
+   * @param {{panel: import("./panel.js").Panel, seeThrough: import("./seethrough.js").SeeThrough, clips: import("./clip.js").ClipBuffer, device: import("./device.js").Device}} of
    * @param {string} session
    */
   constructor(bar, of, session) {
@@ -37,7 +37,7 @@ export class Tools {
   }
 
   show() {
-    const { panel, sight } = this.of;
+    const { panel, seeThrough } = this.of;
     const { zoom, scale, model, hasGrid } = panel;
     get("panel-tools", HTMLSpanElement).hidden = !model?.panel;
     const text = zoom ? `${zoom}×` : `${Math.round(scale * 100)} %`;
@@ -48,7 +48,7 @@ export class Tools {
     button("grid").ariaDisabled = zoom >= gridFrom ? null : "true";
     button("grid").ariaPressed = String(zoom >= gridFrom && hasGrid);
     button("grid").title = zoom >= gridFrom ? "Separate the panel's pixels" : `Separate the panel's pixels, from ${gridFrom}× on`;
-    button("screenshot").title = sight.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG";
+    button("screenshot").title = seeThrough.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG";
     button("clip").ariaDisabled = this.clipProblem ? "true" : null;
     button("clip").title = this.clipProblem || "Save the panel's pixels of the last 30 seconds as a WebM";
   }
@@ -70,8 +70,8 @@ export class Tools {
 
   /** Saves what is seen, without zoom and grid: the pixels of the panel, or their light in the scene. */
   screenshot() {
-    const { panel, sight } = this.of;
-    const canvas = sight.isOn() ? sight.picturePanel() : panel.parts.canvas;
+    const { panel, seeThrough } = this.of;
+    const canvas = seeThrough.isOn() ? seeThrough.renderAtFit() : panel.parts.canvas;
     canvas.toBlob((png) => png && this.save(png, "png"), "image/png");
   }
 
@@ -82,7 +82,7 @@ export class Tools {
     clip.ariaBusy = "true";
     say(clip, "Saving");
     try {
-      const file = await this.of.history.clip();
+      const file = await this.of.clips.clip();
       if (file) this.save(file, "webm");
       confirm(clip, file ? "Saved" : "Empty");
     } catch (e) {

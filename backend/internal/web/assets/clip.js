@@ -1,8 +1,8 @@
-// What the panel showed in the last 30 seconds. It keeps the snapshots that the page has anyway, and draws them only if
-// the person asks for a clip. So it costs next to nothing, and a clip takes far less time than it lasts.
+// Clips of what the panel showed in the last 30 seconds. The buffer keeps the snapshots that the page has anyway, and
+// draws them only if the person asks for a clip. So it costs next to nothing, and a clip takes less time than it lasts.
 import { webm } from "./webm.js";
 
-const kept = 30_000; // ms
+const span = 30_000; // ms
 const closest = 100; // ms between two kept snapshots, of which each has up to 64 KB
 const scale = 2; // pixels of the clip for one of the panel, because video halves the resolution of colours
 const batch = 5; // pictures after which the page may do other work
@@ -22,7 +22,7 @@ export async function clipProblem() {
   return "This browser cannot make WebM clips.";
 }
 
-export class History {
+export class ClipBuffer {
   /**
    * @param {import("./device.js").Device} device
    * @param {import("./device.js").Model[]} models
@@ -31,16 +31,16 @@ export class History {
     this.device = device;
     this.models = models;
     /** @type {{at: number, snapshot: string}[]} */
-    this.moments = [];
+    this.kept = [];
   }
 
   /** @param {string} snapshot of the glasses from now on */
   add(snapshot) {
     const at = performance.now();
-    const last = this.moments.at(-1);
+    const last = this.kept.at(-1);
     if (last && at - last.at < closest) last.snapshot = snapshot;
-    else this.moments.push({ at, snapshot });
-    this.forget(at - kept);
+    else this.kept.push({ at, snapshot });
+    this.forget(at - span);
   }
 
   /**
@@ -48,8 +48,8 @@ export class History {
    * @param {number} before
    */
   forget(before) {
-    const first = this.moments.findLastIndex((m) => m.at <= before);
-    if (first > 0) this.moments.splice(0, first);
+    const first = this.kept.findLastIndex((m) => m.at <= before);
+    if (first > 0) this.kept.splice(0, first);
   }
 
   /**
@@ -59,10 +59,10 @@ export class History {
    */
   async clip() {
     const end = performance.now();
-    this.forget(end - kept);
-    const moments = [...this.moments];
-    const begin = Math.max(end - kept, moments[0]?.at ?? end);
-    const canvas = this.canvas(moments);
+    this.forget(end - span);
+    const kept = [...this.kept];
+    const begin = Math.max(end - span, kept[0]?.at ?? end);
+    const canvas = this.canvas(kept);
     const c = canvas.getContext("2d", { alpha: false });
     if (!c || !canvas.width) return null;
     /** @type {EncodedVideoChunk[]} */
@@ -71,9 +71,9 @@ export class History {
     let problem = null;
     const encoder = new VideoEncoder({ output: (chunk) => chunks.push(chunk), error: (e) => (problem = e) });
     encoder.configure(config(canvas));
-    const times = [...moments.map((m) => Math.max(0, m.at - begin)), end - begin];
+    const times = [...kept.map((m) => Math.max(0, m.at - begin)), end - begin];
     for (const [n, ms] of times.entries()) {
-      if (moments[n]) this.draw(c, moments[n].snapshot);
+      if (kept[n]) this.draw(c, kept[n].snapshot);
       if (problem) throw problem;
       const frame = new VideoFrame(canvas, { timestamp: Math.round(ms * 1000) });
       encoder.encode(frame, { keyFrame: n === 0 });
@@ -86,12 +86,12 @@ export class History {
   }
 
   /**
-   * Returns a canvas for the largest panel of these moments.
-   * @param {{snapshot: string}[]} moments
+   * Returns a canvas for the largest panel of these kept.
+   * @param {{snapshot: string}[]} kept
    */
-  canvas(moments) {
+  canvas(kept) {
     const canvas = Object.assign(document.createElement("canvas"), { width: 0, height: 0 });
-    for (const id of new Set(moments.map((m) => JSON.parse(m.snapshot).deviceModel))) {
+    for (const id of new Set(kept.map((m) => JSON.parse(m.snapshot).deviceModel))) {
       const panel = this.models.find((m) => m.id === id)?.panel;
       canvas.width = Math.max(canvas.width, scale * (panel?.width ?? 0));
       canvas.height = Math.max(canvas.height, scale * (panel?.height ?? 0));
