@@ -231,7 +231,7 @@ ${p.left.length ? `<p class="note">${escape(p.left.join(" "))} This keeps the fi
 <section id="stage" aria-labelledby="panel-title">
 <h2 id="panel-title">Panel</h2>
 <figure><div class="lens"><img id="panel" alt="The panel"${picture ? ` src="${picture.src}" width="${picture.width}" height="${picture.height}"` : " hidden"}><p id="none" class="muted"${picture ? " hidden" : ""}>No picture.</p></div>
-<figcaption id="at" role="status">The panel at the end of the log.</figcaption></figure>
+<figcaption><span id="at" role="status">The panel at the end of the log.</span></figcaption></figure>
 <p id="scrubbing" hidden><label for="scrub">Moment</label> <input id="scrub" type="range" min="0" max="${Math.max(0, p.rows.length - 1)}" value="${Math.max(0, p.rows.length - 1)}"></p>
 <dl id="state"></dl>
 </section>
