@@ -211,7 +211,7 @@ func picture(p *player) any {
 	return v
 }
 
-// showSnapshot returns {picture, reading, wanted, model} of a snapshot, or null if it cannot be shown.
+// showSnapshot returns {picture, reading, wanted} of a snapshot, or null if it cannot be shown.
 func showSnapshot(snapshot string) any {
 	p, err := snapshotPlayer(snapshot)
 	if err != nil {
@@ -221,7 +221,6 @@ func showSnapshot(snapshot string) any {
 	v.Set("wanted", text(p.wanted(nil)))
 	v.Set("picture", picture(p))
 	v.Set("reading", text(p.read()))
-	v.Set("model", text(p.dev.Model()))
 	return v
 }
 

@@ -87,8 +87,8 @@ interface GlassesProgram {
   /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
   font(name: string, ttf: Uint8Array | null): string;
   picture(): Picture | null;
-  /** What glasses with a snapshot show; reading, model and wanted are JSON. Returns null if it cannot be shown. */
-  show(snapshot: string): { picture: Picture | null; reading: string; model: string; wanted: string } | null;
+  /** What glasses with a snapshot show; reading and wanted are JSON. Returns null if it cannot be shown. */
+  show(snapshot: string): { picture: Picture | null; reading: string; wanted: string } | null;
   /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */
   rebuild(request: string): string;
   /** The SHA-256 of a text in base64. */
