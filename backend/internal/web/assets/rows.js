@@ -106,7 +106,7 @@ export class Rows {
   measure() {
     if (this.height === 0) {
       const line = this.made.values().next().value?.line ?? this.probe();
-      this.height = line?.offsetHeight ?? 0;
+      this.height = line?.getBoundingClientRect().height ?? 0;
     }
     const details = this.chosen && this.made.get(this.chosen)?.li.children[1];
     if (details instanceof HTMLElement) this.extra = details.offsetHeight;
