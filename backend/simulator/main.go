@@ -225,7 +225,7 @@ func previewOn(p *player, model string) any {
 	return v
 }
 
-// showSnapshot returns {picture, reading, wanted, model} of a snapshot, or null if it cannot be shown.
+// showSnapshot returns {picture, reading, wanted} of a snapshot, or null if it cannot be shown.
 func showSnapshot(snapshot string) any {
 	p, err := snapshotPlayer(snapshot)
 	if err != nil {
@@ -235,7 +235,6 @@ func showSnapshot(snapshot string) any {
 	v.Set("wanted", text(p.wanted(nil)))
 	v.Set("picture", picture(render.Draw(p.dev.Model(), p.seen())))
 	v.Set("reading", text(p.read()))
-	v.Set("model", text(p.dev.Model()))
 	return v
 }
 

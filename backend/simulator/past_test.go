@@ -210,3 +210,32 @@ func TestRebuild_Certainty(t *testing.T) {
 		t.Error("rebuild accepted invalid JSON")
 	}
 }
+
+// A snapshot is shown as it was, whatever the live glasses do.
+func TestSnapshotPlayer(t *testing.T) {
+	r := newRecording(t, "rayban_display")
+	r.command(glasses.TypeDisplayShow, twoButtons)
+	r.control(glasses.SimInput, `{"kind":"navigate","direction":"down"}`)
+	data, err := json.Marshal(r.dev.Snapshot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := snapshotPlayer(string(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.dev.Control(0, glasses.SimInput, []byte(`{"kind":"navigate","direction":"up"}`), nil)
+	p.dev.Handle(0, glasses.Frame{Type: glasses.TypeDisplayClear, ID: "a"}, nil)
+	p.dev.Tick(1000)
+	if got := p.read(); got.Focus != "Second" || len(got.Lines) != 2 || p.dev.Model().ID != "rayban_display" {
+		t.Errorf("got %+v on %s, want two lines and the focus on the second", got, p.dev.Model().ID)
+	}
+	if _, ok := p.dev.Next(); ok {
+		t.Error("glasses of the past have a next step")
+	}
+	for _, bad := range []string{"", `{"deviceModel":"no_such"}`} {
+		if _, err := snapshotPlayer(bad); err == nil {
+			t.Errorf("snapshotPlayer(%q): got no error", bad)
+		}
+	}
+}

@@ -31,6 +31,7 @@ type simulated struct {
 	token   string
 	id      string
 	url     string
+	secret  string // of the app
 	browser context.Context
 
 	app *websocket.Conn
@@ -84,7 +85,7 @@ func newSimulated(t *testing.T, model string) *simulated {
 	s.call("POST", "/api/sessions", map[string]string{"project": "com.example.trails", "deviceModel": model}, &session)
 	var minted struct{ AppSecret string }
 	s.call("POST", "/api/sessions/"+session.SessionID+"/secrets", nil, &minted)
-	s.id, s.url = session.SessionID, session.SessionURL
+	s.id, s.url, s.secret = session.SessionID, session.SessionURL, minted.AppSecret
 
 	s.browser = newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true),
 		chromedp.Flag("use-fake-ui-for-media-stream", true))

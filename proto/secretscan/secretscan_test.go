@@ -52,3 +52,18 @@ func TestContains_OrdinaryText(t *testing.T) {
 		}
 	}
 }
+
+func TestRedact(t *testing.T) {
+	body := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
+	for _, c := range []struct{ text, want string }{
+		{`{"a":"svc_` + body + `","b":1}`, `{"a":"(credential removed)","b":1}`},
+		{`{"a":"Bearer abcdef123456 x"}`, `{"a":"(credential removed) x"}`},
+		{`{"a":"-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n","b":2}`, `{"a":"(credential removed)","b":2}`},
+		{`{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}`, `{"sha256":"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}`},
+		{"Trails near you", "Trails near you"},
+	} {
+		if got := Redact(c.text); got != c.want {
+			t.Errorf("Redact(%q) = %q, want %q", c.text, got, c.want)
+		}
+	}
+}

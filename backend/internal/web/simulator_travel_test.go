@@ -289,3 +289,38 @@ func TestSimulatorTravel_ThroughAFilter(t *testing.T) {
 	s.do(chromedp.KeyEvent(kb.ArrowLeft))
 	s.see(`document.querySelector("#travel-text").textContent.includes("row 2 of 24")`)
 }
+
+// A command that reaches the glasses late changes the panel at its result, not at its request.
+func TestSimulatorTravel_LateCommand(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	_, before := s.act(func() { s.show(menu) }) // rows 1, 2
+	s.send(glasses.SimFault, "ctl-1", glasses.Fault{Command: glasses.TypeDisplayShow, LatencyMs: 200, Times: 1})
+	s.result("ctl-1")                                // row 3
+	_, after := s.act(func() { s.show(callScreen) }) // rows 4, 5
+	s.clickRow(4)
+	s.see(`document.querySelector("#travel-text").textContent.includes("row 4 of 5")`)
+	s.wantCanvas("the request", before)
+	s.clickRow(5)
+	s.wantCanvas("the result", after)
+	s.see(`/200 ms late/.test(document.querySelector('#log > li[data-seq="5"] .said').textContent)`)
+}
+
+// Snapshots have a bound; beyond it the oldest are forgotten, and rows keep sharing those that are left.
+func TestSimulatorTravel_SnapshotsAreBounded(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.do(chromedp.Evaluate[chromedp.Void](`import("/assets/moments.js").then(({ Moments }) => {
+		const log = { entries: [] }, device = { running: true, last: "" }, moments = new Moments(log, { device });
+		for (let seq = 1; seq <= 400; seq++) {
+			if (seq % 2) device.last = seq + "x".repeat(1_000_000);
+			const entry = { seq, id: "", kind: "event", sender: "app", moment: "" };
+			log.entries.push(entry);
+			moments.add(entry, false);
+		}
+		const kept = log.entries.filter((e) => e.moment);
+		window.bounds = { distinct: new Set(kept.map((e) => e.moment)).size, rows: kept.length, newest: log.entries.at(-1).moment === device.last, inOrder: kept[0].seq === 401 - kept.length };
+	})`))
+	s.see("window.bounds")
+	if got := eval[string](s, "JSON.stringify(window.bounds)"); got != `{"distinct":39,"rows":78,"newest":true,"inOrder":true}` {
+		t.Errorf("got %s, want the latest 39 snapshots of 1 MB, each shared by two rows", got)
+	}
+}

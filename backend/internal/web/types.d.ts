@@ -92,8 +92,8 @@ interface GlassesProgram {
   preview(model: string): { picture: GlassesPicture; fit: string } | null;
   /** A step of a scenario that expects what the wearer sees, as JSON. */
   step(): string;
-  /** What glasses with a snapshot show; reading, model and wanted are JSON. Returns null if it cannot be shown. */
-  show(snapshot: string): { picture: GlassesPicture | null; reading: string; model: string; wanted: string } | null;
+  /** What glasses with a snapshot show; reading and wanted are JSON. Returns null if it cannot be shown. */
+  show(snapshot: string): { picture: GlassesPicture | null; reading: string; wanted: string } | null;
   /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */
   rebuild(request: string): string;
   /** The SHA-256 of a text in base64. */

@@ -313,55 +313,6 @@ export class Device {
   }
 
   /**
-   * Returns what glasses with a snapshot show. fonts is set while fonts are missing, and ends when it is worth drawing
-   * again.
-   * @param {string} snapshot
-   */
-  show(snapshot) {
-    const shown = this.program && this.running ? this.program.show(snapshot) : null;
-    if (!shown) return null;
-    /** @type {string[] | null} */
-    const names = JSON.parse(shown.wanted);
-    return {
-      picture: shown.picture, fonts: names?.length ? Promise.all(names.map((name) => this.fetchFont(name))) : null,
-      /** @type {{lines: string[], focus: string}} */
-      reading: JSON.parse(shown.reading),
-      /** @type {Model} */
-      model: JSON.parse(shown.model),
-    };
-  }
-
-  /**
-   * Rebuilds the glasses after rows of the event log.
-   * @param {string} request JSON, see backend/simulator/past.go
-   * @returns {import("./moments.js").Moment[]}
-   */
-  rebuild(request) {
-    const answer = this.program && this.running ? this.program.rebuild(request) : "";
-    /** @type {{certainty: "exact"|"roughly"|"unknown", snapshot: Snapshot}[] | null} */
-    const moments = JSON.parse(answer || "[]");
-    return (moments ?? []).map(({ certainty, snapshot }) => ({
-      certainty: certainty === "exact" ? "rebuilt" : certainty, snapshot, text: JSON.stringify(snapshot),
-    }));
-  }
-
-  /**
-   * The SHA-256 of a text in base64.
-   * @param {string} text
-   */
-  digest(text) {
-    return this.program?.digest(text) ?? "";
-  }
-
-  /**
-   * Replaces credentials in a text.
-   * @param {string} text
-   */
-  redact(text) {
-    return this.program?.redact(text) ?? "";
-  }
-
-  /**
    * Fetches the fonts for a frame's texts, or with "" for the current view, if there are any. Frames are held meanwhile.
    * @param {string} data
    */

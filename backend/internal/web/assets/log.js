@@ -83,7 +83,9 @@ export class Log {
     if (!oldest) return;
     this.text -= oldest.json.length;
     this.requests.delete(oldest.id);
-    if (this.found !== this.entries && this.found[0] === oldest) this.found.shift();
+    if (this.found !== this.entries && this.found[0] !== oldest) return;
+    if (this.found !== this.entries) this.found.shift();
+    this.rows.shift();
   }
 
   /** @param {Entry} entry */

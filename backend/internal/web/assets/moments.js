@@ -11,11 +11,12 @@ const maxRebuilt = 3_000; // rows
 export class Moments {
   /**
    * @param {import("./log.js").Log} log
-   * @param {import("./device.js").Device} device
+   * @param {import("./past.js").Past} past
    */
-  constructor(log, device) {
+  constructor(log, past) {
     this.log = log;
-    this.device = device;
+    this.past = past;
+    this.device = past.device;
     /** @type {Map<string, string>} */
     this.handled = new Map();
     /** @type {Map<string, Entry>} */
@@ -134,7 +135,7 @@ export class Moments {
     const start = rows[0]?.seq ?? 0;
     const earlier = rows.map((e) => (e.kind === "result" ? this.log.requests.get(e.id) : undefined)).filter((e) => e && e.seq < start);
     const list = (/** @type {(Entry | undefined)[]} */ some) => `[${some.map((e) => e?.json).join(",")}]`;
-    return this.device.rebuild(`{"base":${base},"isFirst":${first === 0 && start === 1},"next":${next},"earlier":${list(earlier)},"from":${entries[from]?.seq},"until":${entries[until]?.seq},"rows":${list(rows)}}`);
+    return this.past.rebuild(`{"base":${base},"isFirst":${first === 0 && start === 1},"next":${next},"earlier":${list(earlier)},"from":${entries[from]?.seq},"until":${entries[until]?.seq},"rows":${list(rows)}}`);
   }
 }
 

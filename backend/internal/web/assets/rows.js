@@ -25,6 +25,8 @@ export class Rows {
     this.height = 0; // of a row in px; 0 if unknown
     this.extra = 0; // height of the details
     this.pending = 0;
+    this.reveals = false; // keep the chosen row visible while its details grow, for example because a picture loads
+    for (const act of ["wheel", "pointerdown", "keydown"]) list.addEventListener(act, () => (this.reveals = false), { passive: true });
     list.addEventListener("scroll", () => {
       this.follow = list.scrollTop + list.clientHeight >= list.scrollHeight - 24;
       this.schedule();
@@ -32,7 +34,8 @@ export class Rows {
     list.addEventListener("keydown", (e) => this.key(e));
     this.sizes = new ResizeObserver(() => {
       this.height = 0;
-      this.schedule();
+      if (this.reveals && this.chosenIndex() >= 0) this.reveal(this.chosenIndex(), true);
+      else this.schedule();
     });
     this.sizes.observe(list);
   }
@@ -54,7 +57,13 @@ export class Rows {
     this.extra = 0;
     if (entry) this.current = entry;
     this.draw();
+    this.reveals = !!entry;
     if (entry) this.reveal(this.indexOf(entry), true);
+  }
+
+  /** Notes that the first row is no longer in the list, so that the rows in view stay where they are. */
+  shift() {
+    if (!this.follow) this.list.scrollTop -= this.height;
   }
 
   toEnd() {
@@ -97,7 +106,7 @@ export class Rows {
   measure() {
     if (this.height === 0) {
       const line = this.made.values().next().value?.line ?? this.probe();
-      this.height = line?.offsetHeight ?? 0;
+      this.height = line?.getBoundingClientRect().height ?? 0;
     }
     const details = this.chosen && this.made.get(this.chosen)?.li.children[1];
     if (details instanceof HTMLElement) this.extra = details.offsetHeight;
@@ -222,6 +231,7 @@ export class Rows {
    */
   reveal(i, withDetails = false) {
     const { list } = this;
+    this.measure();
     const chosen = this.chosenIndex();
     const top = this.top(i, chosen);
     const height = Math.min(list.clientHeight, this.height + (withDetails ? this.extra : 0));

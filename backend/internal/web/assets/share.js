@@ -21,13 +21,12 @@ export class Share {
    * @param {{session: string, project: string, models: import("./device.js").Model[]}} about
    * @param {import("./log.js").Log} log
    * @param {import("./moments.js").Moments} moments
-   * @param {import("./device.js").Device} device
    */
-  constructor(about, log, moments, device) {
+  constructor(about, log, moments) {
     this.about = about;
     this.log = log;
     this.moments = moments;
-    this.device = device;
+    this.past = moments.past;
     this.button = get("share-save", HTMLButtonElement);
     this.button.addEventListener("click", () => this.save());
   }
@@ -60,13 +59,13 @@ export class Share {
     const first = firstRow(all);
     const entries = all.slice(first);
     const left = first > 0 ? [`The ${first} oldest rows are left out.`] : [];
-    const texts = this.device.redact(entries.map((e) => e.json).join("\n")).split("\n");
+    const texts = this.past.redact(entries.map((e) => e.json).join("\n")).split("\n");
     const { moments, pictures, missing } = await this.draw(this.moments.between(first, entries.length));
     if (missing > 0) left.push(`Pictures of the panel are left out for ${missing} older moments.`);
     const media = await this.encodeMedia(entries);
     if (media.missing > 0) left.push(`${media.missing} older pictures or sounds of the app are left out.`);
     const rows = entries.map((e, i) => row(e, texts[i] ?? "", media.html.get(e) ?? ""));
-    const policy = `default-src 'none'; img-src data:; media-src data:; style-src 'sha256-${this.device.digest(css)}'; script-src 'sha256-${this.device.digest(code ?? "")}'; base-uri 'none'; form-action 'none'`;
+    const policy = `default-src 'none'; img-src data:; media-src data:; style-src 'sha256-${this.past.digest(css)}'; script-src 'sha256-${this.past.digest(code ?? "")}'; base-uri 'none'; form-action 'none'`;
     return document_({ about: this.about, policy, css, code: code ?? "", left, rows, entries, data: { moments, pictures } });
   }
 
@@ -93,7 +92,7 @@ export class Share {
         drawn.set(key, known);
       }
       if (known?.picture === -2) missing++;
-      const state = m ? JSON.parse(this.device.redact(JSON.stringify(m.snapshot.state))) : null;
+      const state = m ? JSON.parse(this.past.redact(JSON.stringify(m.snapshot.state))) : null;
       moments.push({ ...(known ?? nothing), state, model: this.nameOf(m), certainty: m?.certainty ?? "unknown" });
     }
     return { moments: moments.reverse(), pictures, missing };
@@ -111,12 +110,12 @@ export class Share {
    * @returns {Promise<SharedMoment>}
    */
   async drawOne(m, pictures) {
-    let shown = this.device.show(m.text);
+    let shown = this.past.show(m.text);
     if (shown?.fonts) {
       await shown.fonts;
-      shown = this.device.show(m.text);
+      shown = this.past.show(m.text);
     }
-    const of = { ...nothing, lines: JSON.parse(this.device.redact(JSON.stringify(shown?.reading.lines ?? []))), clear: !m.snapshot.view.tree };
+    const of = { ...nothing, lines: JSON.parse(this.past.redact(JSON.stringify(shown?.reading.lines ?? []))), clear: !m.snapshot.view.tree };
     if (!shown?.picture || m.certainty === "unknown") return of;
     const { width, height, data } = shown.picture;
     const canvas = document.createElement("canvas");
@@ -231,7 +230,7 @@ ${p.left.length ? `<p class="note">${escape(p.left.join(" "))} This keeps the fi
 <section id="stage" aria-labelledby="panel-title">
 <h2 id="panel-title">Panel</h2>
 <figure><div class="lens"><img id="panel" alt="The panel"${picture ? ` src="${picture.src}" width="${picture.width}" height="${picture.height}"` : " hidden"}><p id="none" class="muted"${picture ? " hidden" : ""}>No picture.</p></div>
-<figcaption id="at" role="status">The panel at the end of the log.</figcaption></figure>
+<figcaption><span id="at" role="status">The panel at the end of the log.</span></figcaption></figure>
 <p id="scrubbing" hidden><label for="scrub">Moment</label> <input id="scrub" type="range" min="0" max="${Math.max(0, p.rows.length - 1)}" value="${Math.max(0, p.rows.length - 1)}"></p>
 <dl id="state"></dl>
 </section>

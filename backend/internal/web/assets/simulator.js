@@ -7,6 +7,7 @@ import { Controls } from "./controls.js";
 import { Device } from "./device.js";
 import { get } from "./elements.js";
 import { Host } from "./host.js";
+import { lesson } from "./lessons.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Media } from "./media.js";
@@ -14,6 +15,7 @@ import { Models } from "./models.js";
 import { Moments } from "./moments.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
+import { Past } from "./past.js";
 import { RealGlasses } from "./real.js";
 import { SeeThrough } from "./seethrough.js";
 import { Share } from "./share.js";
@@ -69,9 +71,10 @@ const log = new Log({
   list: page("log"), count: page("log-count"), search: input("search"), export: page("export"),
   filters: /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".filter")]),
 }, setup.session, media);
-const moments = new Moments(log, device);
+const past = new Past(device);
+const moments = new Moments(log, past);
 const travel = new Travel(log, moments, showMoment);
-new Share(setup, log, moments, device);
+new Share(setup, log, moments);
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
 /** Whether this page acts as the glasses. If several are open, the newest does. */
@@ -244,41 +247,24 @@ function startSimulated(id, from) {
   device.control("sim.state", { link: "connected" }); // that of the real glasses is down
 }
 
-/** Converts an event in a row to a change of state.
- * @type {Record<string, (p: any) => unknown>} */
-const told = {
-  battery: (p) => ({ battery: p }),
-  wear: (p) => ({ worn: p.worn }),
-  hinge: (p) => ({ hinge: p.state }),
-  thermal: (p) => ({ thermal: p.state }),
-  link: (p) => ({ link: p.state }),
-  route: (p) => ({ route: p.to }),
-  call: (p) => ({ call: p.active }),
-  permission: (p) => ({ permissions: { [p.part]: p.state } }),
-  disabled: (p) => ({ disabled: p.parts }),
-};
-
 /**
  * Applies the events of another page's glasses while this page only observes.
  * @param {import("./log.js").Row} row
  */
 function learn(row) {
   if (row.sender !== "glasses" || active || row.seq <= known) return;
-  /** @type {any} */
-  const payload = row.payload;
-  const change = told[row.type];
-  if (change) lessons.push({ type: "sim.state", payload: change(payload) });
-  else if (row.type === "device") lessons.push({ type: "sim.device", payload: { deviceModel: payload.deviceModel.id } });
+  const learned = lesson(row);
+  if (learned) lessons.push(learned);
   if (!device.running) return;
   const now = lessons;
   lessons = [];
   now.forEach(apply);
 }
 
-/** @param {{type: string, payload: unknown}} lesson */
-function apply(lesson) {
+/** @param {{type: string, payload: unknown}} learned */
+function apply(learned) {
   learning = true;
-  device.control(lesson.type, lesson.payload);
+  device.control(learned.type, learned.payload);
   learning = false;
 }
 
@@ -355,8 +341,8 @@ function changed(s, m) {
 /** Shows the chosen moment, or the live session again. */
 function showMoment() {
   const of = travel.moment?.snapshot ?? snapshot;
-  const past = travel.moment && setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel);
-  if ((past || model) !== shownModel) showModel(past || model);
+  const then = setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel) ?? model;
+  if (then !== shownModel) showModel(then);
   page("idle").textContent = !travel.isPast || travel.isKnown ? "Clear" : "Not known";
   if (of) controls.showState(of.state);
   ready();
@@ -371,7 +357,7 @@ function redraw() {
 function draw() {
   drawing = 0;
   if (travel.isPast) {
-    const shown = travel.moment && device.show(travel.moment.text);
+    const shown = travel.moment && past.show(travel.moment.text);
     shown?.fonts?.then(redraw);
     panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, !travel.moment?.snapshot.view.tree);
     return;
