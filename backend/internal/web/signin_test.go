@@ -138,8 +138,9 @@ func TestForgotPassword(t *testing.T) {
 	v.send("/forgot", "email", "nonsense").want(http.StatusUnprocessableEntity, `id="email-error"`, `value="nonsense"`)
 	pages := map[string]bool{}
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-		v.get("/forgot").send("/forgot", "email", email).onward().want(http.StatusOK, "Check your mail")
-		pages[v.page] = true
+		v.get("/forgot").send("/forgot", "email", email).onward().want(http.StatusOK, "Check your mail",
+			"account with "+email+", a link", `href="/forgot">Use another address`)
+		pages[strings.ReplaceAll(v.page, email, "")] = true
 	}
 	if len(pages) != 1 || len(f.mails) != 2 {
 		t.Error("the responses distinguish known from unknown addresses")
@@ -315,4 +316,13 @@ func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 		t.Errorf("redirected to %q, want /signin", v.header.Get("Location"))
 	}
 	v.get("/signin").want(http.StatusOK, "Password")
+}
+
+// The address that a mail was asked for is shown only in the browser session that asked.
+func TestForgotPassword_ShowsTheAddressOnlyToWhoAsked(t *testing.T) {
+	f := newFakeSettings()
+	site := newSite(t, f.fakeAccounts, f.all)
+	v := visit(t, site).get("/forgot")
+	v.send("/forgot", "email", "ada@example.org").onward().want(http.StatusOK, "ada@example.org")
+	visit(t, site).get("/forgot/sent").want(http.StatusOK, "account with that address")
 }
