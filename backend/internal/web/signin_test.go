@@ -237,6 +237,16 @@ func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	}
 }
 
+// cookieNames lists the cookies that a response sets. Their values contain what the person entered.
+func cookieNames(h http.Header) string {
+	var names []string
+	for _, line := range h.Values("Set-Cookie") {
+		name, _, _ := strings.Cut(line, "=")
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
 // If the backend sends mail, a sign-up gets the same response for every address. The mailed link and the chosen
 // password complete the sign-up.
 func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
@@ -253,12 +263,12 @@ func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	}
 	unknown, known := ask("ada@example.org"), ask("bob@example.org")
 	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") ||
-		known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
+		cookieNames(known.header) != cookieNames(unknown.header) {
 		t.Errorf("the responses differ: %d to %s, and %d to %s", known.status, known.header.Get("Location"), unknown.status,
 			unknown.header.Get("Location"))
 	}
 	known.onward().want(http.StatusOK, "Check your mail", "Back to the code")
-	if unknown.onward(); unknown.page != known.page {
+	if unknown.onward(); strings.ReplaceAll(unknown.page, "ada@", "bob@") != known.page {
 		t.Error("the pages for a known and an unknown address differ")
 	}
 	if len(f.people) != 1 || len(f.mails) != 2 {
