@@ -3,6 +3,7 @@ package analytics
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,5 +30,16 @@ func TestMostUsed(t *testing.T) {
 	rate, ok := VersionUse{Sessions: 8, Errors: 2}.ErrorsPer100Sessions()
 	if _, none := (VersionUse{Errors: 2}).ErrorsPer100Sessions(); rate != 25 || !ok || none {
 		t.Errorf("got a rate of %v (%t), and %t without sessions; want 25, true and false", rate, ok, none)
+	}
+}
+
+// A version is named as the place of an error only if it has more than half of them.
+func TestReading_NamesTheVersionOfMostErrors(t *testing.T) {
+	r := Report{Series: make([]Point, 7), Interval: Day, Sessions: 80, Errors: 40, ByError: []Count{{"timeout", 40}}}
+	for n, want := range map[int64]string{20: "40 of 40 errors.", 21: "mostly in version 1.0.0.", 40: "all in version 1.0.0."} {
+		got := reading(r, Report{}, map[string]Count{"timeout": {"1.0.0", n}})
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("with %d of 40 errors in one version: got %q, want it to end with %q", n, got, want)
+		}
 	}
 }
