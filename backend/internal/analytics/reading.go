@@ -39,7 +39,7 @@ func reading(r, past Report, worst map[string]Count) string {
 	if len(r.ByError) > 0 && r.ByError[0].Name != Other {
 		e := r.ByError[0]
 		text := fmt.Sprintf("The most frequent error is %s, %s of %s", e.Name, thousands(e.N), count(r.Errors, "error"))
-		if v, ok := worst[e.Name]; ok {
+		if v := worst[e.Name]; 2*v.N > e.N {
 			text += fmt.Sprintf(", mostly in version %s", v.Name)
 			if v.N == e.N {
 				text = strings.Replace(text, "mostly", "all", 1)

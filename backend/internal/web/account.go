@@ -14,7 +14,7 @@ import (
 
 const (
 	tooMany      = "Too many attempts from your network address. Wait a minute, then try again."
-	badLogin     = "The e-mail address or the password is wrong."
+	badLogin     = "The e-mail address or the password is wrong. Check both, and try again."
 	badWord      = "Enter the current sign-in word, which service-mcp login shows. It changes at every start."
 	badEmail     = "Enter an e-mail address like name@example.com."
 	needsConsent = "To create an account, accept the privacy policy."

@@ -25,7 +25,7 @@ func TestActivation_SignUpAndApprove(t *testing.T) {
 	if f.approved[code] != "id-ada@example.com" {
 		t.Errorf("approved by %q, want ada", f.approved[code])
 	}
-	v.get(page).want(http.StatusNotFound, "Ask your agent")
+	v.get(page).want(http.StatusNotFound, "you are done: return to your agent")
 }
 
 func TestActivation_DenyWithoutAccount(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	flowCode    = "code"    // proofs that this browser session was shown codes while they were pending
 	flowVerify  = "verify"  // the token of a confirmation link
 	flowSignUp  = "signup"  // the token of a sign-up link
+	flowMailed  = "mailed"  // the address that a mail was just asked for
 
 	flowLife     = 10 * time.Minute
 	codeFlowLife = 2 * time.Hour // longer than any code is valid, to say afterwards what became of it

@@ -45,6 +45,8 @@ type message struct {
 	Href  string
 	Label string
 	Quiet bool // whether the link is only a way out, not the next step
+	// Other is the label of a second link to OtherHref, "" for none.
+	Other, OtherHref string
 }
 
 func (w *Web) showMessage(c *call, status int, m message) error {

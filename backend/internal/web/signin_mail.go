@@ -50,15 +50,27 @@ func (w *Web) sendForgot(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := w.saveFlow(c, flowMailed, p.Email); err != nil {
+		return err
+	}
 	return c.redirect("/forgot/sent")
+}
+
+// mailedTo returns the address that this browser session just asked a mail for, or what to call it.
+func (w *Web) mailedTo(c *call) string {
+	var email string
+	if !w.loadFlow(c, flowMailed, &email) {
+		return "that address"
+	}
+	return printable(email)
 }
 
 func (w *Web) forgotSent(c *call) error {
 	return w.showMessage(c, http.StatusOK, message{
 		Title: "Check your mail",
-		Text: []string{"If there is an account with that address, a link to choose a new password is on its way. " +
+		Text: []string{"If there is an account with " + w.mailedTo(c) + ", a link to choose a new password is on its way. " +
 			"It works once and expires soon.", noMailYet},
-		Href: "/signin", Label: "Back to sign in", Quiet: true,
+		Href: "/signin", Label: "Back to sign in", Quiet: true, Other: "Use another address", OtherHref: "/forgot",
 	})
 }
 

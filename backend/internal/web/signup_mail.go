@@ -18,16 +18,20 @@ func (w *Web) requestSignUp(c *call, f accountForm, password string) error {
 	if err != nil {
 		return err
 	}
+	if err := w.saveFlow(c, flowMailed, f.Email); err != nil {
+		return err
+	}
 	return c.redirect(withNext("/signup/sent", f.Next))
 }
 
 func (w *Web) signUpSent(c *call) error {
 	m := message{
 		Title: "Check your mail",
-		Text: []string{"A link to finish signing up is on its way. It works for 24 hours. " +
+		Text: []string{"A link to finish signing up is on its way to " + w.mailedTo(c) + ". It works for 24 hours. " +
 			"Keep the password that you chose: you need it then. If the address has an account already, the mail says so.",
 			noMailYet},
 		Href: withNext("/signin", nextOf(c)), Label: "Back to sign in", Quiet: true,
+		Other: "Use another address", OtherHref: withNext("/signup", nextOf(c)),
 	}
 	if activationCode(nextOf(c)) != "" {
 		m.Text = append(m.Text, "Your agent waits for a few minutes. "+
