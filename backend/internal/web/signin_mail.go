@@ -18,13 +18,14 @@ const (
 type forgotPage struct {
 	formErrors
 	Mail  bool
+	Local bool // the backend runs on the person's own computer
 	Email string
 }
 
 func (w *Web) forgotForm(c *call) error { return w.showForgot(c, http.StatusOK, forgotPage{}) }
 
 func (w *Web) showForgot(c *call, status int, p forgotPage) error {
-	p.Mail = w.Settings.CanMail()
+	p.Mail, p.Local = w.Settings.CanMail(), w.Embedded
 	return w.render(c, status, "forgot", p)
 }
 

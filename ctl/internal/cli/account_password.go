@@ -35,16 +35,17 @@ func (a *app) account() *cobra.Command {
 // resetOptions are the flags of account reset-password.
 type resetOptions struct{ stdin, revokeLinks, removePasskeys bool }
 
+const resetPasswordHelp = `Sets a new password of an account of the embedded backend, whose data belongs to you, and signs out its browsers.
+Asks for the password twice, and whether to unlink agents and remove passkeys as well.
+Without EMAIL it takes the only account.
+Another backend keeps its accounts itself: ask for a new password on its page /forgot.
+Exit code: 0 changed, 1 refused, 2 could not be run.`
+
 func (a *app) resetPassword() *cobra.Command {
 	var o resetOptions
 	cmd := &cobra.Command{
 		Use: "reset-password [EMAIL]", Short: "Set a forgotten password of an account on this machine",
-		Long: "Sets a new password of an account of the embedded backend, whose data belongs to you, and signs out its " +
-			"browsers.\n" +
-			"Asks for the password twice, and whether to unlink agents and remove passkeys as well.\n" +
-			"Without EMAIL it takes the only account.\n" +
-			"Another backend keeps its accounts itself: ask for a new password on its page /forgot.\n" +
-			"Exit code: 0 changed, 1 refused, 2 could not be run.",
+		Long: resetPasswordHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isTerminal := term.CanConfirm(a.in); isTerminal == o.stdin {

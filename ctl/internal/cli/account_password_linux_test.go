@@ -166,6 +166,10 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	if !l.isSignedIn(browser) {
 		t.Fatal("the browser is not signed in before the reset")
 	}
+	_, page, err := browser.get(l.backend + "/forgot")
+	if err != nil || !strings.Contains(page, "servicectl account reset-password") {
+		t.Errorf("the page /forgot does not name the command (%v):\n%s", err, page)
+	}
 	for range 12 { // more often than wrong passwords are checked
 		if l.signsIn("ada@example.org", "not the password") {
 			t.Fatal("a wrong password is accepted")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -113,10 +114,19 @@ func (a *app) listAgents() error {
 	return a.print(map[string]any{"program": shim, "agents": rows}, func() {
 		table := [][]string{{"AGENT", "STATE", "FILE"}}
 		for _, r := range rows {
-			table = append(table, []string{r.ID, agentState(r), r.File})
+			table = append(table, []string{r.ID, agentState(r), belowHome(r.File)})
 		}
 		a.Table(table)
 	})
+}
+
+// belowHome returns a path in the short form that every shell understands, if it is below the home directory.
+func belowHome(path string) string {
+	home, err := rendezvous.Home()
+	if rest, ok := strings.CutPrefix(path, home+"/"); ok && err == nil {
+		return "~/" + rest
+	}
+	return path
 }
 
 // agentState describes a state for people.

@@ -95,6 +95,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.clientIO())
 	addExamples(root, a.name)
 	a.completeFlags(root)
+	explainArguments(root)
 	return root
 }
 

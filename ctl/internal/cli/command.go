@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -60,6 +61,22 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 		next = didYouMean(cmd.CommandPath()+" ", similar)
 	}
 	return &usageError{fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), next}
+}
+
+// explainArguments adds the next step to errors about the arguments of a command and the commands below it.
+func explainArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if explained := (*usageError)(nil); err == nil || errors.As(err, &explained) {
+				return err
+			}
+			return &usageError{err.Error(), fmt.Sprintf("run `%s --help` to see the arguments", cmd.CommandPath())}
+		}
+	}
+	for _, child := range cmd.Commands() {
+		explainArguments(child)
+	}
 }
 
 // badFlag reports an unknown or malformed flag with the flags of a similar name, or with the command whose help lists

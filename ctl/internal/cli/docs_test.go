@@ -23,6 +23,7 @@ func TestDocumentation_CommandsExist(t *testing.T) {
 			}
 			if args, ok := strings.CutPrefix(line, "servicectl "); ok && shell {
 				args, _, _ = strings.Cut(args, " > ") // redirections belong to the shell
+				args, _, _ = strings.Cut(args, " < ")
 				lines++
 				checkCommand(t, p.ID, args)
 			}

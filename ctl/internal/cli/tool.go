@@ -107,12 +107,25 @@ func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments st
 		return err
 	}
 	a.Notice(r.GetNotice())
-	var status struct {
-		Status string `json:"status"`
-	}
+	var status struct{ Status, Code string }
 	_ = json.Unmarshal([]byte(r.GetStructured()), &status) // a result without a status is a success
+	if status.Code == "unknown_tool" {
+		a.suggestTool(ctx, c, name)
+	}
 	if r.GetIsError() || status.Status == "auth_required" {
 		return exit(exitNo)
 	}
 	return nil
+}
+
+// suggestTool names the tools that a person may have meant.
+func (a *app) suggestTool(ctx context.Context, c *client.Client, name string) {
+	var known []string
+	tools, _ := c.Tools(ctx)
+	for _, t := range tools {
+		known = append(known, t.GetName())
+	}
+	if similar := similarTo(name, known); len(similar) > 0 {
+		a.Next("%s", didYouMean("servicectl tool call ", similar))
+	}
 }

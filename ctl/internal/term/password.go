@@ -3,6 +3,8 @@ package term
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The questions about a new password and what it ends.
@@ -59,5 +61,6 @@ func endedOr(ended, had int, what, did, still string) string {
 
 // PasswordRefused says on a terminal why a password is not accepted, before it is asked for again.
 func (t *Terminal) PasswordRefused(why string) {
-	t.Remark("%s%s. Try again.", strings.ToUpper(why[:1]), strings.TrimSuffix(why[1:], "."))
+	first, size := utf8.DecodeRuneInString(why)
+	t.Remark("%s. Try again.", string(unicode.ToUpper(first))+strings.TrimSuffix(why[size:], "."))
 }

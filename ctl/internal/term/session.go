@@ -17,11 +17,19 @@ const widest = 160
 
 // EventRow prints a row on one line.
 func (t *Terminal) EventRow(r Row) {
-	payload := strings.Join(strings.Fields(r.Payload), " ")
-	if cut := []rune(payload); len(cut) > widest {
-		payload = string(cut[:widest]) + "…"
+	row := printable(fmt.Sprintf("%6d  %s  %-9s  %-7s  %-20s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type))
+	gap, limit := "  ", widest
+	if room := t.Width - columns(row) - len(gap); t.Width > 0 && room < narrowest {
+		gap = "\n        " // the payload gets a line of its own
+		limit = min(limit, max(t.Width-len(gap), narrowest))
+	} else if t.Width > 0 {
+		limit = min(limit, room)
 	}
-	t.Row("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
+	payload := strings.Join(strings.Fields(r.Payload), " ")
+	if cut := []rune(payload); len(cut) > limit {
+		payload = string(cut[:limit-1]) + "…"
+	}
+	t.Row("%s", safeText(strings.TrimRight(row+gap+printable(payload), " ")))
 }
 
 // Clock formats a time on a session's clock: the time of day for Unix time, seconds for virtual time.

@@ -22,13 +22,12 @@ func (s *Server) ListAccounts(ctx context.Context, r *controlv1.ListAccountsRequ
 	if err != nil {
 		return nil, statusError(err)
 	}
-	out := &controlv1.ListAccountsResponse{}
-	for _, a := range list {
-		out.Accounts = append(out.Accounts, &controlv1.LocalAccount{
-			AccountId: a.ID, Email: a.Email, Links: count(a.Links), Passkeys: count(a.Passkeys),
-		})
+	messages := make([]*controlv1.LocalAccount, len(list))
+	for i, a := range list {
+		messages[i] = &controlv1.LocalAccount{AccountId: a.ID, Email: a.Email, Links: count(a.Links),
+			Passkeys: count(a.Passkeys)}
 	}
-	return out, nil
+	return &controlv1.ListAccountsResponse{Accounts: messages}, nil
 }
 
 // ResetPassword sets a new password of an account of the embedded backend.
