@@ -1,7 +1,13 @@
 package web
 
 import (
+	"bytes"
+	"image"
+	"image/color/palette"
+	"image/png"
 	"net/http"
+
+	"golang.org/x/image/draw"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -34,6 +40,33 @@ func (w *Web) sessionPanel(c *call) error {
 	return nil
 }
 
+// maxThumbnail is the size in bytes above which a picture is reduced to a half of its width, and then to a quarter, with
+// the colours of a palette. A page shows many pictures, each about 160 pixels high.
+const maxThumbnail = 5_000
+
+// thumbnail compresses the picture of a panel well. Pictures with many colours, such as photos, are also reduced.
+func thumbnail(picture []byte) []byte {
+	img, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return picture
+	}
+	best := compress(img)
+	for part := 2; part <= 4 && len(best) > maxThumbnail; part *= 2 {
+		size := image.Rect(0, 0, img.Bounds().Dx()/part, img.Bounds().Dy()/part)
+		small, reduced := image.NewNRGBA(size), image.NewPaletted(size, palette.Plan9)
+		draw.CatmullRom.Scale(small, size, img, img.Bounds(), draw.Src, nil)
+		draw.Draw(reduced, size, small, image.Point{}, draw.Src)
+		best = compress(reduced)
+	}
+	return best
+}
+
+func compress(img image.Image) []byte {
+	var out bytes.Buffer
+	_ = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, img) // a buffer never fails
+	return out.Bytes()
+}
+
 // drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns
 // nil for a model without a panel.
 func drawPanel(modelID string, m sessions.Memory) []byte {
@@ -50,5 +83,5 @@ func drawPanel(modelID string, m sessions.Memory) []byte {
 	if m.State != nil {
 		view = m.State.Glasses.Seen(view)
 	}
-	return render.PNG(render.Draw(model, view))
+	return thumbnail(render.PNG(render.Draw(model, view)))
 }
