@@ -47,7 +47,7 @@ function localise(time) {
   time.textContent = local;
 }
 
-for (const source of document.querySelectorAll("[data-copy]")) {
+for (const source of document.querySelectorAll("[data-copyable]")) {
   const focused = source === document.activeElement;
   addCopyButton(source);
   if (focused && source instanceof HTMLElement) source.focus(); // moving an element takes the focus away
