@@ -71,6 +71,7 @@ var walk = []visit{
 	{pattern: "/", path: "/nothing-here", whose: open},
 
 	{pattern: "GET /s/{id}", path: "/s/{session}"},
+	{pattern: "GET /s/{session}/panel"},
 	{pattern: "GET /s/{id}/live", path: "/s/{session}/live", socket: true},
 	{pattern: "GET /connect/{pageId}", path: "/connect/{page}", whose: open, public: true, framed: true},
 

@@ -112,9 +112,9 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	}
 	signedIn := v.client.Jar.Cookies(u)[0]
 	v.post("/signout", v.tokens()).want(http.StatusSeeOther)
-	v.get("/").want(http.StatusOK, "You are not signed in")
+	v.get("/").want(http.StatusOK, "Create an account")
 	v.client.Jar.SetCookies(u, []*http.Cookie{signedIn})
-	v.get("/").want(http.StatusOK, "You are not signed in") // the server no longer accepts the old cookie
+	v.get("/").want(http.StatusOK, "Create an account") // the server no longer accepts the old cookie
 }
 
 func TestSignOut_ReturnsToTheCode(t *testing.T) {

@@ -62,7 +62,7 @@ func TestSessions_WithoutScript(t *testing.T) {
 	s := walkIn(t, site)
 	s.withoutScript()
 	s.clickFor(`.account-nav a[href="/account/sessions"]`, `location.pathname === "/account/sessions"`)
-	s.see(`(() => { const i = document.querySelector(".screen img"); return i.complete && i.naturalWidth === 600; })()`)
+	s.see(`(() => { const i = document.querySelector(".screen img"); return i.complete && i.naturalWidth > 0; })()`)
 	if n := eval[int](s, `document.querySelectorAll(".session").length`); n != 2 {
 		t.Errorf("%d sessions are shown, want 2", n)
 	}

@@ -53,10 +53,10 @@ type accessRow struct {
 }
 
 type levelChoice struct {
-	Level   grants.Level
-	Label   string
-	On      bool
-	Default bool
+	Level grants.Level
+	Label string
+	On    bool
+	Mark  string // such as default; "" for other levels
 }
 
 var levelNames = []levelChoice{
@@ -66,6 +66,9 @@ var levelNames = []levelChoice{
 }
 
 const fieldPrefix = "assistant."
+
+// ofDefault is the prefix of the ids in the form for the account's default.
+const ofDefault = "default"
 
 var fieldAbout = map[string]string{
 	grants.RealtimeModel: "which model talks with your app's users",
@@ -79,13 +82,20 @@ var fieldAbout = map[string]string{
 }
 
 // accessGroups returns the radio buttons for a project, or for the account's default. Their ids start with prefix. The
-// levels of usual are marked as the default.
+// levels of usual are marked as the default, or as built in for the account's default itself.
 func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
+	mark := "default"
+	if prefix == ofDefault {
+		mark = "built in"
+	}
 	row := func(name, title, about string, level, standard grants.Level) accessRow {
 		r := accessRow{Name: name, ID: prefix + ":" + name, Title: title, About: about}
 		levels := grants.Levels(strings.TrimPrefix(name, fieldPrefix))
 		for _, option := range levelNames[:len(levels)] {
-			option.On, option.Default = option.Level == level, option.Level == standard
+			option.On = option.Level == level
+			if option.Level == standard {
+				option.Mark = mark
+			}
 			r.Choices = append(r.Choices, option)
 		}
 		return r
@@ -116,7 +126,7 @@ func (w *Web) access(c *call) error {
 	if err != nil {
 		return err
 	}
-	page := accessPage{Done: c.notice(), Bulk: levelNames, Default: accessGroups("default", usual, grants.Default())}
+	page := accessPage{Done: c.notice(), Bulk: levelNames, Default: accessGroups(ofDefault, usual, grants.Default())}
 	id := w.selectedProject(c, all)
 	page.Others, page.Hidden = projectOptions(all, id)
 	for _, p := range all {

@@ -55,6 +55,10 @@ func (w *Web) readFilter(c *call) (activityFilter, error) {
 	if !slices.ContainsFunc(f.kinds(), func(k choice) bool { return k.On }) {
 		f.Kind = ""
 	}
+	kinds := []string{audit.KindPerson, audit.KindAgent, audit.KindOperator, audit.KindBackend}
+	if !slices.Contains(kinds, f.Who) && !strings.HasPrefix(f.Who, agentPrefix) {
+		f.Who = ""
+	}
 	f.From, f.To = validDay(q.Get("from")), validDay(q.Get("to"))
 	return f, nil
 }

@@ -117,18 +117,18 @@ func TestActivity_Filters(t *testing.T) {
 	v := signedIn(t, site, ada)
 	all := []string{"Assistant changed", "Project key made", "Analytics read", "Project changed"}
 	for query, want := range map[string][]string{
-		"":                                     all,
-		"kind=changes":                         {"Assistant changed", "Project key made", "Project changed"},
-		"kind=assistant":                       {"Assistant changed"},
-		"kind=keys&project=" + hello:           {"Project key made"},
-		"who=person":                           {"Project key made", "Project changed"},
-		"who=agent":                            {"Assistant changed", "Analytics read"},
-		"who=link:link2":                       {"Analytics read"},
-		"from=2026-11-21":                      {"Project changed"},
-		"to=2026-11-20":                        {"Assistant changed", "Project key made", "Analytics read"},
-		"from=2026-11-22&to=2026-11-22":        {"Project changed"},
-		"kind=nothing&from=yesterday&to=0-0-0": all,
-		"kind=keys&who=agent":                  nil,
+		"":                              all,
+		"kind=changes":                  {"Assistant changed", "Project key made", "Project changed"},
+		"kind=assistant":                {"Assistant changed"},
+		"kind=keys&project=" + hello:    {"Project key made"},
+		"who=person":                    {"Project key made", "Project changed"},
+		"who=agent":                     {"Assistant changed", "Analytics read"},
+		"who=link:link2":                {"Analytics read"},
+		"from=2026-11-21":               {"Project changed"},
+		"to=2026-11-20":                 {"Assistant changed", "Project key made", "Analytics read"},
+		"from=2026-11-22&to=2026-11-22": {"Project changed"},
+		"kind=nothing&who=somebody&from=yesterday&to=0-0-0": all,
+		"kind=keys&who=agent":                               nil,
 	} {
 		v.get("/account/audit?" + query).want(http.StatusOK)
 		for _, title := range all {

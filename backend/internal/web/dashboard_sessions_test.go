@@ -2,7 +2,9 @@ package web
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
+	"image"
 	"image/png"
 	"net/http"
 	"slices"
@@ -32,12 +34,12 @@ func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
 	}
 }
 
-// The picture is what the renderer draws for the last tree: of its size, black while the glasses are not worn.
+// The picture is what the renderer draws for the last tree, and black while the glasses are not worn.
 func TestSessions_PanelIsDrawn(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	bright := func() (n int) {
+	bright := func(size int) (n int) {
 		t.Helper()
 		v.get(sessionsPath + "/ses_one/panel").want(http.StatusOK)
 		if v.header.Get("Content-Type") != "image/png" || v.header.Get("Cache-Control") != "no-store" {
@@ -47,11 +49,11 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := picture.Bounds(); b.Dx() != 600 || b.Dy() != 600 {
-			t.Errorf("the picture has the size %v, want that of the panel", b)
+		if b := picture.Bounds(); b.Dx() != size || b.Dy() != size {
+			t.Errorf("the picture has the size %v, want %d", b, size)
 		}
-		for y := range 600 {
-			for x := range 600 {
+		for y := range size {
+			for x := range size {
 				if r, g, b, _ := picture.At(x, y).RGBA(); r+g+b > 0 {
 					n++
 				}
@@ -59,7 +61,7 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 		}
 		return n
 	}
-	if n := bright(); n < 5000 {
+	if n := bright(300); n < 3000 { // many colours, so it is reduced
 		t.Errorf("%d pixels are lit, want the texts of the tree", n)
 	}
 	state := sessions.FreshState()
@@ -69,11 +71,11 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 		m.State = &state
 		h.shown["ses_one"] = m
 	})
-	if n := bright(); n != 0 {
+	if n := bright(600); n != 0 {
 		t.Errorf("%d pixels are lit on folded glasses, want none", n)
 	}
 	h.with(func() { h.shown["ses_one"] = sessions.Memory{} })
-	if n := bright(); n != 0 {
+	if n := bright(600); n != 0 {
 		t.Errorf("%d pixels are lit before anything was shown, want none", n)
 	}
 	v.get(sessionsPath + "/ses_two/panel").want(http.StatusNotFound) // these glasses have no display
@@ -111,6 +113,38 @@ func TestSessions_ArePaged(t *testing.T) {
 		"Nothing shown yet").lacks("ses_12", "Newest", "/panel")
 	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "Newest").lacks("ses_11", "Older")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
+}
+
+// A page full of pictures stays small, also if they are photos.
+func TestSessions_PageIsSmall(t *testing.T) {
+	photo := image.NewNRGBA(image.Rect(0, 0, 120, 120))
+	for i := range photo.Pix { // soft colours with some grain
+		x, y := i/4%120, i/480
+		photo.Pix[i] = []byte{byte(x*2 + i*i%9), byte(y*2 + i*i%7), byte(x*y/60 + i*i%5), 255}[i%4]
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, photo); err != nil {
+		t.Fatal(err)
+	}
+	for name, tree := range map[string]string{"texts": homeTree, "photo": `{"tree":{"type":"image","width":600,"height":600,
+		"data":"` + base64.StdEncoding.EncodeToString(file.Bytes()) + `"}}`} {
+		h := newFakeDashboard()
+		h.sessions = nil
+		for i := range listedSessions {
+			id := fmt.Sprintf("ses_%02d", i)
+			h.sessions = append(h.sessions, sessions.Session{ID: id, Project: hello, CreatedAt: then, LastSeq: 9,
+				Owner: sessions.Owner{AccountID: adaID}, DeviceModel: "rayban_display"})
+			h.shown[id] = sessions.Memory{Display: glasses.Event{Type: glasses.TypeDisplayShow, Payload: []byte(tree)}}
+		}
+		site, _ := dashboardSite(t, h)
+		v := signedIn(t, site, ada).get(sessionsPath)
+		size := v.weight()
+		picture := len(v.get(sessionsPath + "/ses_00/panel").want(http.StatusOK).page)
+		t.Logf("%s: %d bytes and %d for each picture", name, size, picture)
+		if size += listedSessions * picture; size > 100_000 {
+			t.Errorf("%s: the page and its pictures have %d bytes, want a small page", name, size)
+		}
+	}
 }
 
 // The steps of the overview tick themselves, and disappear when all are done.

@@ -1,9 +1,15 @@
 package web
 
 import (
+	"bytes"
 	"errors"
+	"image"
+	"image/color/palette"
+	"image/png"
 	"net/http"
 	"net/url"
+
+	"golang.org/x/image/draw"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -14,8 +20,15 @@ import (
 // processors from the sessions themselves.
 const maxDrawings = 2
 
-// sessionPanel sends a picture of what the glasses of an open session show now.
-func (w *Web) sessionPanel(c *call) error {
+// sessionPanel sends a small picture of what the glasses of an open session show now.
+func (w *Web) sessionPanel(c *call) error { return w.sendPanel(c, thumbnail) }
+
+// simulatorPanel sends the exact picture.
+func (w *Web) simulatorPanel(c *call) error {
+	return w.sendPanel(c, func(picture []byte) []byte { return picture })
+}
+
+func (w *Web) sendPanel(c *call, fit func(picture []byte) []byte) error {
 	s, m, err := w.Dashboard.Sessions.Shown(c.Context(), c.account.ID, c.PathValue("session"))
 	if err != nil {
 		return err
@@ -32,7 +45,7 @@ func (w *Web) sessionPanel(c *call) error {
 	}
 	c.rw.Header().Set("Content-Type", pngType)
 	c.rw.WriteHeader(http.StatusOK)
-	_, _ = c.rw.Write(picture) // the browser may have disconnected
+	_, _ = c.rw.Write(fit(picture)) // the browser may have disconnected
 	return nil
 }
 
@@ -50,7 +63,34 @@ func (w *Web) panelURL(c *call, id string) (string, error) {
 		m.Display.Type != glasses.TypeDisplayShow {
 		return "", err
 	}
-	return sessionsPath + "/" + url.PathEscape(id) + "/panel", nil
+	return "/s/" + url.PathEscape(id) + "/panel", nil
+}
+
+// maxThumbnail is the size in bytes above which a picture is reduced to a half of its width, and then to a quarter, with
+// the colours of a palette. A page shows many pictures, each about 160 pixels high.
+const maxThumbnail = 5_000
+
+// thumbnail compresses the picture of a panel well. Pictures with many colours, such as photos, are also reduced.
+func thumbnail(picture []byte) []byte {
+	img, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return picture
+	}
+	best := compress(img)
+	for part := 2; part <= 4 && len(best) > maxThumbnail; part *= 2 {
+		size := image.Rect(0, 0, img.Bounds().Dx()/part, img.Bounds().Dy()/part)
+		small, reduced := image.NewNRGBA(size), image.NewPaletted(size, palette.Plan9)
+		draw.CatmullRom.Scale(small, size, img, img.Bounds(), draw.Src, nil)
+		draw.Draw(reduced, size, small, image.Point{}, draw.Src)
+		best = compress(reduced)
+	}
+	return best
+}
+
+func compress(img image.Image) []byte {
+	var out bytes.Buffer
+	_ = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, img) // a buffer never fails
+	return out.Bytes()
 }
 
 // drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns

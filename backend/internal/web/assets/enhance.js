@@ -1,4 +1,4 @@
-// The pages work without script. This adds a button to copy each key and command, and shows times in the reader's zone.
+// The dashboard and the start page work without script. This adds a button to copy each key and command, and shows times in the reader's zone.
 
 /** @param {Element} source */
 function textOf(source) {
@@ -47,11 +47,11 @@ function localise(time) {
   time.textContent = local;
 }
 
-for (const source of document.querySelectorAll("[data-copy]")) {
+for (const source of document.querySelectorAll("[data-copyable]")) {
   const focused = source === document.activeElement;
   addCopyButton(source);
   if (focused && source instanceof HTMLElement) source.focus(); // moving an element takes the focus away
 }
-for (const time of document.querySelectorAll("time[datetime]:not([id])")) { // one with an id belongs to another script
+for (const time of document.querySelectorAll("time[datetime]")) {
   if (time instanceof HTMLTimeElement) localise(time);
 }
