@@ -241,6 +241,26 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 	}
 }
 
+// Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
+// are free.
+func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
+	v := newVisit(t, 27, 31)
+	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
+	v.awaitText("[data-key=right] .name", v.nameOf(v.pairs[0].Right()))
+	other := v.attach(t, "Even G1_27")
+	h := other.AwaitHardware(hasProblem("busy_elsewhere"))
+	if m := h.GetProblem().GetMessage(); !strings.Contains(m, "loc_visit") {
+		t.Errorf("got %q, want the session with the page", m)
+	}
+	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
+	other.AwaitHardware(isUp) // it gets them by itself
+	v.connectPair(v.pairs[1])
+	last := v.attach(t, "Even G1_31")
+	last.AwaitHardware(hasProblem("busy_elsewhere"))
+	v.do(chromedp.Navigate("about:blank"))
+	last.AwaitHardware(isUp)
+}
+
 func TestPage_HasOneTab(t *testing.T) {
 	v := newVisit(t, 27)
 	address, _, _ := strings.Cut(v.url(), "#")

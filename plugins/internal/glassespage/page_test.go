@@ -19,7 +19,7 @@ var specs = []driver.LinkSpec{{Key: "left", NamePrefix: "Pair "}, {Key: "right",
 func newPage(t *testing.T) *Page {
 	t.Helper()
 	p, err := Serve(t.Context(), Options{
-		Log: slog.New(slog.DiscardHandler), Title: "Glasses", Links: specs, Changed: func() {},
+		Log: slog.New(slog.DiscardHandler), Title: "Glasses", Links: specs, Changed: func() {}, Left: func() {},
 		Accept: func(key, name string, _ map[string]string) *Problem {
 			if name != "Pair "+key {
 				return &Problem{Code: driver.ProblemRefused, Message: "the wrong one", FixHint: "choose the other"}
