@@ -241,6 +241,24 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 	}
 }
 
+// The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
+// once it is on again. Without any Bluetooth it says so before they choose.
+func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
+	v := newVisit(t, 27)
+	v.connectPair(v.pairs[0])
+	v.SetPowered(false)
+	v.awaitText("[data-key=left] .note", "Bluetooth is switched off")
+	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return !isUp(h) })
+	v.SetPowered(true)
+	v.glasses.AwaitHardware(isUp)
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	v.picturesOnBoth()
+	v.SetAdapter(false)
+	v.do(chromedp.Reload())
+	v.awaitText("[data-key=left] .note", "finds no Bluetooth on this computer")
+	v.glasses.AwaitHardware(hasProblem("no_bluetooth"))
+}
+
 // Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
 // are free.
 func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {

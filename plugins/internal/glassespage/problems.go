@@ -21,7 +21,8 @@ var texts = map[string][2]string{
 		"open the address of this page in Chrome or Edge; on Linux they need the flag --enable-features=WebBluetooth"},
 	driver.ProblemNoBluetooth: {"the browser finds no Bluetooth on this computer, or it is switched off",
 		"switch Bluetooth on, or use a USB adapter, and press the button again"},
-	driver.ProblemRadioOff: {"Bluetooth is switched off", "switch it on and press the button again"},
+	driver.ProblemRadioOff: {"Bluetooth is switched off",
+		"switch it on; glasses that were connected then connect by themselves"},
 	driver.ProblemNoPermission: {"the browser does not let this page use Bluetooth",
 		"allow Bluetooth devices for this page in the browser's site settings, and in the system's settings for the " +
 			"browser; on a managed computer its administrator may have to allow it"},
