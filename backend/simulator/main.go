@@ -37,6 +37,7 @@ func main() {
 		}),
 		"answer":   js.FuncOf(func(_ js.Value, a []js.Value) any { answer(&p, a); return nil }),
 		"kinds":    js.FuncOf(func(js.Value, []js.Value) any { return text(realKinds()) }),
+		"problems": js.FuncOf(func(js.Value, []js.Value) any { return text(problemTexts()) }),
 		"identify": js.FuncOf(func(_ js.Value, a []js.Value) any { return text(identify(a[0].String(), a[1].String())) }),
 		"startReal": js.FuncOf(func(_ js.Value, a []js.Value) any {
 			return message(p.startReal(millis(a[0]), a[1].String(), a[2].String(), a[3].String(), a[4].String()))

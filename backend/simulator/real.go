@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
@@ -21,6 +22,17 @@ func realKinds() (list []realKind) {
 		list = append(list, realKind{k.DeviceModel, k.New(driver.Panel{}).Links(), k.Steps})
 	}
 	return list
+}
+
+// problemTexts returns, by code, what keeps real glasses from being connected and what a person does about it.
+func problemTexts() map[string]string {
+	sentence := func(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
+	texts := map[string]string{}
+	for _, code := range driver.Problems() {
+		message, fixHint := driver.ProblemText(code)
+		texts[code] = sentence(message) + " " + sentence(fixHint)
+	}
+	return texts
 }
 
 // peripheralName says to which link of which pair an advertised name belongs. Both are "" if the name is not that of

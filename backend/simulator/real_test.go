@@ -236,3 +236,12 @@ func TestIdentify(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The page shows the message and the next step of each problem as sentences.
+func TestProblemTexts_AreSentences(t *testing.T) {
+	texts := problemTexts()
+	const want = "Bluetooth is switched off. Switch it on; glasses that were connected then connect by themselves."
+	if got := texts[driver.ProblemRadioOff]; got != want || len(texts) != len(driver.Problems()) {
+		t.Errorf("got %q and %d texts, want %q and one for each problem", got, len(texts), want)
+	}
+}

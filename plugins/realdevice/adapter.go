@@ -25,15 +25,13 @@ type adapter struct {
 	options  bluez.Options
 	scanTime time.Duration // for which a session looks for its glasses
 
-	mu    sync.Mutex
-	radio *bluez.Radio        // nil until it is needed
-	users map[string]*session // the session that uses a peripheral, by address
+	mu     sync.Mutex
+	radio  *bluez.Radio // nil until it is needed
+	claims []claim
 }
 
 func newAdapter(log *slog.Logger, o bluez.Options) *adapter {
-	return &adapter{
-		log: log, sessions: attach.NewServer(log), options: o, scanTime: scanTime, users: map[string]*session{},
-	}
+	return &adapter{log: log, sessions: attach.NewServer(log), options: o, scanTime: scanTime}
 }
 
 // Close ends every session, which clears the glasses, and then lets go of the radio.
@@ -66,41 +64,6 @@ func (a *adapter) Attach(stream grpc.BidiStreamingServer[pluginv1.AttachRequest,
 		}
 		return s, s.glasses.Model().ID, nil
 	})
-}
-
-// claim reserves a peripheral for a session. It returns the id of the session that has it already, or "". If that is
-// the same session, attached earlier, it waits until the glasses were left.
-func (a *adapter) claim(ctx context.Context, address string, s *session) (holder string) {
-	for {
-		a.mu.Lock()
-		other := a.users[address]
-		if other == nil || other == s {
-			a.users[address] = s
-			a.mu.Unlock()
-			return ""
-		}
-		a.mu.Unlock()
-		if other.id != s.id {
-			return other.id
-		}
-		select {
-		case <-other.left:
-		case <-ctx.Done():
-			return other.id
-		}
-	}
-}
-
-// release ends all reservations of a session.
-func (a *adapter) release(s *session) {
-	defer close(s.left)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for address, holder := range a.users {
-		if holder == s {
-			delete(a.users, address)
-		}
-	}
 }
 
 // refuse returns a problem of the radio as an error of the contract.

@@ -38,6 +38,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	model := s.glasses.Model()
 	page, err := glassespage.Serve(ctx, glassespage.Options{
 		Log: s.log, Title: model.Name, Steps: s.kind.Steps, Links: s.kind.New(driver.Panel{}).Links(), Accept: s.accept,
+		Left: func() { s.adapter.unclaim(s, "") },
 		Answered: func(a glassespage.PanelAnswer) {
 			select {
 			case s.events <- event{panel: &a}:
@@ -58,8 +59,19 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	return nil
 }
 
-// accept judges the peripheral that a person chose for a link: its name must be that of this link of the pair.
+// accept judges the peripheral that a person chose for a link, and reserves it. The page lets go of one that is refused
+// and of the one before.
 func (s *session) accept(key, name string, others map[string]string) *glassespage.Problem {
+	p := s.judge(key, name, others)
+	if p != nil {
+		s.adapter.unclaim(s, key)
+	}
+	return p
+}
+
+// judge returns why a peripheral does not fit, or nil once it is reserved: its name must be that of this link of the
+// pair.
+func (s *session) judge(key, name string, others map[string]string) *glassespage.Problem {
 	refuse := func(message, fixHint string) *glassespage.Problem {
 		return &glassespage.Problem{Code: driver.ProblemRefused, Message: message, FixHint: fixHint}
 	}
@@ -81,7 +93,7 @@ func (s *session) accept(key, name string, others map[string]string) *glassespag
 				"choose both arms of one pair: they have the same number")
 		}
 	}
-	if holder := s.adapter.claim(s.life, name, s); holder != "" {
+	if holder := s.adapter.claim(s.life, claim{session: s, pair: pair, link: key}); holder != "" {
 		return &glassespage.Problem{Code: driver.ProblemBusyElsewhere, Message: heldBy(holder).Message,
 			FixHint: heldBy(holder).FixHint}
 	}
@@ -89,12 +101,12 @@ func (s *session) accept(key, name string, others map[string]string) *glassespag
 }
 
 // openOnPage opens a link that the page carries.
-func (s *session) openOnPage(spec driver.LinkSpec, e *event) (conn, error) {
+func (s *session) openOnPage(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (conn, error) {
 	c, err := s.page.Open(s.life, spec.Key)
 	if err != nil {
 		return nil, err
 	}
-	if name, _, ok := s.kind.Pair(c.Name()); ok && name != s.pair.GetName() {
+	if name, _, ok := s.kind.Pair(c.Name()); ok && name != pair.GetName() {
 		e.found = &pluginv1.Pair{Name: name}
 	}
 	return c, nil

@@ -241,6 +241,44 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 	}
 }
 
+// The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
+// once it is on again. Without any Bluetooth it says so before they choose.
+func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
+	v := newVisit(t, 27)
+	v.connectPair(v.pairs[0])
+	v.SetPowered(false)
+	v.awaitText("[data-key=left] .note", "Bluetooth is switched off")
+	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return !isUp(h) })
+	v.SetPowered(true)
+	v.glasses.AwaitHardware(isUp)
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	v.picturesOnBoth()
+	v.SetAdapter(false)
+	v.do(chromedp.Reload())
+	v.awaitText("[data-key=left] .note", "finds no Bluetooth on this computer")
+	v.glasses.AwaitHardware(hasProblem("no_bluetooth"))
+}
+
+// Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
+// are free.
+func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
+	v := newVisit(t, 27, 31)
+	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
+	v.awaitText("[data-key=right] .name", v.nameOf(v.pairs[0].Right()))
+	other := v.attach(t, "Even G1_27")
+	h := other.AwaitHardware(hasProblem("busy_elsewhere"))
+	if m := h.GetProblem().GetMessage(); !strings.Contains(m, "loc_visit") {
+		t.Errorf("got %q, want the session with the page", m)
+	}
+	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
+	other.AwaitHardware(isUp) // it gets them by itself
+	v.connectPair(v.pairs[1])
+	last := v.attach(t, "Even G1_31")
+	last.AwaitHardware(hasProblem("busy_elsewhere"))
+	v.do(chromedp.Navigate("about:blank"))
+	last.AwaitHardware(isUp)
+}
+
 func TestPage_HasOneTab(t *testing.T) {
 	v := newVisit(t, 27)
 	address, _, _ := strings.Cut(v.url(), "#")

@@ -21,10 +21,10 @@ func (s *session) tell(ctx context.Context, e event) {
 	}
 }
 
-// open opens one link. If the pair or the place of the peripheral is unknown, it looks for the pair first.
-func (s *session) open(spec driver.LinkSpec) {
+// open opens one link of a pair. If the pair or the place of the peripheral is unknown, it looks for the pair first.
+func (s *session) open(spec driver.LinkSpec, pair *pluginv1.Pair) {
 	e := event{Event: driver.Event{Link: spec.Key}}
-	conn, err := s.connect(spec, &e)
+	conn, err := s.connect(spec, pair, &e)
 	if err != nil {
 		e.Kind, e.err, e.Problem = driver.LinkDown, err, codeOf(err)
 		s.tell(s.life, e)
@@ -38,9 +38,9 @@ func (s *session) open(spec driver.LinkSpec) {
 	s.tell(s.life, e)
 }
 
-func (s *session) connect(spec driver.LinkSpec, e *event) (conn, error) {
+func (s *session) connect(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (conn, error) {
 	if s.page != nil {
-		return s.openOnPage(spec, e)
+		return s.openOnPage(spec, pair, e)
 	}
 	ctx, cancel := context.WithTimeout(s.life, openTime+scanTime)
 	defer cancel()
@@ -48,20 +48,22 @@ func (s *session) connect(spec driver.LinkSpec, e *event) (conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := addressOf(s.pair, spec.Key)
+	address := addressOf(pair, spec.Key)
 	if address == "" {
-		p, err := find(ctx, radio, s.kind.DeviceModel, s.pair, s.adapter.scanTime)
+		p, err := find(ctx, radio, s.kind.DeviceModel, pair, s.adapter.scanTime)
 		if err != nil {
 			s.adapter.dropRadio(radio, err)
 			return nil, err
 		}
-		e.found, e.rssi = pairOf(s.pair, p), map[string]int{}
+		pair = pairOf(p)
+		e.found, e.rssi = pair, map[string]int{}
 		for key, one := range p.links {
 			e.rssi[key] = one.RSSI
 		}
-		address = addressOf(e.found, spec.Key)
+		address = addressOf(pair, spec.Key)
 	}
-	if holder := s.adapter.claim(ctx, address, s); holder != "" {
+	c := claim{session: s, pair: pair.GetName(), link: spec.Key, address: address}
+	if holder := s.adapter.claim(ctx, c); holder != "" {
 		return nil, heldBy(holder)
 	}
 	conn, err := radio.Connect(ctx, targetOf(address, spec))
@@ -87,17 +89,23 @@ func addressOf(p *pluginv1.Pair, key string) string {
 	return ""
 }
 
-// pairOf returns what the session stores about a pair that was found. What a person said about the panel stays if it is
-// the same pair.
-func pairOf(old *pluginv1.Pair, p *foundPair) *pluginv1.Pair {
-	pair, _ := proto.Clone(old).(*pluginv1.Pair)
-	if !strings.EqualFold(pair.Name, p.name) {
-		pair = &pluginv1.Pair{}
-	}
-	pair.Name, pair.Links = p.name, nil
+// pairOf returns the name and the addresses of a pair that was found.
+func pairOf(p *foundPair) *pluginv1.Pair {
+	pair := &pluginv1.Pair{Name: p.name}
 	for _, m := range scanResponse(p).Links {
 		pair.Links = append(pair.Links, &pluginv1.PairLink{Key: m.GetKey(), Address: p.links[m.GetKey()].Address})
 	}
+	return pair
+}
+
+// withFound returns what the session stores about a pair that was found. What a person said about the panel stays if it
+// is the same pair.
+func withFound(old, found *pluginv1.Pair) *pluginv1.Pair {
+	pair, _ := proto.Clone(old).(*pluginv1.Pair)
+	if !strings.EqualFold(pair.Name, found.Name) {
+		pair = &pluginv1.Pair{}
+	}
+	pair.Name, pair.Links = found.Name, found.Links
 	return pair
 }
 

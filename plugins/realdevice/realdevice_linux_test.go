@@ -50,7 +50,7 @@ func serveAdapter(t *testing.T, r *fakebluez.Radio) pluginv1.TransportClient {
 
 func (w *world) attach(t *testing.T, name string) *attachtest.Pair {
 	t.Helper()
-	o := &pluginv1.AttachOpen{DeviceModel: "even_g1", SessionId: "loc_" + strings.ToLower(t.Name()), Via: "bluez"}
+	o := &pluginv1.AttachOpen{DeviceModel: "even_g1", SessionId: "loc_" + strings.ToLower(t.Name()) + name, Via: "bluez"}
 	if name != "" {
 		o.Pair = &pluginv1.Pair{Name: name}
 	}
@@ -282,6 +282,36 @@ func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
 	if !radio.Connected(other.Left()) || !radio.Connected(other.Right()) || radio.Connected(one.Left()) {
 		t.Error("the pair whose addresses are known is not the one that is connected")
 	}
+}
+
+// The person switches Bluetooth off while the glasses listen and show a picture, and on again: the session says so, its
+// stream ends, and the glasses come back by themselves with the picture.
+func TestAttach_ComesBackWithTheRadio(t *testing.T) {
+	w := newWorld(t, fakebluez.Options{}, 27)
+	p := w.attach(t, "")
+	p.AwaitHardware(isUp)
+	p.Must(glasses.TypeDisplayShow, hello)
+	p.Must(glasses.TypeAudioStart, `{"sampleRate":16000}`)
+	w.Emulate(func(now int64) { w.pairs[0].Speak(now, make([]byte, 2000)) })
+	w.SetPowered(false)
+	h := p.AwaitHardware(hasProblem("radio_off"))
+	if hint := h.GetProblem().GetFixHint(); isUp(h) || hint == "" {
+		t.Errorf("got %v, want glasses that are down and a next step", h)
+	}
+	w.SetPowered(true)
+	p.AwaitHardware(isUp)
+	p.Must(glasses.TypeAudioStart, `{"sampleRate":16000}`) // it would be busy if the stream had gone on
+	p.Must(glasses.TypeDisplayShow, hello)
+	w.Emulate(func(int64) {
+		for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
+			if _, ok := w.pairs[0].Picture(side); !ok {
+				t.Errorf("the %v arm shows no picture", side)
+			}
+		}
+		if v := w.pairs[0].Grave(); len(v) > 0 {
+			t.Errorf("the adapter sent what it must not: %v", v)
+		}
+	})
 }
 
 // A session that is attached again waits until its earlier glasses were left, and then has the same pair.

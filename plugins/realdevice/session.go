@@ -210,7 +210,8 @@ func (s *session) settle() {
 					l.writes <- *o.Write // it has room: the glasses wait for the event of the last one
 				}
 			case o.Connect != nil:
-				s.workers.Go(func() { s.open(*o.Connect) })
+				pair := s.pair // which this goroutine replaces, but does not change
+				s.workers.Go(func() { s.open(*o.Connect, pair) })
 			case o.Drop != "":
 				if l := s.links[o.Drop]; l != nil {
 					l.end()
@@ -247,7 +248,7 @@ func (s *session) handle(e event) {
 		return
 	}
 	if e.found != nil {
-		s.pair, s.rssi = e.found, e.rssi
+		s.pair, s.rssi = withFound(s.pair, e.found), e.rssi
 	}
 	switch e.Kind {
 	case driver.LinkUp:

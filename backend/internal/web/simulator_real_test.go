@@ -206,7 +206,8 @@ func TestRealGlasses_AreChosenArmByArm(t *testing.T) {
 	s.picture("real-choosing")
 	s.do(chromium.Press(`#real-links button[data-link="left"]`))
 	s.person.Cancel()
-	says("Nothing was chosen")
+	says("No glasses were chosen, and nothing has changed. Press the button again")
+	s.picture("real-cancelled")
 	s.choose("left", s.name(g1.Right))
 	says("is the right arm. Choose the left arm.")
 	s.choose("left", s.name(g1.Left))
@@ -249,6 +250,20 @@ func TestRealGlasses_GetALostArmBack(t *testing.T) {
 	if n := s.radio.Calls("Connect") - connects; n != 1 {
 		t.Errorf("the page connected %d times, want once", n)
 	}
+}
+
+// Bluetooth that is switched off is named on each arm, and the glasses come back once it is on again.
+func TestRealGlasses_SayThatBluetoothIsOff(t *testing.T) {
+	s := newRealTest(t)
+	s.useGlasses()
+	s.radio.SetPowered(false)
+	for _, link := range []string{"left", "right"} {
+		s.see(`document.querySelector('#real-links button[data-link="` + link + `"]').parentElement.innerText.includes(
+			"Bluetooth is switched off. Switch it on")`)
+	}
+	s.picture("real-off")
+	s.radio.SetPowered(true)
+	s.seeConnected()
 }
 
 // Browsers slow down the timers of a hidden tab to one a minute, and the glasses disconnect after half a minute

@@ -63,6 +63,8 @@ interface GlassesProgram {
   answer(now: number, ask: number, bytes: Uint8Array | null, refusal: { code: string; message: string } | null): void;
   /** Glasses that a page can connect: a JSON list of {deviceModel, links}. */
   kinds(): string;
+  /** Why real glasses are not connected and what to do about it: a JSON object of texts, by code. */
+  problems(): string;
   /** The pair and the link to which an advertised name belongs, as JSON. */
   identify(model: string, name: string): string;
   startReal(now: number, model: string, display: string, state: string, prefix: string): string;

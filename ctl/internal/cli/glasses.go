@@ -154,15 +154,20 @@ func (a *app) showGlasses(list []*client.Glasses, looked bool) {
 type connectedGlasses struct {
 	Status, SessionID, DeviceModel, AppEndpoint, AppTokenFile string
 
-	Glasses struct {
-		Name, Carrier, URL string
-		Steps              []string
-		Links              []struct {
-			Key, State, Firmware string
-			RSSI, BatteryPercent int
-		}
-		Problem *struct{ Code, Message, FixHint string }
-	}
+	Glasses realGlasses
+}
+
+// realGlasses is the state of real glasses in results of tools.
+type realGlasses struct {
+	Name, Carrier, URL string
+	Steps              []string
+	Links              []realLink
+	Problem            *struct{ Code, Message, FixHint string }
+}
+
+type realLink struct {
+	Key, State, Firmware string
+	RSSI, BatteryPercent int
 }
 
 func (a *app) glassesConnect() *cobra.Command {

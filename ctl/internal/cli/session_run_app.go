@@ -46,11 +46,14 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 	} else if !o.quiet {
 		a.AppRuns(run.opened.SessionID, run.opened.DeviceModel, run.scenario.Clock)
 	}
+	stop := run.followGlasses(ctx)
+	defer stop()
 	select {
 	case <-ctx.Done():
 		return context.Canceled
 	case <-child.done:
 	}
+	stop()
 	end()
 	if !o.quiet {
 		a.AppEnded(child.how())

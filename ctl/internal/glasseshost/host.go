@@ -39,7 +39,7 @@ const (
 	reconnectSection = "Reconnecting"
 )
 
-// Host waits for one client at a time.
+// Host waits for one client at a time. It sends away others, which might be taken for the one that has to come back.
 type Host struct {
 	// URL is the address for the glasses.
 	URL string
@@ -48,6 +48,7 @@ type Host struct {
 	server  *http.Server
 	serving sync.WaitGroup
 	clients chan *client
+	isFree  chan struct{} // has one element while a client may attach
 	// Times that tests shorten.
 	reconnectTime, quietTime time.Duration
 }
@@ -74,7 +75,8 @@ func Listen(ctx context.Context, address string, model glasses.DeviceModel) (*Ho
 		return nil, fmt.Errorf("listen for the glasses: %w", err)
 	}
 	h := &Host{URL: "ws://" + l.Addr().String() + Path, model: model, clients: make(chan *client),
-		reconnectTime: reconnectTime, quietTime: quietTime}
+		isFree: make(chan struct{}, 1), reconnectTime: reconnectTime, quietTime: quietTime}
+	h.isFree <- struct{}{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /s/{session}/live", h.attach)
 	h.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second,
@@ -99,6 +101,12 @@ func (h *Host) attach(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer ws.CloseNow() //nolint:errcheck // it may be closed already
 	ws.SetReadLimit(glasses.MaxBinary)
+	select {
+	case <-h.isFree:
+	default:
+		_ = ws.Close(glasses.CloseSlow, "another client is being checked as the glasses; close it, and attach again later")
+		return
+	}
 	c := &client{ws: ws, query: r.URL.Query(), origin: r.Header.Get("Origin"),
 		messages: make(chan conformance.Message, maxMessages)}
 	defer close(c.messages)
@@ -151,7 +159,7 @@ func (h *Host) Run(ctx context.Context, check Check,
 	if err != nil {
 		return lines, err
 	}
-	_ = c.ws.Close(glasses.CloseRestart, "the service is restarting")
+	h.release(c, glasses.CloseRestart, "the service is restarting")
 	c, err = h.next(ctx, time.After(h.reconnectTime))
 	switch {
 	case errors.Is(err, errNobody):
@@ -162,7 +170,7 @@ func (h *Host) Run(ctx context.Context, check Check,
 		return lines, err
 	}
 	verdict("after 1012 they attach again with their cursor", reconnectSection, attachProblem(c, true))
-	_ = c.ws.Close(glasses.CloseSessionOver, "the session was closed")
+	h.release(c, glasses.CloseSessionOver, "the session was closed")
 	problem := ""
 	if _, err = h.next(ctx, time.After(h.quietTime)); err == nil {
 		problem = "the glasses attached again"
@@ -171,6 +179,12 @@ func (h *Host) Run(ctx context.Context, check Check,
 	}
 	verdict("after 4410 they stay away", reconnectSection, problem)
 	return lines, nil
+}
+
+// release sends a client away, and lets the next one attach.
+func (h *Host) release(c *client, code websocket.StatusCode, reason string) {
+	h.isFree <- struct{}{} // before the client may come back; there is room, because this client has taken it
+	_ = c.ws.Close(code, reason)
 }
 
 var errNobody = errors.New("nobody attached")

@@ -24,6 +24,7 @@ type phone struct {
 	withoutCursor bool
 	neverReturns  bool
 	alwaysReturns bool
+	isDouble      bool // whether it attaches a second time during the check
 }
 
 // serve attaches until the service sends the phone away, and then once more if the phone is stubborn.
@@ -89,6 +90,15 @@ func (p phone) run(t *testing.T) map[string]string {
 		_ func(conformance.Line)) ([]conformance.Line, error) {
 		err := conn.Send(ctx, []byte(`{"v":1,"type":"display.clear","id":"one","at":0,"payload":{}}`))
 		answered = strings.Contains(string((<-conn.Messages()).Data), `"id":"one"`)
+		if p.isDouble {
+			ws, _, err := websocket.Dial(ctx, h.URL, nil) //nolint:bodyclose // the library closes it
+			if err != nil {
+				return nil, err
+			}
+			if got := p.answer(ctx, ws); got != glasses.CloseSlow {
+				t.Errorf("a second client was closed with %d, want %d", got, glasses.CloseSlow)
+			}
+		}
 		return nil, err
 	}
 	problems := map[string]string{}
@@ -119,6 +129,7 @@ func TestRun_ChecksHowTheGlassesComeAndGo(t *testing.T) {
 		"without origin":    {phone{withoutOrigin: true}, []string{attach, again}},
 		"another cursor":    {phone{withoutCursor: true}, []string{again}},
 		"never back":        {phone{neverReturns: true}, []string{again}},
+		"attached twice":    {phone{isDouble: true}, nil},
 		"not to get rid of": {phone{alwaysReturns: true}, []string{away}},
 	} {
 		t.Run(name, func(t *testing.T) {

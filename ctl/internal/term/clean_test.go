@@ -54,6 +54,8 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 		term.Watching([]string{hostile})
 		term.AppRuns(hostile, hostile, hostile)
 		term.AppEnded(hostile)
+		term.RunGlassesConnected(hostile)
+		term.RunGlassesMissing(hostile, hostile)
 		term.AppOutput(hostile + "\n" + hostile)
 		term.Needs([]Need{{hostile, hostile}})
 		term.Notice(hostile)

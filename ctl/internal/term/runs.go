@@ -165,5 +165,15 @@ func (t *Terminal) AppRuns(session, model, clock string) {
 	t.Remark("Session %s is open: %s, clock %s. Ctrl-C ends it and the app.", session, model, clock)
 }
 
+// RunGlassesConnected prints that a run has its real glasses.
+func (t *Terminal) RunGlassesConnected(name string) { t.Remark("%s are connected.", name) }
+
+// RunGlassesMissing prints why a run has no real glasses yet, with the next step.
+func (t *Terminal) RunGlassesMissing(problem, next string) {
+	t.Remark("The glasses are not connected: %s", problem)
+	t.Remark("  next: %s", next)
+	t.Remark("  The session then connects them by itself.")
+}
+
 // AppEnded prints how the app exited.
 func (t *Terminal) AppEnded(how string) { t.Remark("The app exited (%s). Its session is closed.", how) }

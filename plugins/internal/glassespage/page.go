@@ -27,6 +27,8 @@ type Options struct {
 	// Accept returns why a peripheral that the person chose for a link does not fit, or nil. others has the names of
 	// those chosen for the other links, by key.
 	Accept func(key, name string, others map[string]string) *Problem
+	// Left is called, without waiting for it, when a tab that carried the links is gone: nothing is chosen any more.
+	Left func()
 	// Answered is called by one goroutine with what the person does about the panel.
 	Answered func(PanelAnswer)
 	// Changed is called, without waiting for it, when Waits or URL may return something else.

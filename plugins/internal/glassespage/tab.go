@@ -110,6 +110,7 @@ func (p *Page) leave(t *tab) {
 		l.name, l.problem, l.asked = "", nil, false
 		l.lose(driver.ProblemLost)
 	}
+	p.o.Left()
 }
 
 // write sends the queued messages. When the tab is no longer the page, it closes the socket.

@@ -90,7 +90,7 @@ func (s *simulated) settle(now int64) {
 				}
 			case o.Ask.Kind == device.AskChunk:
 				s.device.Answer(now, o.Ask.ID, device.Material{Bytes: make([]byte, o.Ask.SampleRate/10*2)}, nil)
-			case o.Ask.Kind == device.AskPhoto:
+			case o.Ask.Kind == device.AskPhoto, o.Ask.Kind == device.AskFrame:
 				var picture bytes.Buffer
 				_ = jpeg.Encode(&picture, image.NewGray(image.Rect(0, 0, 320, 240)), nil)
 				s.device.Answer(now, o.Ask.ID, device.Material{Bytes: picture.Bytes(), MIME: "image/jpeg"}, nil)
@@ -178,24 +178,45 @@ var faults = map[string]func(f glasses.Frame, body []byte) []Message{
 		}
 		return message(f, body)
 	},
-	"after audio.stop there is no more sound": func() func(glasses.Frame, []byte) []Message {
-		var last []Message
-		isSent := false
-		return func(f glasses.Frame, body []byte) []Message {
-			sent := message(f, body)
-			if f.Type == glasses.TypeAudioChunk {
-				f.ID = "late"
-				last = message(f, body)
-			}
-			if last != nil && !isSent && f.Type == glasses.TypeResult && string(f.Payload) == `{"ok":true}` {
-				isSent = true
-				sent = append(sent, last...)
-			}
-			return sent
+	"video.start sends pictures": func(f glasses.Frame, body []byte) []Message {
+		if f.Type == glasses.TypeVideoFrame {
+			body = body[1:]
 		}
-	}(),
+		return message(f, body)
+	},
+	"motion.start sends what the sensors measure": func(f glasses.Frame, body []byte) []Message {
+		if f.Type == glasses.TypeMotion {
+			f.Payload = json.RawMessage(`{"ax":0,"ay":0,"az":1000}`)
+		}
+		return message(f, body)
+	},
+	"after motion.stop there is no more motion": late(glasses.TypeMotion),
+	"sim.fault fails the next command, or is unsupported": func(f glasses.Frame, body []byte) []Message {
+		if f.Type == glasses.TypeResult && strings.Contains(string(f.Payload), `"platform_error"`) {
+			f.Payload = json.RawMessage(`{"ok":true}`)
+		}
+		return message(f, body)
+	},
+	"after audio.stop there is no more sound": late(glasses.TypeAudioChunk),
 }
 
+// late returns glasses that send a frame of a stream once more with the next result that is only ok.
+func late(typ string) func(glasses.Frame, []byte) []Message {
+	var last []Message
+	isSent := false
+	return func(f glasses.Frame, body []byte) []Message {
+		sent := message(f, body)
+		if f.Type == typ {
+			f.ID = "late"
+			last = message(f, body)
+		}
+		if last != nil && !isSent && f.Type == glasses.TypeResult && string(f.Payload) == `{"ok":true}` {
+			isSent = true
+			sent = append(sent, last...)
+		}
+		return sent
+	}
+}
 func TestCheck_FindsTheBrokenRule(t *testing.T) {
 	const model = "rayban_display" // it has every part
 	m, _ := glasses.Model(model)

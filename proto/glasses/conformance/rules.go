@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -25,11 +24,7 @@ const (
 )
 
 const (
-	sampleRate = 16000
-	chunkBytes = sampleRate / 10 * 2 // 100 ms of 16-bit sound
-	streamTime = 5 * time.Second     // until a stream that was started has to send something
-	quietTime  = 500 * time.Millisecond
-	napTime    = 100 * time.Millisecond
+	napTime = 100 * time.Millisecond
 )
 
 // rules returns the rules that a model can be held against.
@@ -46,17 +41,14 @@ func rules(m glasses.DeviceModel) []rule {
 		rule{"bounds are kept", commandSection, boundsAreKept},
 		rule{"a type that is not known disturbs nothing", envelopeSection, unknownType},
 		rule{"what the model does not have is unsupported", errorSection, missingParts})
-	if m.Microphone {
-		all = append(all, rule{"audio.start sends sound in chunks of 100 ms", binarySection, soundIsSent},
-			rule{"a second audio.start is busy", errorSection, secondStream},
-			rule{"after audio.stop there is no more sound", commandSection, soundEnds})
-	}
+	all = append(all, streamRules(m)...)
 	if m.Camera != nil {
 		all = append(all, rule{"camera.photo sends the picture and then its result", binarySection, photoIsSent})
 	}
 	if len(m.Inputs) > 0 {
 		all = append(all, rule{"sim.input becomes an input event, or is unsupported", eventSection, inputIsPassed})
 	}
+	all = append(all, rule{"sim.fault fails the next command, or is unsupported", actingSection, faultIsObeyed})
 	return append(all, rule{"sim.state changes the state with an event, or is unsupported", actingSection, stateIsChanged},
 		rule{"every frame has one result", commandSection, oneResult},
 		rule{"every frame has a valid envelope and an id of its own", envelopeSection, envelope})
@@ -247,53 +239,6 @@ func missingParts(ctx context.Context, c *checker) error {
 	return c.refusals(ctx, glasses.CodeUnsupported, frames)
 }
 
-func soundIsSent(ctx context.Context, c *checker) error {
-	_, before, err := c.wantOK(ctx, glasses.TypeAudioStart, glasses.AudioStart{SampleRate: sampleRate})
-	limit := time.After(streamTime)
-	for chunks := 0; err == nil && chunks < 2; {
-		var r received
-		ok := true
-		if len(before) > 0 {
-			r, before = before[0], before[1:]
-		} else {
-			r, ok, err = c.receive(ctx, limit)
-		}
-		var header glasses.AudioStart
-		switch {
-		case err != nil || ok && r.Type != glasses.TypeAudioChunk:
-		case !ok:
-			err = fmt.Errorf("audio.start was ok, but %d audio.chunk came within %v, want 2", chunks, streamTime)
-		case len(r.body) != chunkBytes:
-			err = fmt.Errorf("an audio.chunk has %d bytes, want %d for 100 ms", len(r.body), chunkBytes)
-		case json.Unmarshal(r.Payload, &header) != nil || header.SampleRate != sampleRate:
-			err = fmt.Errorf("the header of an audio.chunk has sampleRate %d, want %d", header.SampleRate, sampleRate)
-		default:
-			chunks++
-		}
-	}
-	return err
-}
-
-func secondStream(ctx context.Context, c *checker) error {
-	return c.wantRefusal(ctx, glasses.TypeAudioStart, struct{}{}, glasses.CodeBusy)
-}
-
-func soundEnds(ctx context.Context, c *checker) error {
-	if _, _, err := c.wantOK(ctx, glasses.TypeAudioStop, struct{}{}); err != nil {
-		return err
-	}
-	limit := time.After(quietTime)
-	for {
-		r, ok, err := c.receive(ctx, limit)
-		switch {
-		case err != nil || !ok:
-			return err
-		case r.Type == glasses.TypeAudioChunk:
-			return errors.New("an audio.chunk came after the result of audio.stop")
-		}
-	}
-}
-
 func photoIsSent(ctx context.Context, c *checker) error {
 	r, before, err := c.wantOK(ctx, glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
 	if err != nil {
@@ -349,4 +294,21 @@ func inputIsPassed(ctx context.Context, c *checker) error {
 func stateIsChanged(ctx context.Context, c *checker) error {
 	battery := glasses.Battery{Level: 9, Charging: true}
 	return c.wantEvent(ctx, glasses.SimState, glasses.StatePatch{Battery: &battery}, glasses.TypeBattery)
+}
+
+// faultIsObeyed injects a fault into the next announcement. Real glasses do not support faults.
+func faultIsObeyed(ctx context.Context, c *checker) error {
+	fault := glasses.Fault{Command: glasses.TypePhrasesAnnounce, Code: glasses.CodePlatform, Times: 1}
+	r, _, err := c.ask(ctx, glasses.SimFault, fault)
+	switch {
+	case err != nil || r.Error != nil && r.Error.Code == glasses.CodeUnsupported:
+		return err
+	case r.Error != nil:
+		return fmt.Errorf("sim.fault was answered with %s, want ok or unsupported", outcome(r))
+	}
+	phrases := glasses.Announce{Phrases: []string{"next page"}}
+	if err := c.wantRefusal(ctx, glasses.TypePhrasesAnnounce, phrases, glasses.CodePlatform); err != nil {
+		return err
+	}
+	return announceIsAnswered(ctx, c)
 }

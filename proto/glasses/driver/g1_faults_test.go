@@ -193,6 +193,34 @@ func TestG1_KeepsItsHeadWhenThePeripheralDoesNot(t *testing.T) {
 	wantPicture(t, pair, show)
 }
 
+// Broken glasses that report 5,000 gestures a second for two seconds: each is an event, and the picture that every double
+// tap closes is sent again once, not after each.
+func TestG1_SurvivesAFloodOfGestures(t *testing.T) {
+	a, pair := g1Air(t, emulated.Options{})
+	a.waitConnected()
+	show := tree("still here")
+	a.wait(a.send(glasses.TypeDisplayShow, show))
+	writes := a.writes
+	const each = 5000
+	for range each {
+		pair.Inject(a.now, emulated.Left, []byte{0xF5, 0x01})
+		pair.DoubleTap(a.now, emulated.Right)
+		if a.now%2 == 0 {
+			pair.Inject(a.now, emulated.Right, []byte{0xF5, 0x1E})
+			pair.Inject(a.now, emulated.Right, []byte{0xF5, 0x1F})
+		}
+		a.run(a.now + int64(a.random.IntN(2)))
+	}
+	a.run(a.now + 10_000)
+	wantPicture(t, pair, show)
+	if n := len(a.events(glasses.TypeInput)); n != 2*each {
+		t.Errorf("got %d inputs of %d gestures", n, 2*each)
+	}
+	if n := a.writes - writes; n > 2000 {
+		t.Errorf("%d values were written to the arms, want few pictures", n)
+	}
+}
+
 func TestG1_SilentModeIsTheWearersChoice(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{})
 	a.waitConnected()

@@ -27,3 +27,46 @@ func Problems() []string {
 		ProblemSmallMTU, ProblemNoWebBluetooth, ProblemNotChosen, ProblemCancelled,
 	}
 }
+
+// problemTexts are the message and the next step for each code.
+var problemTexts = map[string][2]string{
+	ProblemNoWebBluetooth: {"this browser cannot use Bluetooth",
+		"open the address of this page in Chrome or Edge; on Linux run `servicectl glasses connect` instead, or start " +
+			"them with --enable-features=WebBluetooth"},
+	ProblemNoBluetooth: {"the browser finds no Bluetooth on this computer, or it is switched off",
+		"switch Bluetooth on, or use a USB adapter, and press the button again"},
+	ProblemRadioOff: {"Bluetooth is switched off",
+		"switch it on; glasses that were connected then connect by themselves"},
+	ProblemNoPermission: {"the browser does not let this page use Bluetooth",
+		"allow Bluetooth devices for this page in the browser's site settings, and in the system's settings for the " +
+			"browser; on a managed computer its administrator may have to allow it"},
+	ProblemCancelled: {"no glasses were chosen, and nothing has changed",
+		"press the button again and choose them in the browser's list; if they are not in it, open the case and " +
+			"disconnect the phone's app from them"},
+	ProblemNotChosen: {"the glasses are not chosen in the browser yet",
+		"choose them on the page that is open in the browser"},
+	ProblemNotInRange: {"the glasses do not answer",
+		"put them in the open case next to this computer, and disconnect the phone's app from them, or switch the " +
+			"phone's Bluetooth off"},
+	ProblemBusyElsewhere: {"something else is connected to the glasses",
+		"close the phone's app, and other pages and programs that use them"},
+	ProblemNotPaired: {"the glasses accept only paired computers",
+		"set them to pairing mode, accept the computer's question, and press the button again; if they were paired " +
+			"before, remove them in the computer's Bluetooth settings first"},
+	ProblemServicesMissing: {"this device does not answer like these glasses",
+		"choose another device of the list; if it is the right one, remove it in the computer's Bluetooth settings " +
+			"and press the button again"},
+	ProblemTimeout: {"the glasses did not answer in time", "bring them nearer; they are tried again"},
+	ProblemLost:    {"the connection to the glasses was lost", "bring them near; they connect again by themselves"},
+	ProblemRefused: {"the glasses refused what was sent", "switch them off and on"},
+	ProblemSmallMTU: {"the connection carries too few bytes at once for these glasses",
+		"update the browser and the computer's Bluetooth driver"},
+	ProblemSeveral: {"several glasses fit", "name one of them"},
+}
+
+// ProblemText returns what a person who uses a page is told about a problem: what is wrong, and what to do. Pages
+// make sentences of both.
+func ProblemText(code string) (message, fixHint string) {
+	text := problemTexts[code]
+	return text[0], text[1]
+}

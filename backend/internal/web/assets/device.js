@@ -75,6 +75,11 @@ export class Device {
     return JSON.parse(this.program?.kinds() ?? "[]");
   }
 
+  /** @returns {Record<string, string>} why real glasses are not connected and what to do about it, by code */
+  problems() {
+    return JSON.parse(this.program?.problems() ?? "{}");
+  }
+
   /**
    * Returns the pair and the link to which an advertised name belongs, or "".
    * @param {string} model

@@ -13,24 +13,6 @@ import { Timer } from "./timer.js";
 
 const leaveTime = 2_000; // ms for clearing the panel, after which the glasses are disconnected all the same
 
-/** What to do about a problem, by its code in proto/glasses/driver.
- * @type {Record<string, string>} */
-const remedies = {
-  no_web_bluetooth: "This browser cannot reach Bluetooth. Open this page in Chrome or Edge on Windows, macOS, ChromeOS or Android. On Linux no account is needed: run “servicectl glasses connect”.",
-  no_bluetooth: "This computer has no Bluetooth, or it is switched off. Switch it on, or plug in a USB adapter.",
-  radio_off: "Bluetooth is switched off. Switch it on.",
-  no_permission: "This page may not use Bluetooth. Allow it in the site settings of the browser and in the privacy settings of the system.",
-  cancelled: "Nothing was chosen, and nothing has changed. If the list stays empty, open the case and disconnect the phone's app.",
-  not_chosen: "not chosen",
-  not_in_range: "Out of range, or connected to a phone. Open the case, and disconnect the phone's app.",
-  busy_elsewhere: "Another program or tab uses them. Close it.",
-  not_paired: "They accept only paired computers. Set them to pairing mode, and remove an old pairing on both sides.",
-  services_missing: "They do not answer as expected. Remove them from the computer's Bluetooth settings, and choose them again.",
-  small_mtu: "This computer sends too few bytes at once for them. Update its Bluetooth driver.",
-  refused: "They refused what they were sent. Switch them off and on.",
-};
-const lost = "The connection broke. Bring them nearer; it is opened again by itself.";
-
 /** @type {Record<string, string>} */
 const linkNames = { left: "Left arm", right: "Right arm", main: "Glasses" };
 
@@ -45,6 +27,8 @@ export class RealGlasses {
     this.on = on;
     /** @type {Kind[]} */
     this.kinds = [];
+    /** @type {Record<string, string>} */
+    this.texts = {}; // of problems, by code
     /** @type {Kind | undefined} */
     this.kind = undefined; // of the model of the session
     /** @type {"off"|"choosing"|"on"|"leaving"} */
@@ -75,11 +59,13 @@ export class RealGlasses {
   }
 
   /**
-   * Tells the card which glasses the program can reach.
+   * Tells the card which glasses the program can reach, and what it says about problems, by code.
    * @param {Kind[]} kinds
+   * @param {Record<string, string>} texts
    */
-  async setKinds(kinds) {
+  async setKinds(kinds, texts) {
     this.kinds = kinds;
+    this.texts = texts;
     this.problem = await Bluetooth.problem();
     this.show();
   }
@@ -128,7 +114,7 @@ export class RealGlasses {
   async choose(spec) {
     this.say("");
     const { name, problem } = await this.bluetooth.choose(spec);
-    if (problem) return this.say(remedies[problem] ?? lost);
+    if (problem) return this.say(this.texts[problem] ?? problem);
     const wrong = this.wrong(spec.key, name);
     if (wrong) {
       this.bluetooth.forget(spec.key);
@@ -307,7 +293,7 @@ export class RealGlasses {
     const name = this.names.get(key) ?? "";
     if (link?.state === "up") state.textContent = `connected${level === undefined ? "" : `, ${level} %`}`;
     else if (!this.bluetooth.has(key)) state.textContent = "";
-    else if (link?.problem) state.textContent = remedies[link.problem] ?? lost;
+    else if (link?.problem) state.textContent = this.texts[link.problem] ?? link.problem;
     else state.textContent = link?.state === "opening" ? "connecting" : name;
   }
 
@@ -328,7 +314,7 @@ export class RealGlasses {
       const names = this.kinds.map((k) => this.on.name(k.deviceModel));
       return names.length ? `To use your own glasses here, choose a model that a page can reach: ${names.join(", ")}.` : "";
     }
-    return this.problem ? remedies[this.problem] ?? "" : `Apps can use your own ${name} instead of the simulated ones, over Bluetooth.`;
+    return this.problem ? this.texts[this.problem] ?? "" : `Apps can use your own ${name} instead of the simulated ones, over Bluetooth.`;
   }
 
   /** @param {string} problem */

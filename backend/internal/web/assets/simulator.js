@@ -421,7 +421,7 @@ async function load() {
   try {
     await device.load(setup.program, () => fail("The simulator's program has stopped. Reload this page."));
     controls.faults.setWords(device.words());
-    await real.setKinds(device.kinds());
+    await real.setKinds(device.kinds(), device.problems());
     real.setModel(model.id);
     page("idle").textContent = "Clear";
     begin();

@@ -36,7 +36,7 @@ const problems = {
   choose: { NotFoundError: "cancelled", AbortError: "cancelled", SecurityError: "no_permission",
     NotAllowedError: "no_permission", NotSupportedError: "no_web_bluetooth", InvalidStateError: "no_permission" },
   connect: { NetworkError: "not_in_range", NotFoundError: "not_in_range", AbortError: "timeout",
-    SecurityError: "no_permission", NotSupportedError: "busy_elsewhere" },
+    SecurityError: "no_permission", NotSupportedError: "busy_elsewhere", InvalidStateError: "radio_off" },
   services: { NetworkError: "lost", NotFoundError: "services_missing", SecurityError: "services_missing" },
   subscribe: { NetworkError: "lost", NotSupportedError: "not_paired", SecurityError: "not_paired",
     InvalidStateError: "lost", NotAllowedError: "not_paired" },

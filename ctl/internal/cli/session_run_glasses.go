@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// realDevice is the transport of real glasses.
+const realDevice = "realdevice"
+
+// Times between two looks at glasses that are not connected. They double from the first to the second.
+const (
+	firstLook = 500 * time.Millisecond
+	lastLook  = 4 * time.Second
+)
+
+// followGlasses says what keeps real glasses from being connected to the run's session, each time that it changes, until
+// they are connected or stop is called. stop looks once more, so that an app that ended at once leaves the reason.
+func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
+	if r.transport != realDevice {
+		return func() {}
+	}
+	f := &glassesFollower{run: r}
+	following, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait := firstLook; f.look(following); wait = min(2*wait, lastLook) {
+			select {
+			case <-time.After(wait):
+			case <-following.Done():
+				return
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+		if ctx.Err() == nil && !f.isConnected {
+			f.look(ctx)
+		}
+	})
+}
+
+// glassesFollower knows what was said last about the glasses of a run.
+type glassesFollower struct {
+	run         *scenarioRun
+	said        string
+	isConnected bool
+}
+
+// look says what is new. It reports whether the glasses have to be looked at again.
+func (f *glassesFollower) look(ctx context.Context) bool {
+	var answer struct {
+		Session struct{ Glasses json.RawMessage }
+	}
+	args := map[string]any{"sessionId": f.run.opened.SessionID}
+	if _, err := ask(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
+		return ctx.Err() == nil // the run itself reports a session that is gone
+	}
+	var now realGlasses
+	if json.Unmarshal(answer.Session.Glasses, &now) != nil || len(now.Links) == 0 {
+		return true // nothing is known yet
+	}
+	f.isConnected = !slices.ContainsFunc(now.Links, func(l realLink) bool { return l.State != "up" })
+	if text := fmt.Sprint(f.isConnected, now.URL, now.Problem); text != f.said {
+		f.said = text
+		f.run.app.sayGlasses(f.run.opened.SessionID, f.isConnected, now, answer.Session.Glasses)
+	}
+	return !f.isConnected
+}
+
+// sayGlasses prints the state of the glasses of a run: for a program in full, for a person what to do.
+func (a *app) sayGlasses(session string, isConnected bool, now realGlasses, full json.RawMessage) {
+	switch {
+	case a.json:
+		_ = a.Line(map[string]any{"sessionId": session, "glasses": full}) // the run goes on without a reader
+	case isConnected:
+		a.RunGlassesConnected(now.Name)
+	case now.URL != "":
+		a.GlassesPage(now.URL, now.Steps)
+	case now.Problem != nil:
+		a.RunGlassesMissing(now.Problem.Message, now.Problem.FixHint)
+	}
+}
