@@ -314,6 +314,19 @@ func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 	})
 }
 
+// What the host says about the panel while the arms are being opened holds for the pair that is found meanwhile.
+func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
+	w := newWorld(t, fakebluez.Options{}, 27)
+	p := w.attach(t, "Even G1_27")
+	for rows := range int32(136) {
+		p.Send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Panel{Panel: &pluginv1.PairPanel{Rows: rows}}})
+	}
+	h := p.AwaitHardware(func(h *pluginv1.Hardware) bool { return isUp(h) && h.GetPair().GetRows() == 135 })
+	if len(h.GetPair().GetLinks()) != 2 {
+		t.Errorf("got the pair %v, want the addresses that were found", h.GetPair())
+	}
+}
+
 // A session that is attached again waits until its earlier glasses were left, and then has the same pair.
 func TestAttach_ContinuesASession(t *testing.T) {
 	w := newWorld(t, fakebluez.Options{}, 27)
