@@ -39,6 +39,10 @@ func TestSimulatorPage_LookAndStart(t *testing.T) {
 	run(t, browser, "look through the panel", chromedp.Click("#view-through"),
 		until(`document.querySelector("#composite").checkVisibility() && document.querySelector("#see-through").checkVisibility()`))
 	checkLooks(t, browser, axe, "see-through", "tab-models")
+	run(t, browser, "choose a picture of one's own", chromedp.Evaluate[chromedp.Void](
+		`{ const e = document.querySelector("#scene"); e.value = "file"; e.dispatchEvent(new Event("change")); }`),
+		until(`document.querySelector("#scene-state").checkVisibility() && document.querySelector("#scene-choose").checkVisibility()`))
+	checkLooks(t, browser, axe, "own-scene", "tab-use")
 	checkTransferred(t, browser)
 }
 

@@ -257,6 +257,7 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 	if c := s.composite().NRGBAAt(3, 3); c.R > 5 || c.G > 5 || c.B < 20 || c.B > 31 { // at 10 % ambient light
 		t.Errorf("after a reload, the person's blue picture is %v", c)
 	}
+	s.picture("through-own")
 	s.do(chromedp.Evaluate[chromedp.Void](`sessionStorage.setItem("simulator see-through", "{broken")`), chromedp.Reload())
 	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#view-opaque").ariaPressed === "true" && !document.querySelector("#composite").checkVisibility()`)
 

@@ -56,7 +56,7 @@ export class SeeThrough {
     for (const name of /** @type {const} */ (["brightness", "ambient"])) {
       get(name, HTMLInputElement).addEventListener("input", (e) => this.choose({ [name]: Number(/** @type {HTMLInputElement} */ (e.target).value) }));
     }
-    this.panel.watch(() => this.show());
+    this.panel.watch(() => this.follow());
     this.panel.parts.lens.addEventListener("scroll", () => this.redraw());
     addEventListener("pagehide", () => this.closeWebcam());
   }
@@ -76,8 +76,15 @@ export class SeeThrough {
     }
     if (change.scene) this.tell("");
     if (change.on === false) this.closeWebcam();
-    else if (this.choice.on && this.choice.scene === "webcam") void this.startWebcam();
+    else if ((change.on || change.scene) && this.choice.on && this.choice.scene === "webcam") void this.startWebcam();
     this.show();
+    if (change.on !== undefined) this.panel.fit();
+  }
+
+  /** Follows a change of the panel. */
+  follow() {
+    if (this.isOn() === (this.frame.dataset.through === "yes")) this.redraw();
+    else this.show();
   }
 
   /** Shows the choice. */
