@@ -45,3 +45,26 @@ func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s.see(`document.querySelector("#mirror").hidden`)
 	s.see(`!document.querySelector("#peers").innerText.includes("another page")`)
 }
+
+// The panel of a page that only observes has the focus of its own. Earlier moments are those of the page that acts as the
+// glasses, rebuilt from its events.
+func TestSimulatorPage_MirrorGoesBack(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
+	s.see(`!document.querySelector("#mirror").hidden`)
+	id := s.command(glasses.TypeDisplayShow, json.RawMessage(menu))
+	for _, e := range []glasses.Event{
+		{Kind: glasses.KindResult, Chip: glasses.ChipDisplay, Type: glasses.TypeResult, ID: id, Payload: json.RawMessage(`{"ok":true}`)},
+		{Kind: glasses.KindEvent, Chip: glasses.ChipDisplay, Type: glasses.TypeInput, ID: "g-1", Payload: json.RawMessage(`{"kind":"navigate","direction":"down","target":"lake"}`)},
+		{Kind: glasses.KindEvent, Chip: glasses.ChipDisplay, Type: glasses.TypeInput, ID: "g-2", Payload: json.RawMessage(`{"kind":"navigate","direction":"down","target":"mill"}`)},
+	} {
+		e.Sender = glasses.SenderGlasses
+		s.row(e)
+	}
+	for seq, focus := range map[int]int{2: 0, 3: 1, 4: 2} {
+		s.see(`document.querySelector('#log > li[data-seq="4"]')`)
+		s.clickRow(seq)
+		s.see(`document.querySelector("#travel-text").textContent.includes("Rebuilt from the log")`)
+		s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu), Focus: focus})
+	}
+}

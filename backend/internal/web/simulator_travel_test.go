@@ -314,7 +314,7 @@ func TestSimulatorTravel_SnapshotsAreBounded(t *testing.T) {
 			if (seq % 2) device.last = seq + "x".repeat(1_000_000);
 			const entry = { seq, id: "", kind: "event", sender: "app", moment: "" };
 			log.entries.push(entry);
-			moments.add(entry, false);
+			moments.add(entry, true);
 		}
 		const kept = log.entries.filter((e) => e.moment);
 		window.bounds = { distinct: new Set(kept.map((e) => e.moment)).size, rows: kept.length, newest: log.entries.at(-1).moment === device.last, inOrder: kept[0].seq === 401 - kept.length };

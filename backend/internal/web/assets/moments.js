@@ -44,13 +44,13 @@ export class Moments {
   /**
    * Notes the snapshot of a new row.
    * @param {Entry} entry
-   * @param {boolean} isOld whether the row is from before this page's connection
+   * @param {boolean} isOurs whether this page acted as the glasses when the row was written
    */
-  add(entry, isOld) {
+  add(entry, isOurs) {
     const key = keyOf(entry);
     const moment = key && this.handled.get(key);
     if (moment) this.keep(entry, moment);
-    else if (this.device.running && !isOld) this.keep(entry, this.device.last);
+    else if (this.device.running && isOurs) this.keep(entry, this.device.last);
     this.handled.delete(key);
     if (!moment && key) this.waiting.set(key, entry);
     bound(this.waiting);

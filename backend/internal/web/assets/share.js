@@ -7,10 +7,12 @@ import { timeOf, words } from "./words.js";
 
 /** @typedef {import("./log.js").Entry} Entry */
 /** @typedef {import("./moments.js").Moment} Moment */
-/** @typedef {{picture: number, model: string, state: import("./device.js").GlassesState | null, certainty: string, lines: string[], clear: boolean}} SharedMoment picture is -1 if there is none, -2 if it was left out */
+/** @typedef {{picture: number, model: string, state: number, certainty: string, lines: string[], clear: boolean}} SharedMoment picture is -1 if there is none, -2 if it was left out; state is -1 if it is not known */
+/** @typedef {{moments: SharedMoment[], pictures: SharedPicture[], states: import("./device.js").GlassesState[]}} SharedData */
 /** @typedef {{src: string, width: number, height: number}} SharedPicture */
 
 const maxRows = 5_000;
+const atOnce = 100; // rows
 const maxLog = 8_000_000; // characters
 const maxPictures = 400;
 const maxPixels = 16_000_000; // characters of the panel's pictures
@@ -33,6 +35,10 @@ export class Share {
 
   async save() {
     if (this.button.ariaDisabled) return;
+    if (!this.moments.device.running) {
+      this.tell("The file needs the simulator's program, which does not run. Reload this page and try again.");
+      return;
+    }
     this.button.ariaDisabled = "true";
     this.tell("The file is being prepared.");
     try {
@@ -59,14 +65,28 @@ export class Share {
     const first = firstRow(all);
     const entries = all.slice(first);
     const left = first > 0 ? [`The ${first} oldest rows are left out.`] : [];
-    const texts = this.past.redact(entries.map((e) => e.json).join("\n")).split("\n");
-    const { moments, pictures, missing } = await this.draw(this.moments.between(first, entries.length));
+    const seen = this.moments.between(first, entries.length); // now, because the log moves on
+    const texts = await this.redact(entries);
+    const { moments, pictures, states, missing } = await this.draw(seen);
     if (missing > 0) left.push(`Pictures of the panel are left out for ${missing} older moments.`);
     const media = await this.encodeMedia(entries);
     if (media.missing > 0) left.push(`${media.missing} older pictures or sounds of the app are left out.`);
     const rows = entries.map((e, i) => row(e, texts[i] ?? "", media.html.get(e) ?? ""));
     const policy = `default-src 'none'; img-src data:; media-src data:; style-src 'sha256-${this.past.digest(css)}'; script-src 'sha256-${this.past.digest(code ?? "")}'; base-uri 'none'; form-action 'none'`;
-    return document_({ about: this.about, policy, css, code: code ?? "", left, rows, entries, data: { moments, pictures } });
+    return document_({ about: this.about, policy, css, code: code ?? "", left, rows, entries, data: { moments, pictures, states } });
+  }
+
+  /**
+   * Returns the rows as JSON without credentials. The session goes on between the parts.
+   * @param {Entry[]} entries
+   */
+  async redact(entries) {
+    const texts = [];
+    for (let i = 0; i < entries.length; i += atOnce) {
+      texts.push(...this.past.redact(entries.slice(i, i + atOnce).map((e) => e.json).join("\n")).split("\n"));
+      await new Promise((done) => setTimeout(done));
+    }
+    return texts;
   }
 
   /**
@@ -80,6 +100,8 @@ export class Share {
     const drawn = new Map(); // by what decides over the picture
     /** @type {SharedMoment[]} */
     const moments = [];
+    /** @type {Map<string, number>} */
+    const states = new Map(); // indexes by their JSON
     let used = 0;
     let missing = 0;
     for (const m of [...list].reverse()) {
@@ -92,10 +114,12 @@ export class Share {
         drawn.set(key, known);
       }
       if (known?.picture === -2) missing++;
-      const state = m ? JSON.parse(this.past.redact(JSON.stringify(m.snapshot.state))) : null;
+      const json = m ? JSON.stringify(m.snapshot.state) : "";
+      if (m && !states.has(json)) states.set(json, states.size);
+      const state = states.get(json) ?? -1;
       moments.push({ ...(known ?? nothing), state, model: this.nameOf(m), certainty: m?.certainty ?? "unknown" });
     }
-    return { moments: moments.reverse(), pictures, missing };
+    return { moments: moments.reverse(), pictures, states: [...states.keys()].map((json) => JSON.parse(this.past.redact(json))), missing };
   }
 
   /** @param {Moment | null} m */
@@ -153,7 +177,7 @@ export class Share {
 }
 
 /** @type {SharedMoment} */
-const nothing = { picture: -1, model: "", state: null, certainty: "unknown", lines: [], clear: false };
+const nothing = { picture: -1, model: "", state: -1, certainty: "unknown", lines: [], clear: false };
 
 /**
  * The index of the first row that has space in the file.
@@ -204,7 +228,7 @@ function row(e, json, medium) {
 <details><summary>JSON<span class="sr"> of row ${e.seq}</span></summary><pre tabindex="0">${escape(JSON.stringify(content, null, 2))}</pre></details>${medium ? `<div class="medium">${medium}</div>` : ""}</li>`;
 }
 
-/** @param {{about: {session: string, project: string}, policy: string, css: string, code: string, left: string[], rows: string[], entries: Entry[], data: {moments: SharedMoment[], pictures: SharedPicture[]}}} p */
+/** @param {{about: {session: string, project: string}, policy: string, css: string, code: string, left: string[], rows: string[], entries: Entry[], data: SharedData}} p */
 function document_(p) {
   const title = escape(`Session of ${p.about.project}`);
   const [first, last] = [p.entries[0], p.entries.at(-1)];

@@ -3,7 +3,7 @@
 // shows the last panel and the whole log.
 {
   const find = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-  /** @type {{moments: import("./share.js").SharedMoment[], pictures: import("./share.js").SharedPicture[]}} */
+  /** @type {import("./share.js").SharedData} */
   const data = JSON.parse(find("data").textContent ?? "{}");
   const rows = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".rows > li")]);
   const image = /** @type {HTMLImageElement} */ (find("panel"));
@@ -40,7 +40,7 @@
 
   /** @param {import("./share.js").SharedMoment} m */
   const showState = (m) => {
-    const s = m.state;
+    const s = data.states[m.state];
     const refused = s ? Object.keys(s.permissions).filter((part) => s.permissions[part] === "denied") : [];
     /** @type {[string, string][]} */
     const facts = s ? [

@@ -38,7 +38,7 @@ const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
 const device = new Device({
   out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o),
   links: (list) => real.setLinks(list),
-  panel: (p) => real.setPanel(p), redraw, changed, handled: (keys) => moments.note(keys), refused: remark,
+  panel: (p) => real.setPanel(p), redraw, changed, handled: (keys) => active && moments.note(keys), refused: remark,
 });
 const real = new RealGlasses(`real ${setup.session}`, {
   name: (id) => setup.models.find((m) => m.id === id)?.name ?? id, identify: (id, name) => device.identify(id, name),
@@ -143,7 +143,7 @@ function addRow(row, text) {
   const entry = log.add(row, json.startsWith('{"seq":') ? json : JSON.stringify(row));
   if (!entry) return;
   live.seen(row.seq);
-  moments.add(entry, row.seq <= known);
+  moments.add(entry, active && row.seq > known);
 }
 
 /** @param {Uint8Array} data */
