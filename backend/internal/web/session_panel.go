@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"image"
+	"image/color"
 	"image/color/palette"
 	"image/png"
 	"net/http"
@@ -76,15 +77,35 @@ func thumbnail(picture []byte) []byte {
 	if err != nil {
 		return picture
 	}
-	best := compress(img)
+	best := picture
+	if _, ok := img.(*image.Paletted); ok { // compressing any other well takes long, and it stays large
+		best = compress(img)
+	}
 	for part := 2; part <= 4 && len(best) > maxThumbnail; part *= 2 {
 		size := image.Rect(0, 0, img.Bounds().Dx()/part, img.Bounds().Dy()/part)
-		small, reduced := image.NewNRGBA(size), image.NewPaletted(size, palette.Plan9)
-		draw.CatmullRom.Scale(small, size, img, img.Bounds(), draw.Src, nil)
-		draw.Draw(reduced, size, small, image.Point{}, draw.Src)
-		best = compress(reduced)
+		small := image.NewRGBA(size)
+		draw.ApproxBiLinear.Scale(small, size, img, img.Bounds(), draw.Src, nil)
+		best = compress(withPalette(small))
 	}
 	return best
+}
+
+// withPalette returns an opaque picture with the nearest colours of a palette. It searches only once for colours that
+// differ little, because a search is slow.
+func withPalette(img *image.RGBA) *image.Paletted {
+	out := image.NewPaletted(img.Rect, palette.Plan9)
+	known := map[color.RGBA]uint8{}
+	for i := range out.Pix {
+		p := img.Pix[i*4:]
+		c := color.RGBA{p[0] &^ 7, p[1] &^ 7, p[2] &^ 7, 0xff}
+		at, ok := known[c]
+		if !ok {
+			at = uint8(out.Palette.Index(c)) // #nosec G115 -- the palette has 256 colours
+			known[c] = at
+		}
+		out.Pix[i] = at
+	}
+	return out
 }
 
 func compress(img image.Image) []byte {
