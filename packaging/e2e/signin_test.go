@@ -37,7 +37,7 @@ func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mail
 		someone := newPerson(t)
 		someone.open(b.url + "/signup")
 		someone.submit("/signup", "email", email, "password", "mallory's battery", "accept", "yes")
-		told = append(told, someone.at.String()+"\n"+someone.text())
+		told = append(told, someone.at.String()+"\n"+strings.ReplaceAll(someone.text(), email, "ADDRESS"))
 	}
 	if told[0] != told[1] {
 		t.Errorf("sign-up responds differently to a known and an unknown address:\n%s\n%s", told[0], told[1])
@@ -94,7 +94,7 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	unknown := elsewhere.text()
 	elsewhere.open(b.url + "/forgot")
 	elsewhere.submit("/forgot", "email", "ada@new.example")
-	if known := elsewhere.text(); strings.ReplaceAll(known, "ada@new.", "nobody@") != unknown {
+	if known := elsewhere.text(); strings.ReplaceAll(known, "ada@new.example", "nobody@example.org") != unknown {
 		t.Errorf("the reset page responds differently to a known and an unknown address:\n%s\n%s", known, unknown)
 	}
 	reset := b.url + "/reset?token=" + mail.token(t, "/reset")

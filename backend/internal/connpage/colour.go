@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Surface colours behind the accent, and the required contrast (WCAG 2.2, 1.4.3).
@@ -22,14 +23,17 @@ func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 // colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
 // theme's surface, and the text colour that is most readable on the accent. Any accent therefore works in both themes.
 func colours(accent string) string {
-	n, err := strconv.ParseUint(accent[min(1, len(accent)):], 16, 24)
-	if err != nil { // stored pages were validated; a Page created in code may not be
-		n, _ = strconv.ParseUint(defaultAccent[1:], 16, 24)
+	if !IsColour(accent) { // stored pages were validated; a Page created in code may not be
+		accent = defaultAccent
 	}
+	n, _ := strconv.ParseUint(accent[1:], 16, 24) // the form allows only hexadecimal digits
 	light, dark := readable(rgb(n), lightSurface, 0), readable(rgb(n), darkSurface, 0xffffff)
 	return fmt.Sprintf(":root{--accent-light:%s;--on-light:%s;--accent-dark:%s;--on-dark:%s}\n", light, textOn(light),
 		dark, textOn(dark))
 }
+
+// IsColour reports whether a page can have the accent. Capital letters are as good as small ones.
+func IsColour(accent string) bool { return accentForm.MatchString(strings.ToLower(accent)) }
 
 // readable mixes c with towards in steps until its contrast with surface is sufficient.
 func readable(c, surface, towards rgb) rgb {

@@ -82,6 +82,14 @@ func TestColours_EveryAccentIsReadable(t *testing.T) {
 			}
 		}
 	}
+	for _, accent := range []string{"red", "#0b6", "", "#"} {
+		if colours(accent) != colours(defaultAccent) {
+			t.Errorf("accent %q, which is no colour, is drawn as %s, want the default", accent, colours(accent))
+		}
+	}
+	if colours("#AABBCC") != colours("#aabbcc") {
+		t.Error("capital letters make another colour")
+	}
 	if readable(0x0b6b68, lightSurface, 0) != 0x0b6b68 {
 		t.Error("a readable accent was changed")
 	}

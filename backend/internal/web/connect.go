@@ -65,7 +65,11 @@ func (w *Web) enteredPreview(c *call) error {
 	if err != nil {
 		return err
 	}
-	return showPreview(c, readConnectionForm(c, p).Page)
+	entered := readConnectionForm(c, p).Page
+	if !connpage.IsColour(entered.Accent) { // it may be half typed
+		entered.Accent = p.Accent
+	}
+	return showPreview(c, entered)
 }
 
 func showPreview(c *call, p connpage.Page) error {

@@ -136,6 +136,8 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		`id="privacyUrl-error"`, `name="version" value="2"`)
 	v.post(path, pageForm(v, "toggle-id-2", "loud", "act", "add-phrase")).want(http.StatusOK, `value="Hi"`,
 		`id="phrase-4"`, "autofocus").lacks("Saved.", `id="phrase-5"`)
+	v.post(path+"/preview", v.form("accent", "#11")).want(http.StatusOK, "--accent-light:#0b6b68") // as stored
+	v.get(path)
 	v.post(path+"/preview?state=connected", pageForm(v, "description", "<Preview>")).want(http.StatusOK, "Sample glasses",
 		"&lt;Preview&gt;", "stop").lacks("<script")
 	if policy := v.header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "frame-ancestors 'self'") {

@@ -71,3 +71,4 @@ for (const voice of voices) {
   });
 }
 check();
+if (document.getElementById("voice-error")) status.textContent = ""; // the server has said so already
