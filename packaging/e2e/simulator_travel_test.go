@@ -48,7 +48,8 @@ func (s *simulated) move() {
 func (s *simulated) seePast(panels map[int]string) {
 	s.t.Helper()
 	for seq, want := range panels {
-		run(s.t, s.browser, "choose a row", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"] > button').click()`, seq)),
+		run(s.t, s.browser, "choose a row", until(fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"]')`, seq)),
+			chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"] > button').click()`, seq)),
 			until(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of")`, seq)),
 			until(fmt.Sprintf("%s === %q", panelOf, want)))
 	}
@@ -83,6 +84,7 @@ func TestSimulatorPage_TimeTravelAndShare(t *testing.T) {
 	checkLooks(t, s.browser, axe, "past")
 	s.checkShared(axe, panels)
 
+	emulate(t, s.browser, "light", 1280, 800) // the log is not behind a tab
 	run(t, s.browser, "reload", chromedp.Navigate(s.url),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#display").innerText.includes("Where to?")`))
 	s.seePast(panels)

@@ -93,6 +93,7 @@ export class Rows {
     cancelAnimationFrame(this.pending);
     this.pending = 0;
     const { list } = this;
+    if (list.clientHeight === 0) return this.on.drawn(); // hidden: nothing can be measured
     const chosen = this.chosenIndex();
     this.measure();
     list.style.setProperty("--content", `${this.entries.length * this.height + (chosen < 0 ? 0 : this.extra)}px`);
