@@ -126,6 +126,9 @@ func TestSimulatorTravel_ShowsThePanelOfEachRow(t *testing.T) {
 		s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of %d")`, seq, rows))
 		s.wantCanvas(fmt.Sprint("row ", seq), want)
 	}
+	for _, wrong := range eval[[]string](s, layoutOf+`([["#panel", "#inputs > *", "#past"], ["#travel", "#log"]])`) {
+		t.Errorf("in the past, %s", wrong)
+	}
 	s.picture("travel-past")
 	s.do(chromedp.Click("#live"))
 	s.wantCanvas("live", last)
