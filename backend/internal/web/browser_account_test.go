@@ -18,16 +18,6 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// withoutScript keeps the pages' own scripts from running.
-func (s *pageTest) withoutScript() {
-	s.t.Helper()
-	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: true})
-		return err
-	}))
-}
-
 // clickFor clicks, and waits for a condition.
 func (s *pageTest) clickFor(selector, then string) {
 	s.t.Helper()
@@ -60,7 +50,7 @@ func TestSessions_WithoutScript(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	s := walkIn(t, site)
-	s.withoutScript()
+	s.withoutScripts()
 	s.clickFor(`.account-nav a[href="/account/sessions"]`, `location.pathname === "/account/sessions"`)
 	s.see(`(() => { const i = document.querySelector(".screen img"); return i.complete && i.naturalWidth > 0; })()`)
 	if n := eval[int](s, `document.querySelectorAll(".session").length`); n != 2 {
@@ -234,7 +224,7 @@ func TestCopy_KeysAndCommands(t *testing.T) {
 	s.see(`document.querySelectorAll(".commands .copy").length === 3`)
 	s.do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = async (text) => { throw new Error("denied"); }`))
 	s.clickFor(".commands li:nth-child(2) .copy", `getSelection().toString().trim() === "servicectl login"`)
-	s.withoutScript()
+	s.withoutScripts()
 	s.open("/")
 	if eval[bool](s, `!!document.querySelector(".copy")`) {
 		t.Error("without script there is a button that does nothing")
@@ -254,7 +244,7 @@ func TestTimes_AreLocal(t *testing.T) {
 	const shown = `(() => { const e = document.querySelector(".rows time"); return e.innerText + " | " + e.title; })()`
 	s.open("/account/projects")
 	s.see(shown + ` === "20 Nov 2026, 19:30 | 20 Nov 2026, 10:30 UTC"`)
-	s.withoutScript()
+	s.withoutScripts()
 	s.open("/account/projects")
 	if got := eval[string](s, shown); got != "20 Nov 2026, 10:30 UTC | " {
 		t.Errorf("without script the page shows %q, want UTC", got)

@@ -1,25 +1,12 @@
 package web
 
 import (
-	"context"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/backend/internal/analytics"
 )
-
-// withoutScripts loads the next pages without running their scripts.
-func (s *pageTest) withoutScripts() {
-	s.t.Helper()
-	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: true})
-		return err
-	}))
-}
 
 // noObstacles checks the page at the widths of a desktop, of a desktop at 200 % zoom and of phones.
 func (s *pageTest) noObstacles(name string) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -86,6 +88,16 @@ func (s *pageTest) text(selector string) string {
 	text, _ := chromedp.Run(s.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`,
 		selector)))
 	return text
+}
+
+// withoutScripts loads the next pages without running their scripts.
+func (s *pageTest) withoutScripts() {
+	s.t.Helper()
+	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}))
 }
 
 // picture saves a screenshot for review if the environment variable SCREENSHOTS names a directory.
