@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 )
 
@@ -61,12 +60,16 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm)
 	if err != nil {
 		return err
 	}
+	usual, err := w.usualGrants(c)
+	if err != nil {
+		return err
+	}
 	here := activatePath(code)
 	query := "?code=" + url.QueryEscape(code)
 	return w.render(c, status, "activate", activation{
 		Code: code, Spelled: spelled(code),
 		Requester: w.requesterFacts(c, req), Until: clockTime(req.ExpiresAt),
-		Granted: granted(grants.Default()), Manage: w.Dashboard != nil,
+		Granted: granted(usual), Manage: w.Dashboard != nil,
 		Seen:    w.seenToken(c, code),
 		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),

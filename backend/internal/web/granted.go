@@ -2,6 +2,15 @@ package web
 
 import "github.com/service-dev/service/backend/internal/grants"
 
+// usualGrants returns the default of the signed-in account, which a new project has, or the built-in default.
+func (w *Web) usualGrants(c *call) (grants.Grants, error) {
+	if !c.isSignedIn() || w.Dashboard == nil {
+		return grants.Default(), nil
+	}
+	usual, _, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+	return usual, err
+}
+
 // granted lists what an approved agent may do: what every link allows, and the access to project data that g adds.
 func granted(g grants.Grants) []string {
 	list := []string{

@@ -12,7 +12,7 @@ import (
 func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	f := newFake(code)
 	v := visit(t,
-		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{}).dashboard() })).get(page).signUp("a@example.com", page)
+		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{usual: grants.Default()}).dashboard() })).get(page).signUp("a@example.com", page)
 	v.want(http.StatusOK, "simulator", "See your projects", "make keys",
 		"Read and change a project&#39;s assistant settings",
 		"AI keys are set, never the keys", "Read a project&#39;s analytics",
@@ -20,6 +20,17 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 		`href="/account/mcp-access"`, `href="/account"`)
 	if list, approve := strings.Index(v.page, "connection page"), strings.Index(v.page, `id="approve"`); list > approve {
 		t.Error("the page describes the access after the button that grants it")
+	}
+}
+
+// A signed-in person sees the access that the account's own default grants.
+func TestActivation_ShowsTheAccountsDefault(t *testing.T) {
+	h := &fakeDashboard{usual: grants.Default()}
+	h.usual.Analytics = grants.Off
+	site := newSite(t, newFake(code), func(o *Options) { o.Dashboard = h.dashboard() })
+	v := visit(t, site).get(page).signUp(ada, page).want(http.StatusOK, "AI keys are set")
+	if strings.Contains(v.page, "project&#39;s analytics") {
+		t.Error("the page promises analytics, which the account's default does not grant")
 	}
 }
 
