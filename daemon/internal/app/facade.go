@@ -216,7 +216,7 @@ func (f facade) KnownPairs() []control.KnownPair {
 			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
 			list = append(list, control.KnownPair{Known: known})
 		}
-		list[i].SessionID = r.SessionID
+		list[i].SessionID, list[i].Uncleared = r.SessionID, r.Uncleared
 	}
 	return list
 }

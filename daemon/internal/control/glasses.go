@@ -37,7 +37,7 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 	out := &controlv1.ListGlassesResponse{}
 	known := s.o.Glasses.KnownPairs()
 	for _, k := range known {
-		g := &controlv1.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionId: k.SessionID,
+		g := &controlv1.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionId: k.SessionID, Uncleared: k.Uncleared,
 			Panel: &controlv1.Panel{Inverted: k.Inverted, Rows: int32(k.Rows), Checked: k.IsChecked}}
 		if !k.UsedAt.IsZero() {
 			g.UsedMs = k.UsedAt.UnixMilli()
@@ -65,6 +65,16 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 		}
 	}
 	return out, nil
+}
+
+// unclearedGlasses returns the names of the glasses that may still show a picture of an earlier session.
+func (s *Server) unclearedGlasses() (names []string) {
+	for _, k := range s.o.Glasses.KnownPairs() {
+		if k.Uncleared {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // DisconnectGlasses closes the sessions of real glasses of the caller's directory.

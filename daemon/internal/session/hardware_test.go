@@ -138,7 +138,7 @@ func TestSetPanel_TellsTheGlasses(t *testing.T) {
 	}
 	g := transports.last()
 	g.open.OnHardware(connected("Even G1_27"))
-	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27"}) {
+	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27", false}) {
 		t.Errorf("got the connected pairs %+v, want Even G1_27", got)
 	}
 	want := backend.PairPanel{Rows: 135, IsChecked: true}
