@@ -152,8 +152,17 @@ func (f facade) RemovePlugin(_ context.Context, name string) (control.Plugin, er
 func (f facade) Load() control.Load {
 	return control.Load{
 		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
-		Replaced: f.d.program.isReplaced(), ConfigProblem: f.d.configProblem(),
+		Replaced: f.d.program.isReplaced(), ConfigProblem: f.d.configProblem(), UnclearedGlasses: f.unclearedGlasses(),
 	}
+}
+
+func (f facade) unclearedGlasses() (names []string) {
+	for _, k := range f.KnownPairs() {
+		if k.Uncleared {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // configProblem says why the current config.yaml is not in use; empty if it is.

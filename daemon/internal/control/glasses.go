@@ -67,16 +67,6 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 	return out, nil
 }
 
-// unclearedGlasses returns the names of the glasses that may still show a picture of an earlier session.
-func (s *Server) unclearedGlasses() (names []string) {
-	for _, k := range s.o.Glasses.KnownPairs() {
-		if k.Uncleared {
-			names = append(names, k.Name)
-		}
-	}
-	return names
-}
-
 // DisconnectGlasses closes the sessions of real glasses of the caller's directory.
 func (s *Server) DisconnectGlasses(ctx context.Context,
 	r *controlv1.DisconnectGlassesRequest) (*controlv1.DisconnectGlassesResponse, error) {

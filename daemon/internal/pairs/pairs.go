@@ -97,9 +97,14 @@ func (s *Store) List() []Known {
 	defer s.mu.Unlock()
 	list := slices.Clone(s.list)
 	for i, k := range list {
-		list[i].Uncleared = uncleared.Has(s.dir, k.mark())
+		list[i].Uncleared = s.IsUncleared(k.DeviceModel, k.Name)
 	}
 	return list
+}
+
+// IsUncleared reports whether the adapter of a pair has not confirmed that its panel is dark.
+func (s *Store) IsUncleared(deviceModel, name string) bool {
+	return uncleared.Has(s.dir, uncleared.Pair{DeviceModel: deviceModel, Name: name})
 }
 
 // mark returns the mark that the adapter sets.

@@ -22,6 +22,8 @@ func (k *knownPairs) Named(_, name string) backend.Pair {
 	return backend.Pair{Name: name, PairPanel: k.panel}
 }
 
+func (k *knownPairs) IsUncleared(_, _ string) bool { return false }
+
 func (k *knownPairs) SetPanel(_, _ string, p backend.PairPanel) error { k.panel = p; return nil }
 func (k *knownPairs) Use(_ string, p backend.Pair) error              { k.used = append(k.used, p); return nil }
 
