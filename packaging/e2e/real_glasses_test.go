@@ -221,26 +221,6 @@ func TestRealGlasses_SurviveTheirAdapter(t *testing.T) {
 	w.wantPanels(panelPicture(t, a, id))
 }
 
-// The daemon is killed: the adapter notices and clears the glasses.
-func TestRealGlasses_AreClearedWhenTheDaemonDies(t *testing.T) {
-	t.Parallel()
-	w := newAirSpace(t)
-	a := startAgent(w.world, "modern", false)
-	s := w.connectGlasses(a)
-	app := attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile")))
-	app.send(glasses.TypeDisplayShow, "shown", glasses.Show{Tree: glasses.Node{Type: glasses.NodeText, Text: "shown"}})
-	must(t, "both arms show the picture", func() bool { return len(w.panels()) == 2 })
-	if err := syscall.Kill(w.daemonPID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	must(t, "both arms are dark", func() bool { return len(w.panels()) == 0 })
-	w.radio.Emulate(func(int64) {
-		if v := w.pair.Grave(); len(v) > 0 {
-			t.Errorf("the adapter sent what it must not: %v", v)
-		}
-	})
-}
-
 // Nothing that identifies the glasses leaves the state directory: no address and no serial number in usage events,
 // logs or answers to agents.
 func TestRealGlasses_StayAnonymous(t *testing.T) {
@@ -331,20 +311,29 @@ func TestRealGlasses_ObeyTheTerminal(t *testing.T) {
 	})
 }
 
-// killProcess kills the child of the daemon whose command line contains a word.
-func killProcess(t *testing.T, w *world, word string) {
+// killProcess kills an adapter.
+func killProcess(t *testing.T, w *world, name string) {
+	t.Helper()
+	if err := syscall.Kill(pidOf(t, w, name), syscall.SIGKILL); err != nil {
+		t.Fatalf("kill %s: %v", name, err)
+	}
+}
+
+// pidOf returns the process of the adapter of this name.
+func pidOf(t *testing.T, w *world, name string) int {
 	t.Helper()
 	out, _, _ := w.ctl("plugin", "list", "--json")
 	for line := range strings.SplitSeq(out, "{") {
-		if !strings.Contains(line, `"name":"`+word+`"`) && !strings.Contains(line, `"name": "`+word+`"`) {
+		if !strings.Contains(line, `"name":"`+name+`"`) && !strings.Contains(line, `"name": "`+name+`"`) {
 			continue
 		}
 		_, rest, _ := strings.Cut(line, `"pid":`)
 		pid, err := strconv.Atoi(strings.TrimSpace(rest[:strings.IndexAny(rest, ",}\n")]))
-		if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
-			t.Fatalf("kill %s: pid %d (error %v)", word, pid, err)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
-		return
+		return pid
 	}
-	t.Fatalf("no adapter %s in %s", word, out)
+	t.Fatalf("no adapter %s in %s", name, out)
+	return 0
 }

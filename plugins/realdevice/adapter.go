@@ -25,9 +25,10 @@ type adapter struct {
 	options  bluez.Options
 	scanTime time.Duration // for which a session looks for its glasses
 
-	mu     sync.Mutex
-	radio  *bluez.Radio // nil until it is needed
-	claims []claim
+	mu       sync.Mutex
+	radio    *bluez.Radio // nil until it is needed
+	claims   []claim
+	stateDir string // the daemon's; empty until the daemon named it
 }
 
 func newAdapter(log *slog.Logger, o bluez.Options) *adapter {
@@ -47,8 +48,11 @@ func (a *adapter) Close(ctx context.Context) error {
 }
 
 // DescribeTransport implements the contract.
-func (a *adapter) DescribeTransport(context.Context,
-	*pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
+func (a *adapter) DescribeTransport(_ context.Context,
+	r *pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
+	a.mu.Lock()
+	a.stateDir = string(r.GetConfigDir())
+	a.mu.Unlock()
 	return &pluginv1.DescribeTransportResponse{
 		Name: "realdevice", Version: buildinfo.Version, Title: "Real glasses over Bluetooth LE",
 		DeviceModels: kinds.DeviceModels(),

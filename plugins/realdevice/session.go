@@ -48,6 +48,7 @@ type session struct {
 	check    *panelcheck.Check   // of the panel, on the page; nil if there was none
 	said     *pluginv1.PairPanel // what the person said about the panel on the page; nil if nothing
 	reported *pluginv1.Hardware
+	mark     mark
 
 	events  chan event
 	changed chan struct{}   // has one element if the page may have changed
@@ -107,6 +108,7 @@ func newSession(ctx context.Context, a *adapter, o *pluginv1.AttachOpen, to atta
 	if !pair.GetOrOther() {
 		s.wanted = pair.GetName()
 	}
+	s.mark = mark{stateDir: a.configDir()}
 	s.out = &attach.Frames{To: to, Log: s.log}
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
@@ -173,6 +175,7 @@ func (s *session) Close() {
 			s.links = nil
 		}
 	}
+	s.unmark()
 	s.end()
 	s.workers.Wait()
 	if s.page != nil {
@@ -200,6 +203,7 @@ func (s *session) request(m *pluginv1.AttachRequest) {
 
 // settle carries out what the glasses ask for, and reports what changed.
 func (s *session) settle() {
+	s.markShown()
 	for outs := s.glasses.Take(); len(outs) > 0; outs = s.glasses.Take() {
 		for _, o := range outs {
 			switch {
@@ -271,7 +275,8 @@ func (s *session) handle(e event) {
 
 // report sends the state of the hardware if it changed.
 func (s *session) report() {
-	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps, Panel: s.said}
+	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps, Panel: s.said,
+		Uncleared: s.isUncleared()}
 	if s.problem != nil {
 		h.Problem = problemOf(s.problem)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 )
 
 // Bounds of the flags --seconds and --timeout.
@@ -127,6 +128,7 @@ func glassesJSON(list []*client.Glasses) []map[string]any {
 		out = append(out, map[string]any{
 			"name": g.GetName(), "deviceModel": g.GetDeviceModel(), "usedMs": g.GetUsedMs(), "parts": parts,
 			"sessionId": g.GetSessionId(), "panelChecked": g.GetPanel().GetChecked(),
+			"uncleared": g.GetUncleared(),
 		})
 	}
 	return out
@@ -148,6 +150,17 @@ func (a *app) showGlasses(list []*client.Glasses, looked bool) {
 		rows = append(rows, row)
 	}
 	a.Glasses(rows, looked, time.Now())
+	a.Needs(unclearedNeeds(list))
+}
+
+// unclearedNeeds returns what to do about glasses that may still show a picture of an earlier session.
+func unclearedNeeds(list []*client.Glasses) (needs []term.Need) {
+	for _, g := range list {
+		if g.GetUncleared() {
+			needs = append(needs, term.Need{What: uncleared.Notice(g.GetName()), Next: uncleared.Next})
+		}
+	}
+	return needs
 }
 
 // connectedGlasses is the result of connectRealDevice.
@@ -160,6 +173,7 @@ type connectedGlasses struct {
 // realGlasses is the state of real glasses in results of tools.
 type realGlasses struct {
 	Name, Carrier, URL string
+	Notice             string
 	Steps              []string
 	Links              []realLink
 	Problem            *struct{ Code, Message, FixHint string }
@@ -240,7 +254,12 @@ func (a *app) awaitGlasses(ctx context.Context, c *client.Client, wanted map[str
 
 // reportConnection prints whether the glasses are connected. The error is exitNo if they are not yet.
 func (a *app) reportConnection(answer connectedGlasses, raw json.RawMessage) error {
-	err := a.print(raw, func() { a.GlassesConnection(answer.connection()) })
+	err := a.print(raw, func() {
+		a.GlassesConnection(answer.connection())
+		if notice := answer.Glasses.Notice; notice != "" {
+			a.GlassesNotice(notice)
+		}
+	})
 	if err == nil && answer.Status != "connected" {
 		err = exit(exitNo)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/service-dev/service/ctl/internal/client"
 )
 
 // realDevice is the transport of real glasses.
@@ -46,11 +48,48 @@ func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	})
 }
 
+// glassesRunWait bounds how long the run of a scenario waits for real glasses.
+const glassesRunWait = 30 * time.Second
+
+// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them as it finds
+// simulated ones. Meanwhile it says what keeps them away, as followGlasses does. For a program the error says so.
+func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
+	if r.transport != realDevice {
+		return nil
+	}
+	f, late := &glassesFollower{run: r, isQuiet: r.app.json}, time.Now().Add(glassesRunWait)
+	for wait := firstLook; f.look(ctx); wait = min(2*wait, lastLook) {
+		left := time.Until(late)
+		if left <= 0 {
+			return f.problem()
+		}
+		select {
+		case <-time.After(min(wait, left)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return context.Cause(ctx)
+}
+
 // glassesFollower knows what was said last about the glasses of a run.
 type glassesFollower struct {
 	run         *scenarioRun
 	said        string
+	now         realGlasses
 	isConnected bool
+	isQuiet     bool // whether it only looks
+}
+
+// problem returns why the glasses were not connected in time.
+func (f *glassesFollower) problem() error {
+	e := &client.Error{Code: codeNotConnected, Retryable: true,
+		Message: fmt.Sprintf("the glasses were not connected within %s", glassesRunWait),
+		FixHint: "take them out of their case, close to this computer, and run it again"}
+	if p := f.now.Problem; p != nil {
+		e.Message, e.FixHint = e.Message+": "+p.Message, p.FixHint+"; then run it again"
+	}
+	return e
 }
 
 // look says what is new. It reports whether the glasses have to be looked at again.
@@ -67,7 +106,8 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 		return true // nothing is known yet
 	}
 	f.isConnected = !slices.ContainsFunc(now.Links, func(l realLink) bool { return l.State != "up" })
-	if text := fmt.Sprint(f.isConnected, now.URL, now.Problem); text != f.said {
+	f.now = now
+	if text := fmt.Sprint(f.isConnected, now.URL, now.Problem); text != f.said && !f.isQuiet {
 		f.said = text
 		f.run.app.sayGlasses(f.run.opened.SessionID, f.isConnected, now, answer.Session.Glasses)
 	}

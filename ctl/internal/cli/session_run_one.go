@@ -17,6 +17,7 @@ import (
 const (
 	codeInvalidScenario = "invalid_scenario"
 	codeNoApp           = "no_app"
+	codeNotConnected    = "not_connected"
 )
 
 // attachHint is the next step for an app that does not attach.
@@ -61,6 +62,9 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	defer r.close(ctx)
+	if err := r.awaitGlasses(ctx); err != nil {
+		return nil, err
+	}
 	child, err := r.startApp()
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -300,6 +301,9 @@ func needs(s *client.Status) []term.Need {
 		if next := pluginNeed(p); next != "" {
 			add(next, "adapter %s: %s", p.GetName(), p.GetLastError())
 		}
+	}
+	for _, name := range s.GetUnclearedGlasses() {
+		add(uncleared.Next, "%s", uncleared.Notice(name))
 	}
 	// An unlinked machine is not a problem; whoami says how to link it.
 	if l := s.GetLink(); l.GetState() != "not_linked" && term.NextStep(l.GetState()) != "" {

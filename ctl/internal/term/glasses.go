@@ -132,6 +132,9 @@ func (t *Terminal) GlassesPage(url string, steps []string) {
 	t.Remark("  Then choose the glasses on this page, in Chrome or Edge on this computer: %s", url)
 }
 
+// GlassesNotice prints what the wearer of glasses may see, and what to do.
+func (t *Terminal) GlassesNotice(text string) { t.Remark("  %s", text) }
+
 // GlassesDisconnected reports the sessions that were closed.
 func (t *Terminal) GlassesDisconnected(sessions []string) {
 	if len(sessions) == 0 {

@@ -152,8 +152,17 @@ func (f facade) RemovePlugin(_ context.Context, name string) (control.Plugin, er
 func (f facade) Load() control.Load {
 	return control.Load{
 		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
-		Replaced: f.d.program.isReplaced(), ConfigProblem: f.d.configProblem(),
+		Replaced: f.d.program.isReplaced(), ConfigProblem: f.d.configProblem(), UnclearedGlasses: f.unclearedGlasses(),
 	}
+}
+
+func (f facade) unclearedGlasses() (names []string) {
+	for _, k := range f.KnownPairs() {
+		if k.Uncleared {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // configProblem says why the current config.yaml is not in use; empty if it is.
@@ -216,7 +225,7 @@ func (f facade) KnownPairs() []control.KnownPair {
 			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
 			list = append(list, control.KnownPair{Known: known})
 		}
-		list[i].SessionID = r.SessionID
+		list[i].SessionID, list[i].Uncleared = r.SessionID, r.Uncleared
 	}
 	return list
 }

@@ -97,6 +97,8 @@ type Hardware struct {
 	Steps []string
 	// Answered is what the person said about the panel on the page since the glasses were attached; nil if nothing.
 	Answered *PairPanel
+	// Uncleared is set if the panel may still show a picture of an earlier session, which did not clear it.
+	Uncleared bool
 }
 
 // FoundPair is a pair of real glasses in range.

@@ -94,6 +94,8 @@ type Load struct {
 	Replaced bool
 	// ConfigProblem says why the current config.yaml is not in use; empty if it is.
 	ConfigProblem string
+	// UnclearedGlasses names the glasses that may still show a picture of a session that ended without clearing it.
+	UnclearedGlasses []string
 }
 
 // Consent is a decision and its effect for the caller. DecidedBy names the switch that took effect.

@@ -37,7 +37,7 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 	out := &controlv1.ListGlassesResponse{}
 	known := s.o.Glasses.KnownPairs()
 	for _, k := range known {
-		g := &controlv1.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionId: k.SessionID,
+		g := &controlv1.Glasses{Name: k.Name, DeviceModel: k.DeviceModel, SessionId: k.SessionID, Uncleared: k.Uncleared,
 			Panel: &controlv1.Panel{Inverted: k.Inverted, Rows: int32(k.Rows), Checked: k.IsChecked}}
 		if !k.UsedAt.IsZero() {
 			g.UsedMs = k.UsedAt.UnixMilli()

@@ -47,7 +47,7 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 		Consent:   consentMessage(s.o.Consents.Consent(ctx)),
 		Backend: &controlv1.Backend{Kind: b.Kind, Url: b.URL, ChosenBy: b.ChosenBy, State: b.State, Detail: b.Detail,
 			DashboardUrl: b.DashboardURL},
-		Plugins: pluginMessages(s.o.System.Plugins()),
+		Plugins: pluginMessages(s.o.System.Plugins()), UnclearedGlasses: load.UnclearedGlasses,
 	}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 )
 
 // Bounds of the file.
@@ -35,6 +36,8 @@ type Known struct {
 	backend.Pair
 	DeviceModel string    `json:"deviceModel"`
 	UsedAt      time.Time `json:"usedAt"`
+	// Uncleared is set if its adapter has not confirmed that the panel is dark. That is so while it is connected, too.
+	Uncleared bool `json:"-"`
 }
 
 func (k Known) is(deviceModel, name string) bool {
@@ -48,8 +51,8 @@ type file struct {
 
 // Store holds the remembered pairs. It is safe for concurrent use.
 type Store struct {
-	path string
-	now  func() time.Time
+	dir, path string
+	now       func() time.Time
 
 	mu   sync.Mutex
 	list []Known // most recently used first
@@ -57,7 +60,7 @@ type Store struct {
 
 // Open reads the file. A file that cannot be used is renamed and counts as empty.
 func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
-	s := &Store{path: filepath.Join(stateDir, fileName), now: now}
+	s := &Store{dir: stateDir, path: filepath.Join(stateDir, fileName), now: now}
 	data, err := statefile.Read(s.path, maxFile)
 	var f file
 	if err == nil {
@@ -92,8 +95,20 @@ func isUsable(k Known) bool {
 func (s *Store) List() []Known {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.list)
+	list := slices.Clone(s.list)
+	for i, k := range list {
+		list[i].Uncleared = s.IsUncleared(k.DeviceModel, k.Name)
+	}
+	return list
 }
+
+// IsUncleared reports whether the adapter of a pair has not confirmed that its panel is dark.
+func (s *Store) IsUncleared(deviceModel, name string) bool {
+	return uncleared.Has(s.dir, uncleared.Pair{DeviceModel: deviceModel, Name: name})
+}
+
+// mark returns the mark that the adapter sets.
+func (k Known) mark() uncleared.Pair { return uncleared.Pair{DeviceModel: k.DeviceModel, Name: k.Name} }
 
 // Last returns the pair of a model that was used last; its name is empty if there is none.
 func (s *Store) Last(deviceModel string) backend.Pair {
@@ -159,11 +174,18 @@ func (s *Store) SetPanel(deviceModel, name string, panel backend.PairPanel) erro
 func (s *Store) Forget(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := slices.DeleteFunc(slices.Clone(s.list), func(k Known) bool { return strings.EqualFold(k.Name, name) })
+	var marks error
+	list := slices.DeleteFunc(slices.Clone(s.list), func(k Known) bool {
+		isForgotten := strings.EqualFold(k.Name, name)
+		if isForgotten {
+			marks = errors.Join(marks, uncleared.Unmark(s.dir, k.mark()))
+		}
+		return isForgotten
+	})
 	if len(list) == len(s.list) {
 		return unknownPair(name)
 	}
-	return s.save(list)
+	return errors.Join(s.save(list), marks)
 }
 
 func unknownPair(name string) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 )
 
 func open(dir string) *Store { return Open(dir, time.Now, slog.New(slog.DiscardHandler)) }
@@ -106,6 +107,29 @@ func TestStore_RemembersThePanel(t *testing.T) {
 	}
 	if got := open(dir).List(); len(got) != 1 || !got[0].Inverted || got[0].Rows != 135 || !got[0].IsChecked {
 		t.Errorf("got %+v, want one pair with the panel that was checked", got)
+	}
+}
+
+// The mark of the adapter says that a panel may show something. Whoever forgets the pair does not want to know.
+func TestStore_KnowsWhichPairsAreNotCleared(t *testing.T) {
+	dir := t.TempDir()
+	s := open(dir)
+	for _, name := range []string{"Even G1_27", "Even G1_31"} {
+		if err := s.Use("even_g1", backend.Pair{Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marked := uncleared.Pair{DeviceModel: "even_g1", Name: "Even G1_27"}
+	if err := uncleared.Mark(dir, marked); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range s.List() {
+		if want := k.Name == marked.Name; k.Uncleared != want || s.IsUncleared("even_g1", k.Name) != want {
+			t.Errorf("%s: got uncleared %v, want %v", k.Name, k.Uncleared, want)
+		}
+	}
+	if err := s.Forget("even g1_27"); err != nil || uncleared.Has(dir, marked) {
+		t.Errorf("the mark of a forgotten pair stays (error %v)", err)
 	}
 }
 

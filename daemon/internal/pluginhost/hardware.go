@@ -47,7 +47,7 @@ func hardwareOf(h *pluginv1.Hardware) backend.Hardware {
 		Pair: backend.Pair{
 			Name: text(pair.GetName()), Addresses: map[string]string{}, PairPanel: panelOf(pair),
 		},
-		Carrier: text(h.GetCarrier()), ConnectURL: pageURL(h.GetConnectUrl()),
+		Carrier: text(h.GetCarrier()), ConnectURL: pageURL(h.GetConnectUrl()), Uncleared: h.GetUncleared(),
 	}
 	for _, step := range h.GetSteps()[:min(len(h.GetSteps()), maxSteps)] {
 		known.Steps = append(known.Steps, text(step))

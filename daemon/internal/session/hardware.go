@@ -30,6 +30,8 @@ type Pairs interface {
 	Named(deviceModel, name string) backend.Pair
 	Use(deviceModel string, p backend.Pair) error
 	SetPanel(deviceModel, name string, panel backend.PairPanel) error
+	// IsUncleared reports whether the pair may show a picture.
+	IsUncleared(deviceModel, name string) bool
 }
 
 // RealRequest requests a session with real glasses.
@@ -187,6 +189,16 @@ func (s *localSession) pair(m meta) backend.Pair {
 	default:
 		return s.owner.pairs.Last(model)
 	}
+}
+
+// describeHardware returns what is known about the session's real glasses, or nil. Before they are attached, as after a
+// restart of the daemon, that is only that nobody cleared them.
+func (s *localSession) describeHardware(m meta) *backend.Hardware {
+	state, _ := s.hardware.read()
+	if pair := s.pair(m); state == nil && pair.Name != "" && s.owner.pairs.IsUncleared(m.Snapshot.DeviceModel, pair.Name) {
+		return &backend.Hardware{Pair: pair, Uncleared: true}
+	}
+	return state
 }
 
 // batteryWait is how long connected glasses may take to report the level of their batteries.

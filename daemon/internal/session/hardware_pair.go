@@ -6,14 +6,17 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// RealPair is a pair of real glasses that is connected to an open session.
-type RealPair struct{ SessionID, DeviceModel, Name string }
+// RealPair is a pair of real glasses that is connected to an open session. Uncleared is as in backend.Hardware.
+type RealPair struct {
+	SessionID, DeviceModel, Name string
+	Uncleared                    bool
+}
 
 // RealPairs returns the connected pairs.
 func (m *Manager) RealPairs() (list []RealPair) {
 	for _, s := range m.local.list() {
 		if state, _ := s.hardware.read(); IsConnected(state) {
-			list = append(list, RealPair{s.id, s.state.read().Snapshot.DeviceModel, state.Pair.Name})
+			list = append(list, RealPair{s.id, s.state.read().Snapshot.DeviceModel, state.Pair.Name, state.Uncleared})
 		}
 	}
 	return list

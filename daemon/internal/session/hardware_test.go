@@ -22,6 +22,8 @@ func (k *knownPairs) Named(_, name string) backend.Pair {
 	return backend.Pair{Name: name, PairPanel: k.panel}
 }
 
+func (k *knownPairs) IsUncleared(_, _ string) bool { return false }
+
 func (k *knownPairs) SetPanel(_, _ string, p backend.PairPanel) error { k.panel = p; return nil }
 func (k *knownPairs) Use(_ string, p backend.Pair) error              { k.used = append(k.used, p); return nil }
 
@@ -138,7 +140,7 @@ func TestSetPanel_TellsTheGlasses(t *testing.T) {
 	}
 	g := transports.last()
 	g.open.OnHardware(connected("Even G1_27"))
-	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27"}) {
+	if got := m.RealPairs(); len(got) != 1 || got[0] != (RealPair{s.SessionID, "even_g1", "Even G1_27", false}) {
 		t.Errorf("got the connected pairs %+v, want Even G1_27", got)
 	}
 	want := backend.PairPanel{Rows: 135, IsChecked: true}

@@ -273,11 +273,10 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 // describe returns the public description of the session.
 func (s *localSession) describe() backend.Session {
 	m, now := s.state.read(), s.state.nowMs()
-	state, _ := s.hardware.read()
 	return backend.Session{
 		SessionID: s.id, Project: m.Project, DeviceModel: m.Snapshot.DeviceModel, State: "open", CreatedAt: m.CreatedAt,
 		LastActiveAt: m.LastActiveAt, ExpiresAt: m.LastActiveAt.Add(localLife), Apps: len(s.apps.all()), LastSeq: m.Seq,
 		Transport: cmp.Or(m.Transport, backend.TransportLocal), Clock: m.Clock, NowMs: now,
-		Hardware: state,
+		Hardware: s.describeHardware(m),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 )
 
 type connectRealDevice struct {
@@ -43,6 +44,7 @@ type realGlasses struct {
 	Problem *realProblem   `json:"problem,omitempty" jsonschema:"What keeps them from being connected."`
 	Page    string         `json:"url,omitempty" jsonschema:"The page that the person opens."`
 	Steps   []string       `json:"steps,omitempty" jsonschema:"How the person gets them ready."`
+	Notice  string         `json:"notice,omitempty" jsonschema:"What the wearer may see of an earlier session."`
 	Proof   *glasses.Proof `json:"proof" jsonschema:"How far this service is proven on these glasses."`
 }
 
@@ -128,6 +130,9 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 		answer.Summary = fmt.Sprintf("Session %s is still looking for the glasses and connects to them automatically. %s",
 			s.SessionID, start)
 	}
+	if notice := answer.Glasses.Notice; notice != "" {
+		answer.Summary += " Tell the person: " + notice + "."
+	}
 	return answer, nil
 }
 
@@ -140,6 +145,9 @@ func realGlassesOf(deviceModel string, h backend.Hardware) realGlasses {
 	}
 	if p := h.Problem; p != nil {
 		g.Problem, g.Steps = &realProblem{p.Code, p.Message, p.FixHint}, h.Steps
+	}
+	if h.Uncleared {
+		g.Notice = uncleared.Notice(h.Pair.Name) + "; " + uncleared.Next
 	}
 	return g
 }

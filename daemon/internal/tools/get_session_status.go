@@ -6,6 +6,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses/uncleared"
 )
 
 type getSessionStatus struct {
@@ -96,9 +97,13 @@ func (t getSessionStatus) list(ctx context.Context, c call) (any, error) {
 }
 
 func describeSession(s backend.Session) string {
-	return fmt.Sprintf("Session %s for %s (%s, %s glasses, %s time) is %s, with %d apps and %d pages attached and %d "+
+	text := fmt.Sprintf("Session %s for %s (%s, %s glasses, %s time) is %s, with %d apps and %d pages attached and %d "+
 		"rows in its event log.",
 		s.SessionID, s.Project, s.Transport, s.DeviceModel, s.Clock, s.State, s.Apps, s.Pages, s.LastSeq)
+	if s.Hardware != nil && s.Hardware.Uncleared {
+		text += " Tell the person: " + uncleared.Notice(s.Hardware.Pair.Name) + "; " + uncleared.Next + "."
+	}
+	return text
 }
 
 func stateOf(s backend.Session) sessionState {

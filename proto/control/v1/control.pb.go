@@ -309,8 +309,10 @@ type StatusResponse struct {
 	Polling  uint32 `protobuf:"varint,20,opt,name=polling,proto3" json:"polling,omitempty"`
 	// Why the current config.yaml is not in use; empty if it is.
 	ConfigProblem string `protobuf:"bytes,21,opt,name=config_problem,json=configProblem,proto3" json:"config_problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// The names of remembered glasses that may still show a picture of a session that ended without clearing it.
+	UnclearedGlasses []string `protobuf:"bytes,22,rep,name=uncleared_glasses,json=unclearedGlasses,proto3" json:"uncleared_glasses,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StatusResponse) Reset() {
@@ -488,6 +490,13 @@ func (x *StatusResponse) GetConfigProblem() string {
 		return x.ConfigProblem
 	}
 	return ""
+}
+
+func (x *StatusResponse) GetUnclearedGlasses() []string {
+	if x != nil {
+		return x.UnclearedGlasses
+	}
+	return nil
 }
 
 // Link describes the account link, without the token.
@@ -3822,8 +3831,10 @@ type Glasses struct {
 	Parts []*GlassesPart `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
 	// The open session to which the pair is connected; empty if there is none. Connected glasses are not in range of
 	// others.
-	SessionId     string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Panel         *Panel `protobuf:"bytes,6,opt,name=panel,proto3" json:"panel,omitempty"`
+	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Panel     *Panel `protobuf:"bytes,6,opt,name=panel,proto3" json:"panel,omitempty"`
+	// Whether the panel may still show a picture of a session that ended without clearing it.
+	Uncleared     bool `protobuf:"varint,7,opt,name=uncleared,proto3" json:"uncleared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3898,6 +3909,13 @@ func (x *Glasses) GetPanel() *Panel {
 		return x.Panel
 	}
 	return nil
+}
+
+func (x *Glasses) GetUncleared() bool {
+	if x != nil {
+		return x.Uncleared
+	}
+	return false
 }
 
 // Panel is what a person said about the panel of a pair.
@@ -4568,7 +4586,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x04 \x01(\x03R\x03pid\"C\n" +
 	"\rStatusRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\xee\x05\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"\x9b\x06\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x03R\x03pid\x12\x1b\n" +
@@ -4595,7 +4613,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x10socket_activated\x18\x12 \x01(\bR\x0fsocketActivated\x12\x1a\n" +
 	"\bsessions\x18\x13 \x01(\rR\bsessions\x12\x18\n" +
 	"\apolling\x18\x14 \x01(\rR\apolling\x12%\n" +
-	"\x0econfig_problem\x18\x15 \x01(\tR\rconfigProblem\"\x80\x02\n" +
+	"\x0econfig_problem\x18\x15 \x01(\tR\rconfigProblem\x12+\n" +
+	"\x11uncleared_glasses\x18\x16 \x03(\tR\x10unclearedGlasses\"\x80\x02\n" +
 	"\x04Link\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1d\n" +
 	"\n" +
@@ -4846,7 +4865,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\aseconds\x18\x02 \x01(\rR\aseconds\"\x81\x01\n" +
 	"\x13ListGlassesResponse\x125\n" +
 	"\aglasses\x18\x01 \x03(\v2\x1b.service.control.v1.GlassesR\aglasses\x123\n" +
-	"\aproblem\x18\x02 \x01(\v2\x19.service.control.v1.ErrorR\aproblem\"\xe0\x01\n" +
+	"\aproblem\x18\x02 \x01(\v2\x19.service.control.v1.ErrorR\aproblem\"\xfe\x01\n" +
 	"\aGlasses\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
 	"\fdevice_model\x18\x02 \x01(\tR\vdeviceModel\x12\x17\n" +
@@ -4854,7 +4873,8 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x05parts\x18\x04 \x03(\v2\x1f.service.control.v1.GlassesPartR\x05parts\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x05 \x01(\tR\tsessionId\x12/\n" +
-	"\x05panel\x18\x06 \x01(\v2\x19.service.control.v1.PanelR\x05panel\"Q\n" +
+	"\x05panel\x18\x06 \x01(\v2\x19.service.control.v1.PanelR\x05panel\x12\x1c\n" +
+	"\tuncleared\x18\a \x01(\bR\tuncleared\"Q\n" +
 	"\x05Panel\x12\x1a\n" +
 	"\binverted\x18\x01 \x01(\bR\binverted\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x05R\x04rows\x12\x18\n" +

@@ -29,6 +29,8 @@ type Driver interface {
 	// Close switches off everything that the driver switched on and clears the panel. Closed reports when that is done.
 	Close(now int64)
 	Closed() bool
+	// Cleared reports whether the panel is known to be dark after Close: the glasses confirmed it.
+	Cleared() bool
 	// Next returns the time of the next step; ok is false if there is none.
 	Next() (at int64, ok bool)
 	// Tick runs all steps that are due up to now.

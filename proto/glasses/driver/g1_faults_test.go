@@ -240,6 +240,38 @@ func TestG1_SilentModeIsTheWearersChoice(t *testing.T) {
 	wantPicture(t, pair, show)
 }
 
+// The wearer looks at the glasses' own dashboard: apps show nothing meanwhile, and again once it is closed.
+func TestG1_DashboardIsTheWearersChoice(t *testing.T) {
+	a, pair := g1Air(t, emulated.Options{})
+	a.waitConnected()
+	show := tree("later")
+	if r := a.wait(a.send(glasses.TypeDisplayShow, show)); !r.OK {
+		t.Fatalf("before the dashboard: got %+v, want ok", r.Error)
+	}
+	dashboard := func(open bool) {
+		pair.Dashboard(a.now, emulated.Right, open)
+		a.run(a.now) // the emulator sends it
+		a.run(a.now + 5000)
+	}
+	dashboard(true)
+	r := a.wait(a.send(glasses.TypeDisplayShow, tree("now")))
+	if r.Error == nil || r.Error.Code != glasses.CodeDisabledByUser || !strings.Contains(r.Error.Message, "dashboard") {
+		t.Fatalf("with the dashboard open: got %+v, want disabled_by_user that names it", r)
+	}
+	a.run(a.now + 5000)
+	for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
+		if _, ok := pair.Picture(side); ok {
+			t.Errorf("a picture covers the dashboard on the %v arm", side)
+		}
+	}
+	dashboard(false)
+	next := tree("next")
+	if r := a.wait(a.send(glasses.TypeDisplayShow, next)); !r.OK {
+		t.Errorf("after the dashboard: got %+v, want ok", r.Error)
+	}
+	wantPicture(t, pair, next)
+}
+
 func TestG1_IsClearedWhenTheSessionEnds(t *testing.T) {
 	for _, after := range []int64{0, 100, 5000} { // while the picture is on its way, and when it is there
 		a, pair := g1Air(t, emulated.Options{AirTime: 5})

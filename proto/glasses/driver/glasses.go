@@ -28,6 +28,7 @@ type Glasses struct {
 	outs   []GlassesOut
 	now    int64
 	ready  bool // whether all links have been up since none was
+	shown  bool // whether the driver was asked to show a picture
 	ending bool
 	test   *image.NRGBA // shown instead of the view; nil for none
 	tested int          // the Ask that shows it; 0 for none
@@ -313,6 +314,7 @@ func (g *Glasses) settle() {
 }
 
 func (g *Glasses) fulfil(a device.Ask) {
+	g.shown = g.shown || a.Kind == device.AskShow || g.test != nil
 	switch isPicture := a.Kind == device.AskShow || a.Kind == device.AskDark; {
 	case isPicture && g.test != nil:
 		g.tested, a.Kind = a.ID, device.AskShow
@@ -355,3 +357,9 @@ func (g *Glasses) Close(now int64) {
 
 // Closed reports whether the glasses have been left. Links that are down count as left.
 func (g *Glasses) Closed() bool { return g.ending && g.driver.Closed() }
+
+// HasShown reports whether the glasses were asked to show a picture.
+func (g *Glasses) HasShown() bool { return g.shown }
+
+// Cleared reports whether the panel is known to be dark after Close. Unlike Closed, it is false for a link that was down.
+func (g *Glasses) Cleared() bool { return g.ending && g.driver.Cleared() }

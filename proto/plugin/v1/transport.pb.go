@@ -1055,7 +1055,9 @@ type Hardware struct {
 	// What the person does to get the glasses ready, in order.
 	Steps []string `protobuf:"bytes,6,rep,name=steps,proto3" json:"steps,omitempty"`
 	// What the person said about the panel on that page; not set if nothing. The host stores it.
-	Panel         *PairPanel `protobuf:"bytes,7,opt,name=panel,proto3" json:"panel,omitempty"`
+	Panel *PairPanel `protobuf:"bytes,7,opt,name=panel,proto3" json:"panel,omitempty"`
+	// Whether the panel may still show a picture of an earlier session, which ended without clearing it.
+	Uncleared     bool `protobuf:"varint,8,opt,name=uncleared,proto3" json:"uncleared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,6 +1139,13 @@ func (x *Hardware) GetPanel() *PairPanel {
 		return x.Panel
 	}
 	return nil
+}
+
+func (x *Hardware) GetUncleared() bool {
+	if x != nil {
+		return x.Uncleared
+	}
+	return false
 }
 
 // Link is the connection to one radio of a pair.
@@ -1341,7 +1350,7 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\achecked\x18\x03 \x01(\bR\achecked\"6\n" +
 	"\bPairLink\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xa1\x02\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xbf\x02\n" +
 	"\bHardware\x12+\n" +
 	"\x04pair\x18\x01 \x01(\v2\x17.service.plugin.v1.PairR\x04pair\x12\x18\n" +
 	"\acarrier\x18\x02 \x01(\tR\acarrier\x12-\n" +
@@ -1350,7 +1359,8 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\vconnect_url\x18\x05 \x01(\tR\n" +
 	"connectUrl\x12\x14\n" +
 	"\x05steps\x18\x06 \x03(\tR\x05steps\x122\n" +
-	"\x05panel\x18\a \x01(\v2\x1c.service.plugin.v1.PairPanelR\x05panel\"\x99\x01\n" +
+	"\x05panel\x18\a \x01(\v2\x1c.service.plugin.v1.PairPanelR\x05panel\x12\x1c\n" +
+	"\tuncleared\x18\b \x01(\bR\tuncleared\"\x99\x01\n" +
 	"\x04Link\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +

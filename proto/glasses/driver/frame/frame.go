@@ -30,6 +30,7 @@ type Driver struct {
 	mic     microphone
 	camera  camera
 	closing bool
+	dark    bool // whether the glasses confirmed that their panel is dark, after closing
 	left    bool
 }
 
@@ -192,10 +193,15 @@ func (d *Driver) Close(now int64) {
 		d.link.add(&packet{data: []byte{byteBreak}, timeout: breakTime, done: func(string) {}})
 	}
 	interrupt()
-	d.line(leaveLine, 0, leaveTime, leaveTries)
+	d.link.add(&packet{data: []byte(leaveLine), timeout: leaveTime, tries: leaveTries, answers: func(data []byte) bool {
+		return printed(data, 0)
+	}, done: func(problem string) { d.dark = problem == "" }})
 	interrupt()
 	d.link.add(&packet{data: []byte{byteRestart}, timeout: breakTime, done: func(string) { d.left = true }})
 }
+
+// Cleared implements driver.Driver.
+func (d *Driver) Cleared() bool { return d.dark }
 
 // Closed implements driver.Driver.
 func (d *Driver) Closed() bool { return d.closing && (d.left || !d.link.up) }

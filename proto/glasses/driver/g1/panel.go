@@ -183,6 +183,16 @@ func (d *Driver) Close(now int64) {
 	d.reconcile()
 }
 
+// Cleared implements driver.Driver.
+func (d *Driver) Cleared() bool {
+	for _, a := range d.arms {
+		if !a.up || a.shown == nil || !a.shown.isDark() {
+			return false
+		}
+	}
+	return d.closing
+}
+
 // Closed implements driver.Driver.
 func (d *Driver) Closed() bool {
 	if !d.closing {

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"github.com/service-dev/service/proto/glasses/uncleared"
+)
+
+// mark is what a session knows about the mark of its pair, which says that the panel may show a picture.
+type mark struct {
+	stateDir string // empty if there is no folder for marks
+	pair     uncleared.Pair
+	isSet    bool // by this session
+	wasSet   bool // by an earlier session, which did not clear the panel
+}
+
+func (a *adapter) configDir() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stateDir
+}
+
+// markShown sets the mark before the first picture is sent.
+func (s *session) markShown() {
+	pair := s.unclearedPair()
+	if s.mark.stateDir == "" || !s.glasses.HasShown() || s.mark.isSet && s.mark.pair == pair {
+		return
+	}
+	for _, l := range s.glasses.Links() {
+		if !l.Up {
+			return
+		}
+	}
+	s.mark.wasSet = uncleared.Has(s.mark.stateDir, pair)
+	s.mark.pair, s.mark.isSet = pair, true
+	if err := uncleared.Mark(s.mark.stateDir, s.mark.pair); err != nil {
+		s.log.Warn("failed to note that the glasses show something", "err", err)
+	}
+}
+
+// unmark removes the mark if the glasses have confirmed that their panel is dark.
+func (s *session) unmark() {
+	if s.mark.stateDir == "" || !s.glasses.Cleared() {
+		return
+	}
+	if err := uncleared.Unmark(s.mark.stateDir, s.unclearedPair()); err != nil {
+		s.log.Warn("failed to note that the glasses are cleared", "err", err)
+	}
+}
+
+func (s *session) unclearedPair() uncleared.Pair {
+	return uncleared.Pair{DeviceModel: s.kind.DeviceModel, Name: s.pair.GetName()}
+}
+
+// isUncleared reports whether the panel may still show a picture of an earlier session.
+func (s *session) isUncleared() bool {
+	pair := s.unclearedPair()
+	if s.mark.isSet && s.mark.pair == pair {
+		return s.mark.wasSet
+	}
+	return s.mark.stateDir != "" && pair.Name != "" && uncleared.Has(s.mark.stateDir, pair)
+}

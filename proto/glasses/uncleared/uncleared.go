@@ -1,0 +1,70 @@
+// Package uncleared records which real glasses may still show a picture although nothing is connected to them any more.
+// The adapter that shows pictures on a pair keeps a mark for it until the panel is known to be dark. It outlives the
+// daemon, so it can remove the mark of a pair that it clears after the daemon was killed; if it is killed too, the mark
+// stays, and the next daemon says what the wearer may see. Marks are empty files of one folder of the state directory.
+package uncleared
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const folder = "glasses.uncleared"
+
+// Pair identifies a pair of glasses.
+type Pair struct{ DeviceModel, Name string }
+
+// Next is the next step for glasses that are not cleared.
+const Next = "connect the glasses and disconnect them again, which clears them, or switch them off"
+
+// Notice says what the wearer of glasses that are not cleared may see.
+func Notice(name string) string {
+	return name + " may still show an app's last picture: the connection ended before the panel was cleared"
+}
+
+// file returns the path of a pair's mark. Names come from the air, so they are escaped.
+func (p Pair) file(stateDir string) string {
+	return filepath.Join(stateDir, folder, url.QueryEscape(p.DeviceModel)+" "+url.QueryEscape(p.Name))
+}
+
+// Mark records that the glasses may show a picture.
+func Mark(stateDir string, p Pair) error {
+	if err := os.MkdirAll(filepath.Join(stateDir, folder), 0o700); err != nil {
+		return fmt.Errorf("mark the glasses as not cleared: %w", err)
+	}
+	f, err := os.OpenFile(p.file(stateDir), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("mark the glasses as not cleared: %w", err)
+	}
+	return f.Close()
+}
+
+// Unmark records that the glasses are dark, or that nobody wants to know.
+func Unmark(stateDir string, p Pair) error {
+	if err := os.Remove(p.file(stateDir)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("mark the glasses as cleared: %w", err)
+	}
+	return nil
+}
+
+// Has reports whether the glasses may show a picture.
+func Has(stateDir string, p Pair) bool {
+	_, err := os.Lstat(p.file(stateDir))
+	return err == nil
+}
+
+// List returns the pairs that may show a picture. It ignores files that it cannot read.
+func List(stateDir string) (list []Pair) {
+	entries, _ := os.ReadDir(filepath.Join(stateDir, folder)) // usually there is none
+	for _, e := range entries {
+		model, name, _ := strings.Cut(e.Name(), " ")
+		model, err := url.QueryUnescape(model)
+		if name, err2 := url.QueryUnescape(name); err == nil && err2 == nil && name != "" {
+			list = append(list, Pair{model, name})
+		}
+	}
+	return list
+}
