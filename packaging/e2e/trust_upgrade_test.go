@@ -283,7 +283,7 @@ func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 		func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
 
 	// Then a new daemon with old clients.
-	wantMismatch(t, w, "the client is too old", "Upgrade")
+	wantMismatch(t, w, "the client is too old", "upgrade the client")
 	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") ||
 		!strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
 		t.Errorf("an old shim with a new daemon: got %s (error %v), want an error with the fix", got, err)
