@@ -71,7 +71,8 @@ func (m *pageBench) busyOnce(tab context.Context) (rate, memory float64, err err
 	if _, err := opened(tab, m.backend+"/s/"+id, livePanel); err != nil {
 		return 0, 0, err
 	}
-	for sent := 0; sent < busyRows/2; { // a show and its result are a row each
+	sent := 0
+	for sent < busyRows/2 { // a show and its result are a row each
 		if sent, err = showMany(tab, app, sent, inFlight); err != nil {
 			return 0, 0, err
 		}
@@ -80,7 +81,6 @@ func (m *pageBench) busyOnce(tab context.Context) (rate, memory float64, err err
 		`document.querySelector("#log-count").textContent.replace(/\D/g, "") >= %d`, busyRows))); err != nil {
 		return 0, 0, fmt.Errorf("fill the log: %w", err)
 	}
-	sent := busyRows / 2
 	return whileShowing(tab, func(ctx context.Context) error {
 		tick := time.NewTicker(time.Second / busyShows)
 		defer tick.Stop()
