@@ -146,7 +146,7 @@ func TestAccess_ByKeyboard(t *testing.T) {
 	press(kb.ArrowLeft)
 	s.tabTo(`#com\.example\.hello button`)
 	press(kb.Enter)
-	s.see(`document.querySelector(".badge.on")?.innerText === "differs from your default"`)
+	s.see(`document.querySelector(".badge.on")?.innerText === "has its own levels"`)
 	s.tabTo(`button[name=follow]`)
 	press(kb.Enter)
 	s.see(`document.body.innerText.includes("follows your default again")`)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -19,13 +18,40 @@ func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, err
 	return f.usual, nil
 }
 
-func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Grants, error) {
+// All returns as own levels those that differ from the default.
+func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Exception, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if account != adaID {
 		return grants.Default(), nil, nil
 	}
-	return f.usual, maps.Clone(f.grants), nil
+	exceptions := map[string]grants.Exception{}
+	for project, g := range f.grants {
+		e := grants.Exception{Grants: g}
+		own := func(c grants.Capability, field string) {
+			if l := g.Of(c, field); l != f.usual.Of(c, field) {
+				e.Own = append(e.Own, grants.Row{Project: project, Capability: c, Field: field, Level: l})
+			}
+		}
+		for _, field := range grants.Fields() {
+			own(grants.Assistant, field)
+		}
+		own(grants.Credentials, "")
+		own(grants.Analytics, "")
+		exceptions[project] = e
+	}
+	return f.usual, exceptions, nil
+}
+
+func (f fakeGrants) Follow(_ context.Context, _, project string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if project == "" {
+		clear(f.grants)
+	}
+	delete(f.grants, project)
+	f.note(by, "grants.changed", project, "follows the account's default")
+	return nil
 }
 
 func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {

@@ -64,7 +64,7 @@ func TestAccess_DefaultAndExceptions(t *testing.T) {
 	v.get(accessPath(hello)).want(http.StatusOK, "follows your default",
 		`id="p0:analytics:off" name="analytics" value="off" checked`)
 	v.post("/account/mcp-access", v.form("project", hello, "credentials", "off")).onward().want(http.StatusOK,
-		"differs from your default", "Credentials: Off")
+		"has its own levels", "Credentials: Off")
 	v.get("/account/mcp-access").want(http.StatusOK, "Follow the default", "Credentials: Off")
 	v.post("/account/mcp-access", v.form("project", hello, "follow", "default")).onward().want(http.StatusOK,
 		"follows your default again", "Every project follows").lacks("Credentials: Off")

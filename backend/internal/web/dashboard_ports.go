@@ -61,9 +61,11 @@ type ProjectKeys interface {
 // AccessGrants defines what agents may do with a project. Its errors are those of package grants.
 type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
-	// All returns the account's default and the grants of the projects that differ from it.
-	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Grants, err error)
+	// All returns the account's default and the projects that have levels of their own.
+	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Exception, err error)
 	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
+	// Follow deletes a project's own levels, or those of every project if project is empty.
+	Follow(ctx context.Context, account, project string, by audit.Actor) error
 	// SetDefault sets the account's default. With everywhere it also replaces the grants of every project.
 	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere bool, by audit.Actor) error
 }
