@@ -60,6 +60,8 @@ func TestSessions_WithoutScript(t *testing.T) {
 	if out := eval[bool](s, `(() => { const a = document.querySelector(".screen").getBoundingClientRect(), b = document.querySelector(".screen img").getBoundingClientRect(); return b.bottom > a.bottom || b.right > a.right; })()`); out {
 		t.Error("the picture is larger than its place")
 	}
+	s.clickFor(`a[href^="/account/sessions/ses_one/close"]`,
+		`document.querySelector("h1").innerText === "Close the session of Hello on Ray-Ban Display?"`)
 	s.clickFor(`form[action="/account/sessions/ses_one/close"] button`,
 		`document.querySelector("[role=status]")?.innerText.includes("The session is closed")`)
 	if text := s.text("main"); strings.Contains(text, "hello-glasses") || !strings.Contains(text, "Ray-Ban Meta") {

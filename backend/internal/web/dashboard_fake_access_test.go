@@ -86,8 +86,9 @@ func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grant
 	return nil
 }
 
+// Page uses IDs as positions.
 func (f fakeSessions) Page(_ context.Context, account string, l sessions.Listing) (
-	list []sessions.Session, more bool, _ error) {
+	list []sessions.Session, next string, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sessions {
@@ -98,7 +99,11 @@ func (f fakeSessions) Page(_ context.Context, account string, l sessions.Listing
 	if l.After != "" {
 		list = list[1+slices.IndexFunc(list, func(s sessions.Session) bool { return s.ID == l.After }):]
 	}
-	return list[:min(len(list), l.Limit)], len(list) > l.Limit, nil
+	if len(list) > l.Limit {
+		list = list[:l.Limit]
+		next = list[l.Limit-1].ID
+	}
+	return list, next, nil
 }
 
 func (f fakeSessions) Attached(id string) sessions.Live { return f.live[id] }

@@ -50,6 +50,18 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 	signedIn(t, site, "eve@example.org").get("/account/projects?q=bulk").want(http.StatusOK, "No project yet").lacks("Bulk")
 }
 
+// The overview shows the projects that were active last, also within one second.
+func TestOverview_ProjectsByActivity(t *testing.T) {
+	h := newFakeDashboard()
+	h.projects[0].LastActiveAt, h.projects[1].LastActiveAt = then.Add(time.Millisecond), then.Add(2*time.Millisecond)
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account").want(http.StatusOK)
+	_, list, _ := strings.Cut(v.page, `class="tiles"`)
+	if strings.Index(list, "com.example.other") > strings.Index(list, hello) {
+		t.Error("the project that was active last is not the first")
+	}
+}
+
 // A project follows the account's default until it is set apart, and there is a way back.
 func TestAccess_DefaultAndExceptions(t *testing.T) {
 	h := newFakeDashboard()

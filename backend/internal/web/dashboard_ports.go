@@ -72,7 +72,8 @@ type AccessGrants interface {
 
 // LiveSessions lists and closes an account's open sessions. Its errors are those of package sessions.
 type LiveSessions interface {
-	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, more bool, err error)
+	// Page returns open sessions, and where the following page begins.
+	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, next string, err error)
 	Attached(id string) sessions.Live
 	// Shown returns what the glasses of an open session show.
 	Shown(ctx context.Context, account, id string) (sessions.Session, sessions.Memory, error)

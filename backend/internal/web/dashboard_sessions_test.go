@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
@@ -28,9 +29,33 @@ func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
 		t.Errorf("closing on the project's page leads to %s", got)
 	}
 	v.get(helloPath+"/sessions").want(http.StatusOK, "No open session")
-	v.post(sessionsPath+"/ses_two/close", v.form("page", "https://evil.example.org/"))
-	if got := v.header.Get("Location"); got != sessionsPath+"?done=session-closed" {
-		t.Errorf("a foreign page to return to leads to %s", got)
+	v.get(sessionsPath + "/ses_two/close").want(http.StatusNotFound)
+}
+
+// Closing asks first, because it deletes the event log, and then returns to the position in the list.
+func TestSessions_CloseAsksAndReturns(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(sessionsPath+"?after=ses_one").want(http.StatusOK,
+		`href="/account/sessions/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one"`, "Close …").lacks("<form method=\"post\" action=\"/account/sessions")
+	v.get(sessionsPath+"/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one").want(http.StatusOK,
+		"Close the session of Hello on Ray-Ban Meta?", "event log is deleted",
+		`name="page" value="/account/sessions?after=ses_one"`, `href="/account/sessions?after=ses_one">Keep it open`)
+	v.get(sessionsPath+"/ses_one/close").want(http.StatusOK, "An app is attached now: hello-glasses")
+	if h.sessions[1].ClosedAt != (time.Time{}) {
+		t.Error("the question closed the session")
+	}
+	v.post(sessionsPath+"/ses_two/close", v.form("page", "/account/sessions?after=ses_one")).want(http.StatusSeeOther)
+	if got := v.header.Get("Location"); got != "/account/sessions?after=ses_one&done=session-closed" {
+		t.Errorf("closing leads to %s, want the position in the list", got)
+	}
+	v.onward().want(http.StatusOK, "No further session", "First page")
+	v.get(sessionsPath + "/ses_far/close").want(http.StatusNotFound)
+	for _, foreign := range []string{"https://evil.example.org/", "//evil.example.org/account", "/account/settings",
+		"/account/projects/" + foreign, "/account?next=https://evil.example.org", `/account\evil`, ""} {
+		if got := sessionsPageOf(hello, foreign); got != sessionsPath && got != "/account" {
+			t.Errorf("%q leads to %q", foreign, got)
+		}
 	}
 }
 
@@ -110,8 +135,8 @@ func TestSessions_ArePaged(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	last := fmt.Sprintf("ses_%02d", listedSessions-1)
 	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last,
-		"Nothing shown yet").lacks("ses_12", "Newest", "/panel")
-	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "Newest").lacks("ses_11", "Older")
+		"Nothing shown yet").lacks("ses_12", "First page", "/panel")
+	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("ses_11", "Next page")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }
 
