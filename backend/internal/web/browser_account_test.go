@@ -108,6 +108,12 @@ func TestOverview_TicksInTheBrowser(t *testing.T) {
 	if got := done(); got != "Link your coding agent, Create your first project" {
 		t.Errorf("done are %q, want the link and the project", got)
 	}
+	// Steps that are left have their number, and no ring that looks like a radio button.
+	if got := eval[string](s, `[...document.querySelectorAll(".steps li:not(.done) .tick")].map((e) =>
+		getComputedStyle(e, "::before").content + " " + getComputedStyle(e).borderStyle).join(", ")`); got !=
+		"counter(step) none, counter(step) none" {
+		t.Errorf("the steps that are left have %q, want their number without a ring", got)
+	}
 	h.with(func() { h.reached.Opened = true })
 	if got := done(); !strings.HasSuffix(got, "Open a simulator session") {
 		t.Errorf("done are %q, want the session too", got)

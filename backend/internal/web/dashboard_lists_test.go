@@ -46,7 +46,8 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 	v.get("/account/projects?q="+url.QueryEscape("ÄRGER")).want(http.StatusOK, "zebra").lacks("Hello")
 	v.get("/account/projects?q=bulk").want(http.StatusOK, "1–100 of 301", "q=bulk")
 	v.get("/account/projects?q=bulk&page=99").want(http.StatusOK, "301–301 of 301")
-	v.get("/account/projects?q=%3Cscript%3E").want(http.StatusOK, "No project matches", "&lt;script&gt;")
+	v.get("/account/projects?q=%3Cscript%3E").want(http.StatusOK, "No project matches",
+		"No project’s name or app id contains “<bdi>&lt;script&gt;</bdi>”")
 	signedIn(t, site, "eve@example.org").get("/account/projects?q=bulk").want(http.StatusOK, "No project yet").lacks("Bulk")
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -136,7 +137,7 @@ func TestSessions_ArePaged(t *testing.T) {
 	last := fmt.Sprintf("ses_%02d", listedSessions-1)
 	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last,
 		"Nothing shown yet").lacks("ses_12", "First page", "/panel")
-	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("ses_11", "Next page")
+	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("/s/ses_11", "Next page")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }
 
@@ -209,8 +210,8 @@ func TestProject_BeginsWithItsState(t *testing.T) {
 	agentChange(t, h, "harbor")
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, `href="/s/ses_one"`, "Last change by an agent",
-		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`,
-		`To do: </span><a href="`+helloPath+`/credentials">Credentials`)
+		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`).lacks(
+		`credentials">Credentials</a></div>`) // credit pays, so no key is needed
 	var at []int
 	for _, text := range []string{"Open sessions", "Last 7 days", "Last change by an agent", "Set up", `id="keys"`} {
 		at = append(at, strings.Index(v.page, text))
@@ -218,6 +219,9 @@ func TestProject_BeginsWithItsState(t *testing.T) {
 	if !slices.IsSorted(at) || at[0] < 0 {
 		t.Errorf("the parts are at %v, want them in order", at)
 	}
+	h.credit.spendOnModels(then)
+	h.with(func() { h.credit.source = gateway.KeySourceOwn })
+	v.get(helloPath).want(http.StatusOK, `To do: </span><a href="`+helloPath+`/credentials">Credentials`)
 	h.with(func() { h.secrets["openai"] = "sk-canary" })
 	v.get(helloPath).want(http.StatusOK, `Done: </span><a href="`+helloPath+`/credentials">Credentials`).lacks("canary")
 }
