@@ -141,6 +141,7 @@ func (w *world) pass(d time.Duration) {
 type nobody struct{}
 
 func (nobody) Attached(string) sessions.Live          { return sessions.Live{} }
+func (nobody) WithApps(string) []string               { return nil }
 func (nobody) GatewayChanged(context.Context, string) {}
 func (nobody) ToolCalled(context.Context, string, glasses.ToolCalled) {
 }

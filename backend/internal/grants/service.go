@@ -29,15 +29,22 @@ type Row struct {
 	Level      Level
 }
 
-// Store stores the account's default levels that differ from the built-in ones, and the levels of projects that were
-// set to differ from the account's.
+// Exception is the access to a project that has levels of its own.
+type Exception struct {
+	Grants
+	Own []Row // the levels that were set for the project, sorted as displayed; never empty
+}
+
+// Store stores the account's default levels that differ from the built-in ones, and the levels that were set for
+// projects.
 type Store interface {
 	// GrantRows returns the account's own rows and those of one project, or of every project if project is empty.
 	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// ChangeGrants replaces the rows that GrantRows returns in one transaction, together with the audit entries. If
-	// change returns no entry, nothing is written. It returns ErrNoProject for an unknown project.
+	// ChangeGrants replaces the rows that GrantRows returns in one transaction, together with the audit entries. change
+	// receives the projects whose rows may change: the given one, or all of the account. If change returns no entry,
+	// nothing is written. It returns ErrNoProject for an unknown project.
 	ChangeGrants(ctx context.Context, accountID, project string,
-		change func(former []Row) (rows []Row, entries []audit.Entry)) error
+		change func(former []Row, projects []string) (rows []Row, entries []audit.Entry)) error
 }
 
 // Service reads and sets the grants of projects. Projects are identified by their real ID, never by an alias.
@@ -52,30 +59,29 @@ func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, er
 	if err != nil {
 		return Grants{}, fmt.Errorf("read grants: %w", err)
 	}
-	return effective(rows, project), nil
+	return byProject(rows).of(project), nil
 }
 
-// All returns the account's default grants, and the grants of the projects that differ from them.
-func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exceptions map[string]Grants, err error) {
+// All returns the account's default grants, and the projects that have levels of their own, even if those equal the
+// default.
+func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exceptions map[string]Exception, err error) {
 	rows, err := s.Store.GrantRows(ctx, accountID, "")
 	if err != nil {
 		return Grants{}, nil, fmt.Errorf("read grants: %w", err)
 	}
-	usual, exceptions = effective(rows, ""), map[string]Grants{}
-	for _, r := range rows {
-		if r.Project == "" || exceptions[r.Project].Assistant != nil {
-			continue
-		}
-		if g := effective(rows, r.Project); len(differences(usual, g)) > 0 {
-			exceptions[r.Project] = g
+	levels := byProject(rows)
+	exceptions = map[string]Exception{}
+	for project, own := range levels {
+		if own := sorted(own); project != "" && len(own) > 0 {
+			exceptions[project] = Exception{levels.of(project), own}
 		}
 	}
-	return usual, exceptions, nil
+	return levels.of(""), exceptions, nil
 }
 
-// Set sets the grants of a project. Levels equal to the account's default follow it from then on. The change takes
-// effect with the next read. Only the account holder may call it, never an agent. The error may be an *InvalidError or
-// ErrNoProject.
+// Set sets the grants of a project. Each level that changes is the project's own from then on, even if it equals the
+// account's default; the others stay as they are. The change takes effect with the next read. Only the account holder
+// may call it, never an agent. The error may be an *InvalidError or ErrNoProject.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
 	if project == "" {
 		return ErrNoProject
@@ -83,41 +89,64 @@ func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, 
 	if err := g.check(); err != nil {
 		return err
 	}
-	return s.change(ctx, accountID, project, func(former []Row) ([]Row, []audit.Entry) {
-		usual := effective(former, "")
-		return slices.Concat(of(former, ""), g.rows(project, usual)), s.entry(accountID, project, by,
-			differences(effective(former, project), g))
+	return s.change(ctx, accountID, project, func(former []Row, _ []string) ([]Row, []audit.Entry) {
+		levels := byProject(former)
+		was := levels.of(project)
+		rows := levels[""]
+		each(func(c Capability, field string) {
+			l := g.Of(c, field)
+			isOwn := slices.ContainsFunc(levels[project], func(r Row) bool { return r.Capability == c && r.Field == field })
+			if isOwn || l != was.Of(c, field) {
+				rows = append(rows, Row{project, c, field, l})
+			}
+		})
+		return rows, s.entry(accountID, project, by, differences(was, g))
+	})
+}
+
+// Follow deletes a project's own levels, so that it follows the account's default, or those of every project if project
+// is empty. The change takes effect with the next read. The error may be ErrNoProject.
+func (s *Service) Follow(ctx context.Context, accountID, project string, by audit.Actor) error {
+	return s.change(ctx, accountID, project, func(former []Row, projects []string) ([]Row, []audit.Entry) {
+		levels := byProject(former)
+		return levels[""], s.entries(accountID, by, projects, levels, levels.account())
 	})
 }
 
 // SetDefault sets the account's default, which applies to new projects and wherever a project has no level of its own.
-// With everywhere it applies to all projects: their own levels are deleted. Otherwise projects keep the levels that
-// differ. The change takes effect with the next read. The error may be an *InvalidError.
+// With everywhere it applies to all projects: their own levels are deleted. The change takes effect with the next read.
+// The error may be an *InvalidError.
 func (s *Service) SetDefault(ctx context.Context, accountID string, g Grants, everywhere bool, by audit.Actor) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	return s.change(ctx, accountID, "", func(former []Row) ([]Row, []audit.Entry) {
-		rows := g.rows("", Default())
-		entries := s.entry(accountID, "", by, differences(effective(former, ""), g))
-		for _, project := range projectsOf(former) {
-			was := effective(former, project)
-			if !everywhere {
-				rows = append(rows, ownRows(former, project, g)...)
-				continue
-			}
-			what := differences(was, g)
-			if len(what) == 0 { // it only stops having levels of its own
-				what = []string{"follows the account's default"}
-			}
-			entries = append(entries, s.entry(accountID, project, by, what)...)
+	return s.change(ctx, accountID, "", func(former []Row, projects []string) ([]Row, []audit.Entry) {
+		was := byProject(former)
+		rows := g.defaultRows()
+		if !everywhere {
+			rows = append(rows, slices.DeleteFunc(slices.Clone(former), func(r Row) bool { return r.Project == "" })...)
 		}
-		return rows, entries
+		entries := s.entries(accountID, by, projects, was, byProject(rows))
+		// The account's own entry comes last, so that lists, newest first, begin with it.
+		return rows, append(entries, s.entry(accountID, "", by, differences(was.of(""), g))...)
 	})
 }
 
+// entries returns an entry for each project whose access changes, or which stops having levels of its own.
+func (s *Service) entries(accountID string, by audit.Actor, projects []string, was, will levels) (all []audit.Entry) {
+	for _, project := range projects {
+		what := differences(was.of(project), will.of(project))
+		if len(what) == 0 && len(was[project]) > len(will[project]) {
+			what = []string{"follows the account's default"}
+		}
+		all = append(all, s.entry(accountID, project, by, what)...)
+	}
+	return all
+}
+
 func (s *Service) change(
-	ctx context.Context, accountID, project string, change func(former []Row) ([]Row, []audit.Entry),
+	ctx context.Context, accountID, project string,
+	change func(former []Row, projects []string) ([]Row, []audit.Entry),
 ) error {
 	if err := s.Store.ChangeGrants(ctx, accountID, project, change); err != nil {
 		return fmt.Errorf("set grants: %w", err)
@@ -138,30 +167,51 @@ func (s *Service) entry(accountID, project string, by audit.Actor, what []string
 		strings.Join(what, "; "))}
 }
 
-// of returns the rows of one project, or the account's own rows if project is empty.
-func of(rows []Row, project string) (own []Row) {
+// levels holds stored rows by project; those of the account's default are under "".
+type levels map[string][]Row
+
+func byProject(rows []Row) levels {
+	l := levels{}
 	for _, r := range rows {
-		if r.Project == project {
-			own = append(own, r)
-		}
+		l[r.Project] = append(l[r.Project], r)
 	}
-	return own
+	return l
 }
 
-// projectsOf returns the projects that have rows of their own, sorted.
-func projectsOf(rows []Row) (all []string) {
-	for _, r := range rows {
-		if r.Project != "" {
-			all = append(all, r.Project)
+// account returns only the account's default.
+func (l levels) account() levels { return levels{"": l[""]} }
+
+// of returns the levels of a project: its own rows, then those of the account, then the built-in default. If project is
+// empty, it returns the account's default.
+func (l levels) of(project string) Grants {
+	g := Default()
+	for _, rows := range [][]Row{l[""], l[project]} {
+		for _, r := range rows {
+			switch r.Capability {
+			case Assistant:
+				if _, ok := g.Assistant[r.Field]; ok {
+					g.Assistant[r.Field] = r.Level
+				}
+			case Credentials:
+				g.Credentials = r.Level
+			case Analytics:
+				g.Analytics = r.Level
+			}
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return g
 }
 
-// ownRows returns a project's rows that still differ from a new default. The others follow it.
-func ownRows(rows []Row, project string, usual Grants) []Row {
-	return slices.DeleteFunc(of(rows, project), func(r Row) bool { return usual.Of(r.Capability, r.Field) == r.Level })
+// sorted returns rows of one project in display order, without fields that no longer exist.
+func sorted(rows []Row) (all []Row) {
+	each(func(c Capability, field string) {
+		for _, r := range rows {
+			if r.Capability == c && r.Field == field {
+				all = append(all, r)
+			}
+		}
+	})
+	return all
 }
 
 // each calls visit for every level, in display order.
@@ -185,34 +235,14 @@ func (g Grants) check() (err error) {
 	return err
 }
 
-// rows returns the levels of a project that differ from usual.
-func (g Grants) rows(project string, usual Grants) []Row {
-	var rows []Row
+// defaultRows returns the levels of an account's default that differ from the built-in ones.
+func (g Grants) defaultRows() (rows []Row) {
 	each(func(c Capability, field string) {
-		if l := g.Of(c, field); l != usual.Of(c, field) {
-			rows = append(rows, Row{project, c, field, l})
+		if l := g.Of(c, field); l != Default().Of(c, field) {
+			rows = append(rows, Row{"", c, field, l})
 		}
 	})
 	return rows
-}
-
-// effective returns the levels of a project: its own rows, then those of the account, then the built-in default. If
-// project is empty, it returns the account's default.
-func effective(rows []Row, project string) Grants {
-	g := Default()
-	for _, r := range slices.Concat(of(rows, ""), of(rows, project)) {
-		switch r.Capability {
-		case Assistant:
-			if _, ok := g.Assistant[r.Field]; ok {
-				g.Assistant[r.Field] = r.Level
-			}
-		case Credentials:
-			g.Credentials = r.Level
-		case Analytics:
-			g.Analytics = r.Level
-		}
-	}
-	return g
 }
 
 // differences describes each difference for display, such as "analytics: read -> off".

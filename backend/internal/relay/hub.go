@@ -155,6 +155,19 @@ func (h *Hub) Attached(sessionID string) sessions.Live {
 	return sessions.Live{Apps: p.Apps, Pages: p.Pages}
 }
 
+// WithApps returns the IDs of an account's sessions that have an app attached, in any order.
+func (h *Hub) WithApps(accountID string) (ids []string) {
+	h.mu.Lock()
+	live := slices.Collect(maps.Values(h.live))
+	h.mu.Unlock()
+	for _, s := range live {
+		if owner := s.owner.Load(); owner != nil && owner.AccountID == accountID && len(s.peers().Apps) > 0 {
+			ids = append(ids, s.id)
+		}
+	}
+	return ids
+}
+
 // Closed appends the last row of a session and closes its connections.
 func (h *Hub) Closed(sessionID string) {
 	s, ok := h.hold(sessionID)

@@ -57,6 +57,10 @@ func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	if len(live.Apps) != 1 || live.Apps[0].Name != "Test app" || live.Pages != 1 {
 		t.Errorf("Attached returned %+v, want one app and one page", live)
 	}
+	if mine, others := n.WithApps("ada"), n.WithApps("another account"); len(mine) != 1 || mine[0] != testID ||
+		len(others) != 0 {
+		t.Errorf("WithApps returned %v, and %v for another account, want the session only for its own", mine, others)
+	}
 }
 
 func find(rows []glasses.Event, id, kind string) glasses.Event {

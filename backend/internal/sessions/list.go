@@ -1,17 +1,68 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// Listing selects open sessions of an account, newest first.
+// Listing selects open sessions of an account: those with an app attached come first, each group by its last use.
 type Listing struct {
 	Project string // a project's ID, not an alias; if empty, all projects
-	After   string // the ID of a session; lists only the sessions that follow it
+	After   string // lists only what follows this position, which Page returned; if empty, from the start
 	Limit   int
 }
+
+// Selection selects open sessions of an account in the store, the last used first.
+type Selection struct {
+	Project string
+	Before  *Position // if not nil, only sessions that follow this one
+	Without []string  // IDs to omit
+	Limit   int
+}
+
+// Position is the place of a session in a list. It stays valid when the session is used again or deleted.
+type Position struct {
+	HasApp     bool
+	LastActive time.Time
+	ID         string
+}
+
+// String returns the position as in Listing.After.
+func (p Position) String() string {
+	group := "used"
+	if p.HasApp {
+		group = "app"
+	}
+	return fmt.Sprintf("%s.%d.%s", group, p.LastActive.UnixMilli(), p.ID)
+}
+
+// parsePosition returns nil for an empty text, and ErrNotFound for one that is no position.
+func parsePosition(text string) (*Position, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.SplitN(text, ".", 3)
+	if len(parts) != 3 || (parts[0] != "app" && parts[0] != "used") {
+		return nil, ErrNotFound
+	}
+	ms, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return nil, ErrNotFound
+	}
+	return &Position{parts[0] == "app", time.UnixMilli(ms), parts[2]}, nil
+}
+
+// compare orders by the last use, the latest first.
+func (p Position) compare(q Position) int {
+	return cmp.Or(q.LastActive.Compare(p.LastActive), cmp.Compare(q.ID, p.ID))
+}
+
+func positionOf(s Session) Position { return Position{LastActive: s.LastActive, ID: s.ID} }
 
 // Milestones says how far an account has come.
 type Milestones struct {
@@ -22,18 +73,63 @@ type Milestones struct {
 // Lists lists sessions for a person.
 type Lists interface {
 	// ListSessions lists the sessions that are open at now.
-	ListSessions(ctx context.Context, accountID string, l Listing, now time.Time) ([]Session, error)
+	ListSessions(ctx context.Context, accountID string, sel Selection, now time.Time) ([]Session, error)
+	// SomeSessions returns the given sessions that exist, in any order.
+	SomeSessions(ctx context.Context, ids []string) ([]Session, error)
 	Milestones(ctx context.Context, accountID string) (Milestones, error)
 }
 
-// Page lists open sessions of an account, and reports whether more follow.
-func (s *Service) Page(ctx context.Context, accountID string, l Listing) (list []Session, more bool, err error) {
-	limit := l.Limit
-	l.Limit++
-	if list, err = s.Store.ListSessions(ctx, accountID, l, s.now()); err != nil {
-		return nil, false, fmt.Errorf("list sessions: %w", err)
+// Page lists open sessions of an account. next is where the following page begins; "" if this is the last. The error is
+// ErrNotFound if l.After is no position.
+func (s *Service) Page(ctx context.Context, accountID string, l Listing) (list []Session, next string, err error) {
+	after, err := parsePosition(l.After)
+	if err != nil {
+		return nil, "", err
 	}
-	return list[:min(len(list), limit)], len(list) > limit, nil
+	attached, ids, err := s.withApps(ctx, accountID, l.Project)
+	if err != nil {
+		return nil, "", fmt.Errorf("list sessions with apps: %w", err)
+	}
+	sel := Selection{Project: l.Project, Before: after, Without: ids}
+	if after == nil || after.HasApp {
+		sel.Before = nil
+		list = slices.DeleteFunc(attached, func(one Session) bool {
+			return after != nil && after.compare(positionOf(one)) >= 0
+		})
+	}
+	inFront := len(list)
+	if sel.Limit = l.Limit + 1 - inFront; sel.Limit > 0 {
+		rest, err := s.Store.ListSessions(ctx, accountID, sel, s.now())
+		if err != nil {
+			return nil, "", fmt.Errorf("list sessions: %w", err)
+		}
+		list = append(list, rest...)
+	}
+	if len(list) > l.Limit {
+		last := positionOf(list[l.Limit-1])
+		last.HasApp = l.Limit <= inFront
+		list, next = list[:l.Limit], last.String()
+	}
+	return list, next, nil
+}
+
+// maxWithApps limits the sessions with apps that a list begins with.
+const maxWithApps = 100
+
+// withApps returns the open sessions that have an app attached, the last used first, and the IDs of all that it
+// considered.
+func (s *Service) withApps(ctx context.Context, accountID, project string) (list []Session, ids []string, err error) {
+	ids = s.Live.WithApps(accountID)
+	slices.Sort(ids)
+	ids = ids[:min(len(ids), maxWithApps)]
+	if list, err = s.Store.SomeSessions(ctx, ids); err != nil {
+		return nil, nil, err
+	}
+	list = slices.DeleteFunc(list, func(one Session) bool {
+		return one.Owner.AccountID != accountID || !one.Open(s.now()) || (project != "" && one.Project != project)
+	})
+	slices.SortFunc(list, func(a, b Session) int { return positionOf(a).compare(positionOf(b)) })
+	return list, ids, nil
 }
 
 // Milestones returns what the account has done so far.

@@ -73,6 +73,8 @@ type Log interface {
 type Attached interface {
 	// Attached returns the attached apps and pages.
 	Attached(sessionID string) Live
+	// WithApps returns the IDs of an account's sessions that have an app attached, in any order.
+	WithApps(accountID string) []string
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
 	// Switched notifies both sides of a change of the device model.

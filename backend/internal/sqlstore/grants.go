@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
@@ -31,42 +30,66 @@ func grantRows(ctx context.Context, q querier, accountID, project string) ([]gra
 }
 
 // ChangeGrants replaces the rows that GrantRows returns by those that change returns, and inserts the audit entries.
-// Without entries, nothing is written. It returns grants.ErrNoProject for an unknown project.
+// change receives the given project, or all projects of the account. Without entries, nothing is written. It returns
+// grants.ErrNoProject for an unknown project.
 func (s *Store) ChangeGrants(
-	ctx context.Context, accountID, project string, change func(former []grants.Row) ([]grants.Row, []audit.Entry),
+	ctx context.Context, accountID, project string,
+	change func(former []grants.Row, projects []string) ([]grants.Row, []audit.Entry),
 ) error {
 	// The lock serves two purposes: of two concurrent changes, the second sees the result of the first; and no project
 	// is deleted meanwhile.
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
-		if project != "" {
-			if err := lockProject(ctx, tx, grants.ErrNoProject, accountID, project); err != nil {
-				return err
-			}
+		projects, err := grantProjects(ctx, tx, accountID, project)
+		if err != nil {
+			return err
 		}
 		former, err := grantRows(ctx, tx, accountID, project)
 		if err != nil {
 			return fmt.Errorf("read grants: %w", err)
 		}
-		rows, entries := change(former)
+		rows, entries := change(former, projects)
 		if len(entries) == 0 {
 			return nil
 		}
-		var statements []statement
-		for _, r := range former {
-			if !slices.Contains(rows, r) {
-				statements = append(statements, deleteGrant(accountID, r))
-			}
-		}
-		for _, r := range rows {
-			if !slices.Contains(former, r) {
-				statements = append(statements, insertGrant(accountID, r))
-			}
-		}
+		statements := grantStatements(accountID, former, rows)
 		for _, e := range entries {
 			statements = append(statements, auditStatement(e))
 		}
 		return execAll(ctx, tx, "save grants", statements...)
 	})
+}
+
+// grantProjects locks and returns the given project, or returns all projects of the account if it is empty.
+func grantProjects(ctx context.Context, tx *sql.Tx, accountID, project string) ([]string, error) {
+	if project != "" {
+		return []string{project}, lockProject(ctx, tx, grants.ErrNoProject, accountID, project)
+	}
+	return queryAll(ctx, tx, func(row scanner) (id string, err error) { return id, row.Scan(&id) },
+		`SELECT app_id FROM projects WHERE account_id = $1 ORDER BY app_id`, accountID)
+}
+
+// grantStatements deletes the rows that are no longer there or have another level, then inserts the new ones.
+func grantStatements(accountID string, former, rows []grants.Row) (statements []statement) {
+	had, has := setOf(former), setOf(rows)
+	for _, r := range former {
+		if !has[r] {
+			statements = append(statements, deleteGrant(accountID, r))
+		}
+	}
+	for _, r := range rows {
+		if !had[r] {
+			statements = append(statements, insertGrant(accountID, r))
+		}
+	}
+	return statements
+}
+
+func setOf(rows []grants.Row) map[grants.Row]bool {
+	set := make(map[grants.Row]bool, len(rows))
+	for _, r := range rows {
+		set[r] = true
+	}
+	return set
 }
 
 func deleteGrant(accountID string, r grants.Row) statement {

@@ -8,23 +8,27 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// ListSessions lists open sessions of an account, newest first. The inner query selects by an index those that have not
-// expired: without it, every session that the account ever had would be read.
+// ListSessions lists open sessions of an account, the last used first. The inner query selects by an index those that
+// have not expired: without it, every session that the account ever had would be read.
 func (s *Store) ListSessions(
-	ctx context.Context, accountID string, l sessions.Listing, now time.Time,
+	ctx context.Context, accountID string, sel sessions.Selection, now time.Time,
 ) ([]sessions.Session, error) {
 	condition, args := `id IN (SELECT id FROM sessions WHERE account_id = $1 AND expires_at > $2)
 		AND closed_at IS NULL AND expires_at > $2`, []any{accountID, toMS(now)}
-	if l.Project != "" {
-		args = append(args, l.Project)
+	if sel.Project != "" {
+		args = append(args, sel.Project)
 		condition += ` AND app_id = $` + strconv.Itoa(len(args))
 	}
-	if l.After != "" {
-		args = append(args, l.After)
-		condition += ` AND (created_at, id) < (SELECT created_at, id FROM sessions WHERE account_id = $1 AND id = $` +
-			strconv.Itoa(len(args)) + `)`
+	if len(sel.Without) > 0 {
+		condition += ` AND id NOT IN ` + placeholders(len(sel.Without), len(args)+1)
+		args = append(args, anys(sel.Without)...)
 	}
-	return listSessions(ctx, s.reads, condition+` ORDER BY created_at DESC, id DESC LIMIT `+strconv.Itoa(l.Limit), args...)
+	if p := sel.Before; p != nil {
+		args = append(args, toMS(p.LastActive), p.ID)
+		condition += ` AND (last_active_at, id) < ($` + strconv.Itoa(len(args)-1) + `, $` + strconv.Itoa(len(args)) + `)`
+	}
+	return listSessions(ctx, s.reads, condition+` ORDER BY last_active_at DESC, id DESC LIMIT `+strconv.Itoa(sel.Limit),
+		args...)
 }
 
 // Milestones returns what the account has done so far.

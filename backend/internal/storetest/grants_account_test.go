@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -40,14 +41,13 @@ func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 	}
 	gotUsual, exceptions, err := f.grants.All(t.Context(), "ada")
 	fatal(t, err)
-	if diff := cmp.Diff(map[string]grants.Grants{app: want}, exceptions); diff != "" || gotUsual.Credentials != grants.Read {
+	wantException := grants.Exception{Grants: want, Own: []grants.Row{
+		{Project: app, Capability: grants.Assistant, Field: grants.Voice, Level: grants.Read},
+		{Project: app, Capability: grants.Analytics, Level: grants.Off},
+	}}
+	if diff := cmp.Diff(map[string]grants.Exception{app: wantException}, exceptions); diff != "" ||
+		gotUsual.Credentials != grants.Read {
 		t.Errorf("the exceptions: %s", diff)
-	}
-	// The voice now equals the default, so the project follows the default's next change; analytics still differs.
-	usual.Assistant[grants.Voice] = grants.Off
-	fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
-	if g := f.grantsOf(t, "ada", app); g.Assistant[grants.Voice] != grants.Off || g.Analytics != grants.Off {
-		t.Errorf("after the next change: got %+v, want voice off as the default, and analytics off", g)
 	}
 	// The built-in level can be an exception from the account's default.
 	builtIn := f.grantsOf(t, "ada", app)
@@ -56,9 +56,51 @@ func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 	if g := f.grantsOf(t, "ada", app); g.Credentials != grants.ReadWrite {
 		t.Errorf("credentials: got %s, want the project's own read_write", g.Credentials)
 	}
-	fatal(t, f.grants.Set(t.Context(), "ada", app, usual, audit.Person())) // the way back
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
 	if _, exceptions, err := f.grants.All(t.Context(), "ada"); err != nil || len(exceptions) != 0 {
-		t.Errorf("after the way back: got exceptions %v (error %v), want none", exceptions, err)
+		t.Errorf("after following the default: got exceptions %v (error %v), want none", exceptions, err)
+	}
+}
+
+// grantsStayOwn tests that a project keeps the levels that were set for it when the default becomes the same and then
+// changes again, and that the activity of every project whose access changes says so.
+func grantsStayOwn(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	f.key(t, other)
+	summaries := func(project string) (all []string) {
+		for _, e := range f.entries(t, audit.Filter{Nouns: []string{"grants"}, Project: project}) {
+			all = append(all, e.Summary)
+		}
+		return all
+	}
+	strict := grants.Default()
+	strict.Assistant[grants.Voice], strict.Analytics = grants.Off, grants.Off
+	fatal(t, f.grants.Set(t.Context(), "ada", app, strict, audit.Person()))
+	for _, usual := range []grants.Grants{strict, grants.Default()} {
+		f.clock.pass(time.Second)
+		fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
+		if diff := cmp.Diff(strict, f.grantsOf(t, "ada", app)); diff != "" {
+			t.Errorf("the project's own levels changed with the default: %s", diff)
+		}
+	}
+	if got := summaries(app); len(got) != 1 {
+		t.Errorf("the project whose access did not change has the entries %q, want only that of its own change", got)
+	}
+	want := []string{"assistant_config.voice: off -> read_write; analytics: off -> read",
+		"assistant_config.voice: read_write -> off; analytics: read -> off"}
+	if diff := cmp.Diff(want, summaries(other)); diff != "" {
+		t.Errorf("the entries of the project that follows the default: %s", diff)
+	}
+	// A level that a person sets back to the default's is still the project's own.
+	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", strict, false, audit.Person()))
+	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" {
+		t.Errorf("the levels that were set back followed the default: %s", diff)
+	}
+	f.clock.pass(time.Second)
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
+	if got := summaries(app)[0]; got != want[1] || !cmp.Equal(strict, f.grantsOf(t, "ada", app)) {
+		t.Errorf("following the default: got the entry %q and %+v", got, f.grantsOf(t, "ada", app))
 	}
 }
 
@@ -89,11 +131,17 @@ func grantsEverywhere(t *testing.T, f *projectFixture) {
 		t.Errorf("%d levels of projects are stored, want none", n)
 	}
 	got := map[string]string{}
-	for _, e := range f.entries(t, audit.Filter{Nouns: []string{"grants"}})[:2] {
-		got[e.Action] = e.Project
+	for _, e := range f.entries(t, audit.Filter{Nouns: []string{"grants"}})[:3] {
+		got[e.Project] = e.Action
 	}
-	if diff := cmp.Diff(map[string]string{"grants.changed": app, "grants.default_changed": ""}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{app: "grants.changed", other: "grants.changed",
+		"": "grants.default_changed"}, got); diff != "" {
 		t.Errorf("audit entries: %s", diff)
+	}
+	fatal(t, f.grants.Set(t.Context(), "ada", app, open, audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", "", audit.Person()))
+	if diff := cmp.Diff(shut, f.grantsOf(t, "ada", app)); diff != "" {
+		t.Errorf("after every project follows the default: %s", diff)
 	}
 	bad := grants.Default()
 	bad.Analytics = "write"

@@ -17,6 +17,7 @@ var grantTests = map[string]func(*testing.T, *projectFixture){
 	"set by two at once": grantsAtOnce,
 	"account's default":  grantDefaultOfAccount,
 	"for every project":  grantsEverywhere,
+	"levels stay own":    grantsStayOwn,
 }
 
 func TestGrants(t *testing.T) { testProjects(t, grantTests) }
@@ -45,7 +46,7 @@ func grantDefaults(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsSet tests that the next read sees a change, and that only differences from the default are stored.
+// grantsSet tests that the next read sees a change, and that only the levels that were changed are stored.
 func grantsSet(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	f.key(t, other)
@@ -72,7 +73,7 @@ func grantsSet(t *testing.T, f *projectFixture) {
 			"assistant_config.sounds: read_write -> read; analytics: read -> read_write" {
 		t.Errorf("audit entry: got %+v, want the three changed grants", e)
 	}
-	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" ||
 		f.store.count("SELECT COUNT(*) FROM project_grants") != 0 {
 		t.Error(diff)
@@ -82,6 +83,8 @@ func grantsSet(t *testing.T, f *projectFixture) {
 func grantsRefused(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	want(t, "a missing project", f.grants.Set(t.Context(), "ada", other, grants.Default(), audit.Person()),
+		grants.ErrNoProject)
+	want(t, "a foreign project that is to follow", f.grants.Follow(t.Context(), "bob", app, audit.Person()),
 		grants.ErrNoProject)
 	want(t, "a foreign project", f.grants.Set(t.Context(), "bob", app, grants.Default(), audit.Person()),
 		grants.ErrNoProject)

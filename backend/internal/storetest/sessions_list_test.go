@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 var sessionListTests = map[string]func(*testing.T, *sessionFixture){
 	"pages":      sessionPages,
+	"order":      sessionOrder,
 	"milestones": sessionMilestones,
 	"shown":      sessionShown,
 }
@@ -38,36 +40,72 @@ func sessionPages(t *testing.T, f *sessionFixture) {
 		s, _ := f.mint(t, f.ada, sessions.Request{Fresh: true, Project: fmt.Sprint("com.example.p", i%2)})
 		want = append(want, s.ID)
 	}
-	f.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{})
+	bob, _ := f.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{})
 	var got []string
-	after := ""
-	for more := true; more; {
+	f.live.withApps = []string{want[0], want[2], want[3], closed.ID, bob.ID}
+	for after, more := "", true; more; more = after != "" {
 		var list []sessions.Session
 		var err error
-		list, more, err = f.Page(t.Context(), "ada", sessions.Listing{After: after, Limit: 2})
+		list, after, err = f.Page(t.Context(), "ada", sessions.Listing{After: after, Limit: 2})
 		if err != nil || len(list) == 0 || len(list) > 2 {
 			t.Fatalf("a page has %d sessions (error %v), want 1 or 2", len(list), err)
 		}
 		for _, s := range list {
 			got = append(got, s.ID)
 		}
-		after = got[len(got)-1]
+	}
+	if attached := slices.Sorted(slices.Values(got[:3])); !slices.Equal(attached,
+		slices.Sorted(slices.Values([]string{want[0], want[2], want[3]}))) {
+		t.Errorf("the list begins with %v, want the sessions with an app", got[:3])
 	}
 	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		t.Errorf("the pages list %v, want %v", got, want)
 	}
-	list, more, err := f.Page(t.Context(), "ada", sessions.Listing{Project: "com.example.p1", Limit: 3})
-	if err != nil || more || len(list) != 3 || list[0].Project != "com.example.p1" || list[0].CreatedAt.Before(
-		list[2].CreatedAt) {
-		t.Errorf("sessions of a project: got %+v, more %v (error %v), want three, the newest first", list, more, err)
+	list, next, err := f.Page(t.Context(), "ada", sessions.Listing{Project: "com.example.p1", Limit: 3})
+	if err != nil || next != "" || len(list) != 3 || list[0].ID != want[3] {
+		t.Errorf("sessions of a project: got %+v, next %q (error %v), want three, that with an app first", list, next, err)
 	}
-	if list, _, err := f.Page(t.Context(), "bob", sessions.Listing{After: want[3], Limit: 3}); err != nil || len(list) != 0 {
-		t.Errorf("bob after a session of ada's: got %v (error %v), want none", list, err)
+	if _, _, err := f.Page(t.Context(), "ada", sessions.Listing{After: want[3], Limit: 3}); !errors.Is(err,
+		sessions.ErrNotFound) {
+		t.Errorf("no position: got %v, want ErrNotFound", err)
 	}
 	f.store.exec("UPDATE links SET revoked_at = 1 WHERE id = 'link-1'")
 	if list, _, err := f.Page(t.Context(), "ada", sessions.Listing{Limit: 3}); err != nil || len(list) != 0 {
 		t.Errorf("after the link was revoked: got %v (error %v), want none", list, err)
 	}
+}
+
+// sessionOrder tests that a session moves to the front when it is used, or when an app attaches, and that the place where
+// the following page begins stays although its session was used meanwhile.
+func sessionOrder(t *testing.T, f *sessionFixture) {
+	var ids []string
+	for range 5 {
+		f.clock.pass(time.Minute)
+		s, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
+		ids = append(ids, s.ID)
+	}
+	page := func(after string, want ...int) (next string) {
+		t.Helper()
+		list, next, err := f.Page(t.Context(), "ada", sessions.Listing{After: after, Limit: 3})
+		var got []int
+		for _, s := range list {
+			got = append(got, slices.Index(ids, s.ID))
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("got sessions %v (error %v), want %v", got, err, want)
+		}
+		return next
+	}
+	page("", 4, 3, 2)
+	f.clock.pass(time.Minute)
+	fatal(t, f.Touch(t.Context(), ids[1]))
+	next := page("", 1, 4, 3)
+	f.live.withApps = ids[:1]
+	page("", 0, 1, 4)
+	f.live.withApps = nil
+	f.clock.pass(time.Minute)
+	fatal(t, f.Touch(t.Context(), ids[3])) // the last of the page
+	page(next, 2, 0)
 }
 
 func sessionMilestones(t *testing.T, f *sessionFixture) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -53,10 +54,11 @@ type sessionFixture struct {
 	ada   sessions.Owner
 }
 
-// liveSpy is a fake relay that only records calls.
-type liveSpy struct{ closed, switched []string }
+// liveSpy is a fake relay that records calls. withApps are the sessions that have an app attached.
+type liveSpy struct{ closed, switched, withApps []string }
 
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
+func (l *liveSpy) WithApps(string) []string      { return slices.Clone(l.withApps) }
 func (l *liveSpy) Closed(id string)              { l.closed = append(l.closed, id) }
 func (l *liveSpy) Watch(string) (<-chan struct{}, func(), error) {
 	return nil, func() {}, nil

@@ -60,6 +60,8 @@ func TestSessions_WithoutScript(t *testing.T) {
 	if out := eval[bool](s, `(() => { const a = document.querySelector(".screen").getBoundingClientRect(), b = document.querySelector(".screen img").getBoundingClientRect(); return b.bottom > a.bottom || b.right > a.right; })()`); out {
 		t.Error("the picture is larger than its place")
 	}
+	s.clickFor(`a[href^="/account/sessions/ses_one/close"]`,
+		`document.querySelector("h1").innerText === "Close the session of Hello on Ray-Ban Display?"`)
 	s.clickFor(`form[action="/account/sessions/ses_one/close"] button`,
 		`document.querySelector("[role=status]")?.innerText.includes("The session is closed")`)
 	if text := s.text("main"); strings.Contains(text, "hello-glasses") || !strings.Contains(text, "Ray-Ban Meta") {
@@ -106,6 +108,12 @@ func TestOverview_TicksInTheBrowser(t *testing.T) {
 	if got := done(); got != "Link your coding agent, Create your first project" {
 		t.Errorf("done are %q, want the link and the project", got)
 	}
+	// Steps that are left have their number, and no ring that looks like a radio button.
+	if got := eval[string](s, `[...document.querySelectorAll(".steps li:not(.done) .tick")].map((e) =>
+		getComputedStyle(e, "::before").content + " " + getComputedStyle(e).borderStyle).join(", ")`); got !=
+		"counter(step) none, counter(step) none" {
+		t.Errorf("the steps that are left have %q, want their number without a ring", got)
+	}
 	h.with(func() { h.reached.Opened = true })
 	if got := done(); !strings.HasSuffix(got, "Open a simulator session") {
 		t.Errorf("done are %q, want the session too", got)
@@ -146,7 +154,7 @@ func TestAccess_ByKeyboard(t *testing.T) {
 	press(kb.ArrowLeft)
 	s.tabTo(`#com\.example\.hello button`)
 	press(kb.Enter)
-	s.see(`document.querySelector(".badge.on")?.innerText === "differs from your default"`)
+	s.see(`document.querySelector(".badge.on")?.innerText === "has its own levels"`)
 	s.tabTo(`button[name=follow]`)
 	press(kb.Enter)
 	s.see(`document.body.innerText.includes("follows your default again")`)

@@ -125,7 +125,8 @@ var dashboardPages = []struct{ name, path string }{
 	{"connection-page", "/account/projects/" + hello + "/connection-page"}, {"access", "/account/mcp-access"},
 	{"access-project", accessPath(hello)}, {"access-all", "/account/mcp-access/all?level=off"},
 	{"audit", "/account/audit"},
-	{"delete", "/account/projects/" + hello + "/delete"}, {"revoke", "/account/links/link1/revoke"}, {"home", "/"},
+	{"delete", "/account/projects/" + hello + "/delete"}, {"revoke", "/account/links/link1/revoke"},
+	{"session-close", sessionsPath + "/ses_one/close"}, {"home", "/"},
 }
 
 func TestDashboard_IsAccessible(t *testing.T) {

@@ -23,6 +23,7 @@ var accountPages = map[string]func(*Web, *call) error{
 	"GET /account/sessions":             (*Web).listSessions,
 	"GET " + oneSession + "/panel":      (*Web).sessionPanel,
 	"GET /s/{session}/panel":            (*Web).simulatorPanel,
+	"GET " + oneSession + "/close":      (*Web).closeSimulatorPage,
 	"POST " + oneSession + "/close":     (*Web).closeSimulator,
 	"GET /account/credit":               (*Web).credit,
 	"POST /account/credit/caps":         (*Web).changeAccountCaps,

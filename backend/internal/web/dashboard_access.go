@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -12,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// listedExceptions limits the projects that a page lists because they differ from the account's default.
+// listedExceptions limits the projects that a page lists because they have levels of their own.
 const listedExceptions = 50
 
 // accessPage is the data of the template "dashboard_access".
@@ -23,18 +24,18 @@ type accessPage struct {
 	Project    *projectAccess // the project that is shown; nil if none is selected
 	Exceptions []accessException
 	More       int      // number of exceptions that are not listed
-	Others     []choice // projects to select
+	Others     []choice // further projects to select
 	Hidden     int      // number of further projects
 }
 
 // projectAccess is the form for one project.
 type projectAccess struct {
 	projectRow
-	Groups  []accessGroup
-	Differs bool // from the account's default
+	Groups []accessGroup
+	HasOwn bool // it has levels of its own
 }
 
-// accessException is a project whose access differs from the account's default.
+// accessException is a project that has levels of its own. What lists them.
 type accessException struct {
 	projectRow
 	What, Show string
@@ -112,7 +113,8 @@ func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 			row("credentials", "Credentials", "Read: whether a provider's key is set, and its masked end. "+
 				"Write: ask you for a key, by a link to a page where only you paste it.", g.Credentials, usual.Credentials),
 			row("analytics", "Analytics", "Read: counts of your shipped app's sessions, events and errors. "+
-				"There is nothing to write yet.", g.Analytics, usual.Analytics),
+				"Read + Write grants no more than Read today, because there is nothing to write yet.",
+				g.Analytics, usual.Analytics),
 		}},
 	}
 }
@@ -127,38 +129,62 @@ func (w *Web) access(c *call) error {
 		return err
 	}
 	page := accessPage{Done: c.notice(), Bulk: levelNames, Default: accessGroups(ofDefault, usual, grants.Default())}
-	id := w.selectedProject(c, all)
-	page.Others, page.Hidden = projectOptions(all, id)
+	id := w.selectedProject(c)
+	page.Others, page.Hidden = otherProjects(all, id)
 	for _, p := range all {
-		g, differs := exceptions[p.ID]
-		if !differs {
-			g = usual
+		exception, hasOwn := exceptions[p.ID]
+		if !hasOwn {
+			exception.Grants = usual
 		}
 		row := projectRows([]projects.Project{p})[0]
 		if p.ID == id {
-			page.Project = &projectAccess{row, accessGroups("p0", g, usual), differs}
+			page.Project = &projectAccess{row, accessGroups("p0", exception.Grants, usual), hasOwn}
 		}
 		switch {
-		case differs && len(page.Exceptions) < listedExceptions:
+		case hasOwn && len(page.Exceptions) < listedExceptions:
 			page.Exceptions = append(page.Exceptions,
-				accessException{row, strings.Join(levelDifferences(g, usual), ", "), accessPath(p.ID)})
-		case differs:
+				accessException{row, strings.Join(ownLevels(exception.Own, usual), ", "), accessPath(p.ID)})
+		case hasOwn:
 			page.More++
 		}
 	}
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// selectedProject returns the ID of the project of ?project=, or of the only project; otherwise "".
-func (w *Web) selectedProject(c *call, all []projects.Project) string {
-	if len(all) == 1 {
-		return all[0].ID
-	}
+// otherProjects is like projectOptions, without the project that is already shown.
+func otherProjects(all []projects.Project, shown string) (options []choice, hidden int) {
+	return projectOptions(slices.DeleteFunc(slices.Clone(all), func(p projects.Project) bool { return p.ID == shown }), "")
+}
+
+// selectedProject returns the ID of the project of ?project=; otherwise "".
+func (w *Web) selectedProject(c *call) string {
 	p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.URL.Query().Get("project"))
 	if err != nil {
 		return ""
 	}
 	return p.ID
+}
+
+// ownLevels lists a project's own levels, such as "Voice: Off".
+func ownLevels(own []grants.Row, usual grants.Grants) (all []string) {
+	titles := map[grants.Capability]string{grants.Credentials: "Credentials", grants.Analytics: "Analytics"}
+	for _, r := range own {
+		text := cmp.Or(settingNames[r.Field], titles[r.Capability]) + ": " + levelName(r.Level)
+		if usual.Of(r.Capability, r.Field) == r.Level {
+			text += " (as your default now)"
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func levelName(l grants.Level) string {
+	for _, one := range levelNames {
+		if one.Level == l {
+			return one.Label
+		}
+	}
+	return string(l)
 }
 
 // levelDifferences lists the levels of g that differ from usual, such as "Voice: Off".
@@ -190,11 +216,7 @@ func (w *Web) changeAccess(c *call) error {
 		return err
 	}
 	if c.PostFormValue("follow") != "" {
-		usual, _, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
-		if err != nil {
-			return err
-		}
-		err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, usual, audit.Person())
+		err := w.Dashboard.Grants.Follow(c.Context(), c.account.ID, p.ID, audit.Person())
 		return c.done(err, "/account/mcp-access", "access-back")
 	}
 	before, err := w.Dashboard.Grants.Of(c.Context(), c.account.ID, p.ID)
@@ -209,7 +231,7 @@ func (w *Web) changeAccess(c *call) error {
 	return accessDone(c, err, accessPath(p.ID), "access")
 }
 
-// changeDefaultAccess changes the account's default. Projects that differ keep their levels.
+// changeDefaultAccess changes the account's default. Projects keep their own levels.
 func (w *Web) changeDefaultAccess(c *call) error {
 	before, _, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
 	if err != nil {

@@ -12,11 +12,7 @@ const asDefault = "default"
 
 // accessForAll returns the grants that a bulk change sets, with their label. A field without a level gets the next
 // lower one: usage of the AI gateway cannot be written.
-func (w *Web) accessForAll(c *call, level string) (g grants.Grants, label string, err error) {
-	if level == asDefault {
-		g, _, err = w.Dashboard.Grants.All(c.Context(), c.account.ID)
-		return g, "your default", err
-	}
+func accessForAll(level string) (g grants.Grants, label string, err error) {
 	i := slices.IndexFunc(levelNames, func(l levelChoice) bool { return string(l.Level) == level })
 	if i < 0 {
 		return g, "", errNotFound
@@ -33,9 +29,12 @@ func (w *Web) accessForAll(c *call, level string) (g grants.Grants, label string
 // accessForAllPage asks before a bulk change, because it replaces what was set for single projects.
 func (w *Web) accessForAllPage(c *call) error {
 	level := c.URL.Query().Get("level")
-	_, label, err := w.accessForAll(c, level)
-	if err != nil {
-		return err
+	label := "your default"
+	if level != asDefault {
+		var err error
+		if _, label, err = accessForAll(level); err != nil {
+			return err
+		}
 	}
 	_, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
 	if err != nil {
@@ -56,7 +55,12 @@ func (w *Web) accessForAllPage(c *call) error {
 }
 
 func (w *Web) changeAccessForAll(c *call) error {
-	g, _, err := w.accessForAll(c, c.PostFormValue("level"))
+	level := c.PostFormValue("level")
+	if level == asDefault {
+		err := w.Dashboard.Grants.Follow(c.Context(), c.account.ID, "", audit.Person())
+		return c.done(err, "/account/mcp-access", "access-all")
+	}
+	g, _, err := accessForAll(level)
 	if err != nil {
 		return err
 	}

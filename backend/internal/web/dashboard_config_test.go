@@ -86,7 +86,7 @@ func TestCredentials_ValueIsNeverShown(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	path := helloPath + "/credentials"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "OpenAI", "not set", `type="password"`)
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "OpenAI", "not needed", `type="password"`)
 	v.post(path+"/openai", v.form("value", "pk-canary")).want(http.StatusUnprocessableEntity, "looks different",
 		`id="value-openai-error"`).lacks("canary")
 	v.post(path+"/openai", v.form("value", "sk-canary-wxyz")).onward().want(http.StatusOK, "The key is stored",
@@ -203,5 +203,22 @@ func TestSummary_OfGrants(t *testing.T) {
 	if got, want := summaryOf(e),
 		"Voice: Read + Write → Off; Sounds: Off → Read; Credentials: Read → Read + Write; Analytics: Read → Off"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A key that no model takes is one calm statement, without a primary button; a key that could pay has one.
+func TestCredentials_NotNeeded(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.spendOnModels(then)
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloPath+"/credentials").want(http.StatusOK, "not needed",
+		"No model of this server takes your own key of Mistral, so you need none.")
+	openAI, mistral, _ := strings.Cut(v.page, `id="provider-mistral"`)
+	if !strings.Contains(openAI, `<button type="submit">Set<`) || strings.Contains(openAI, "Set one anyway") {
+		t.Error("the form for a key that could pay is not open")
+	}
+	if strings.Contains(mistral, `<button type="submit">`) || !strings.Contains(mistral, "<summary>Set one anyway") ||
+		!strings.Contains(mistral, `<button type="submit" class="quiet">Set<`) {
+		t.Errorf("the form for a key that is not needed is prominent:\n%s", mistral)
 	}
 }

@@ -29,11 +29,12 @@ type credentialRow struct {
 	Gateway    string // where the project's owner chooses what pays
 }
 
-// credentialUse says in words what a key is used for. Waiting is set if calls could be paid with it, but are paid with
-// credit.
+// credentialUse says in words what a key is used for.
 type credentialUse struct {
-	Text    string
-	Waiting bool
+	Text      string
+	Waiting   bool // calls could be paid with it, but are paid with credit
+	Missing   bool // calls need it, and it is not set
+	NotNeeded bool // no call can use it, and it is not set
 }
 
 var testResults = map[string]string{
@@ -93,11 +94,12 @@ func (w *Web) credentialUses(c *call, project string) (func(credentials.Credenti
 		case len(names) == 0 && one.Set:
 			return credentialUse{Text: "Nothing: no model of this server takes your own key of " + one.Provider.Name + "."}
 		case len(names) == 0:
-			return credentialUse{Text: "Not needed: no model of this server takes your own key of " + one.Provider.Name + "."}
+			return credentialUse{NotNeeded: true,
+				Text: "No model of this server takes your own key of " + one.Provider.Name + ", so you need none."}
 		case own && one.Set:
 			return credentialUse{Text: "It pays for " + calls + ". " + one.Provider.Name + " bills you."}
 		case own:
-			return credentialUse{Text: "Missing: this project pays with own keys, and needs this one for " + calls + "."}
+			return credentialUse{Missing: true, Text: "Missing: this project pays with own keys, and needs this one for " + calls + "."}
 		case one.Set:
 			return credentialUse{Waiting: true, Text: "Nothing yet: your credit pays. It could pay for " + calls + "."}
 		}

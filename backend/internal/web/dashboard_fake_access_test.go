@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -19,13 +18,40 @@ func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, err
 	return f.usual, nil
 }
 
-func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Grants, error) {
+// All returns as own levels those that differ from the default.
+func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Exception, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if account != adaID {
 		return grants.Default(), nil, nil
 	}
-	return f.usual, maps.Clone(f.grants), nil
+	exceptions := map[string]grants.Exception{}
+	for project, g := range f.grants {
+		e := grants.Exception{Grants: g}
+		own := func(c grants.Capability, field string) {
+			if l := g.Of(c, field); l != f.usual.Of(c, field) {
+				e.Own = append(e.Own, grants.Row{Project: project, Capability: c, Field: field, Level: l})
+			}
+		}
+		for _, field := range grants.Fields() {
+			own(grants.Assistant, field)
+		}
+		own(grants.Credentials, "")
+		own(grants.Analytics, "")
+		exceptions[project] = e
+	}
+	return f.usual, exceptions, nil
+}
+
+func (f fakeGrants) Follow(_ context.Context, _, project string, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if project == "" {
+		clear(f.grants)
+	}
+	delete(f.grants, project)
+	f.note(by, "grants.changed", project, "follows the account's default")
+	return nil
 }
 
 func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
@@ -60,8 +86,9 @@ func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grant
 	return nil
 }
 
+// Page uses IDs as positions.
 func (f fakeSessions) Page(_ context.Context, account string, l sessions.Listing) (
-	list []sessions.Session, more bool, _ error) {
+	list []sessions.Session, next string, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.sessions {
@@ -72,7 +99,11 @@ func (f fakeSessions) Page(_ context.Context, account string, l sessions.Listing
 	if l.After != "" {
 		list = list[1+slices.IndexFunc(list, func(s sessions.Session) bool { return s.ID == l.After }):]
 	}
-	return list[:min(len(list), l.Limit)], len(list) > l.Limit, nil
+	if len(list) > l.Limit {
+		list = list[:l.Limit]
+		next = list[l.Limit-1].ID
+	}
+	return list, next, nil
 }
 
 func (f fakeSessions) Attached(id string) sessions.Live { return f.live[id] }

@@ -46,8 +46,21 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 	v.get("/account/projects?q="+url.QueryEscape("ÄRGER")).want(http.StatusOK, "zebra").lacks("Hello")
 	v.get("/account/projects?q=bulk").want(http.StatusOK, "1–100 of 301", "q=bulk")
 	v.get("/account/projects?q=bulk&page=99").want(http.StatusOK, "301–301 of 301")
-	v.get("/account/projects?q=%3Cscript%3E").want(http.StatusOK, "No project matches", "&lt;script&gt;")
+	v.get("/account/projects?q=%3Cscript%3E").want(http.StatusOK, "No project matches",
+		"No project’s name or app id contains “<bdi>&lt;script&gt;</bdi>”")
 	signedIn(t, site, "eve@example.org").get("/account/projects?q=bulk").want(http.StatusOK, "No project yet").lacks("Bulk")
+}
+
+// The overview shows the projects that were active last, also within one second.
+func TestOverview_ProjectsByActivity(t *testing.T) {
+	h := newFakeDashboard()
+	h.projects[0].LastActiveAt, h.projects[1].LastActiveAt = then.Add(time.Millisecond), then.Add(2*time.Millisecond)
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/account").want(http.StatusOK)
+	_, list, _ := strings.Cut(v.page, `class="tiles"`)
+	if strings.Index(list, "com.example.other") > strings.Index(list, hello) {
+		t.Error("the project that was active last is not the first")
+	}
 }
 
 // A project follows the account's default until it is set apart, and there is a way back.
@@ -64,7 +77,7 @@ func TestAccess_DefaultAndExceptions(t *testing.T) {
 	v.get(accessPath(hello)).want(http.StatusOK, "follows your default",
 		`id="p0:analytics:off" name="analytics" value="off" checked`)
 	v.post("/account/mcp-access", v.form("project", hello, "credentials", "off")).onward().want(http.StatusOK,
-		"differs from your default", "Credentials: Off")
+		"has its own levels", "Credentials: Off")
 	v.get("/account/mcp-access").want(http.StatusOK, "Follow the default", "Credentials: Off")
 	v.post("/account/mcp-access", v.form("project", hello, "follow", "default")).onward().want(http.StatusOK,
 		"follows your default again", "Every project follows").lacks("Credentials: Off")

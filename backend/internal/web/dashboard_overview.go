@@ -68,10 +68,8 @@ func (w *Web) overview(c *call) error {
 	if page.Credit, err = w.accountLine(c); err != nil {
 		return err
 	}
-	rows := projectRows(list)
-	slices.SortStableFunc(rows, func(a, b projectRow) int { return cmp.Compare(b.Active.ISO, a.Active.ISO) })
-	page.Projects = rows[:min(len(rows), overviewProjects)]
-	page.More = len(rows) - len(page.Projects)
+	page.Projects = projectRows(sortProjects(slices.Clone(list), false)[:min(len(list), overviewProjects)])
+	page.More = len(list) - len(page.Projects)
 	page.Unshown = max(0, len(links)-overviewLinks)
 	for _, l := range links[:len(links)-page.Unshown] {
 		page.Links = append(page.Links, newLinkRow(l, w.Now()))

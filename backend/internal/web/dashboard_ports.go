@@ -61,16 +61,19 @@ type ProjectKeys interface {
 // AccessGrants defines what agents may do with a project. Its errors are those of package grants.
 type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
-	// All returns the account's default and the grants of the projects that differ from it.
-	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Grants, err error)
+	// All returns the account's default and the projects that have levels of their own.
+	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Exception, err error)
 	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
+	// Follow deletes a project's own levels, or those of every project if project is empty.
+	Follow(ctx context.Context, account, project string, by audit.Actor) error
 	// SetDefault sets the account's default. With everywhere it also replaces the grants of every project.
 	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere bool, by audit.Actor) error
 }
 
 // LiveSessions lists and closes an account's open sessions. Its errors are those of package sessions.
 type LiveSessions interface {
-	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, more bool, err error)
+	// Page returns open sessions, and where the following page begins.
+	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, next string, err error)
 	Attached(id string) sessions.Live
 	// Shown returns what the glasses of an open session show.
 	Shown(ctx context.Context, account, id string) (sessions.Session, sessions.Memory, error)

@@ -68,7 +68,7 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 	return nil
 }
 
-// setUp lists what a project may have, and what of it is set up.
+// setUp lists what a project may have, and what of it is set up. Credentials are listed only if some are set or needed.
 func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
 	config, configErr := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
 	hasPage, pageErr := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
@@ -76,15 +76,23 @@ func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
 	if err := errors.Join(configErr, pageErr, storedErr); err != nil {
 		return nil, err
 	}
+	use, err := w.credentialUses(c, c.project.ID)
+	if err != nil {
+		return nil, err
+	}
 	here := projectPath(c.project.ID)
-	return []step{
+	steps := []step{
 		{Title: "Project key", Text: "for analytics and the AI gateway", Link: "#keys",
 			Done: slices.ContainsFunc(keys, func(k projects.KeyInfo) bool { return k.RevokedAt.IsZero() })},
 		{Title: "Connection page", Text: "where users connect their glasses", Link: here + "/connection-page", Done: hasPage},
 		{Title: "Assistant", Text: "its models, voice and memory; until then the defaults", Link: here + "/assistant",
 			Done: config.Version > 0},
-		{Title: "Credentials", Text: "your own keys of AI providers; without one, credit pays",
-			Link: here + "/credentials",
-			Done: slices.ContainsFunc(stored, func(one credentials.Credential) bool { return !one.SetAt.IsZero() })},
-	}, nil
+	}
+	isMissing := slices.ContainsFunc(stored, func(one credentials.Credential) bool { return use(one).Missing })
+	isSet := slices.ContainsFunc(stored, func(one credentials.Credential) bool { return one.Set })
+	if isMissing || isSet {
+		steps = append(steps, step{Title: "Credentials", Text: "your own keys of AI providers", Done: !isMissing,
+			Link: here + "/credentials"})
+	}
+	return steps, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/projects"
@@ -24,14 +25,13 @@ type sessionsPage struct {
 	Nav      *projectNav // nil for the account's page
 	Sessions sessionCards
 	Next     string // URL of the sessions that follow; "" if there are none
-	First    string // URL of the newest sessions; "" if these are the newest
+	First    string // URL of the first sessions; "" if these are the first
 }
 
 // sessionCards is the data of the template "session-cards".
 type sessionCards struct {
 	List []sessionRow
-	More bool   // whether further open sessions follow
-	CSRF string // for the template "csrf"
+	Next string // where the sessions that follow begin; "" if there are none
 }
 
 // sessionRow is one open session. printable sanitizes what apps report about themselves.
@@ -46,8 +46,7 @@ type sessionRow struct {
 	Panel                string // URL of the picture; "" if there is none
 	NoPanel              string // why there is none
 	Width, Height        int    // of the picture
-	Open, Close          string // URLs
-	Page                 string // the page that Close returns to
+	Open, Close          string // URLs; Close asks first, and returns to the page that lists the session
 }
 
 func (w *Web) listSessions(c *call) error {
@@ -63,7 +62,13 @@ func (w *Web) listProjectSessions(c *call) error {
 // showSessions lists the sessions after ?after=. path is the page's own.
 func (w *Web) showSessions(c *call, page sessionsPage, l sessions.Listing, path string) error {
 	l.After = c.URL.Query().Get("after")
-	cards, err := w.sessionCards(c, l, path)
+	at := func(position string) string {
+		if position == "" {
+			return path
+		}
+		return path + "?after=" + url.QueryEscape(position)
+	}
+	cards, err := w.sessionCards(c, l, at(l.After))
 	if err != nil {
 		return err
 	}
@@ -71,15 +76,15 @@ func (w *Web) showSessions(c *call, page sessionsPage, l sessions.Listing, path 
 	if l.After != "" {
 		page.First = path
 	}
-	if cards.More {
-		page.Next = path + "?after=" + url.QueryEscape(cards.List[len(cards.List)-1].ID)
+	if cards.Next != "" {
+		page.Next = at(cards.Next)
 	}
 	return w.render(c, http.StatusOK, "dashboard_sessions", page)
 }
 
 // sessionCards lists open sessions for a page.
 func (w *Web) sessionCards(c *call, l sessions.Listing, page string) (cards sessionCards, err error) {
-	list, more, err := w.Dashboard.Sessions.Page(c.Context(), c.account.ID, l)
+	list, next, err := w.Dashboard.Sessions.Page(c.Context(), c.account.ID, l)
 	if err != nil || len(list) == 0 {
 		return cards, err
 	}
@@ -91,7 +96,7 @@ func (w *Web) sessionCards(c *call, l sessions.Listing, page string) (cards sess
 	for _, p := range all {
 		names[p.ID] = p.DisplayName
 	}
-	cards = sessionCards{More: more, CSRF: w.csrfToken(c)}
+	cards.Next = next
 	for _, s := range list {
 		row := w.newSessionRow(s, page)
 		row.ProjectName = cmp.Or(names[s.Project], row.ProjectName)
@@ -106,7 +111,7 @@ func (w *Web) newSessionRow(s sessions.Session, page string) sessionRow {
 		ID: s.ID, Model: s.DeviceModel, Platform: platformName(s.Platform), Project: s.Project,
 		ProjectPath: projectPath(s.Project), ProjectName: projects.DefaultName(s.Project),
 		Age: "Opened " + ago(s.CreatedAt, w.Now()), Created: showTime(s.CreatedAt),
-		Open: "/s/" + url.PathEscape(s.ID), Close: path + "/close", Page: page,
+		Open: "/s/" + url.PathEscape(s.ID), Close: path + "/close?page=" + url.QueryEscape(page),
 	}
 	if model, ok := glasses.Model(s.DeviceModel); ok {
 		row.Model = model.Name
@@ -127,16 +132,46 @@ func (w *Web) newSessionRow(s sessions.Session, page string) sessionRow {
 	return row
 }
 
-// closeSimulator ends a session, and returns to the page whose button was pressed.
+func (w *Web) closeSimulatorPage(c *call) error {
+	open, _, err := w.Dashboard.Sessions.Shown(c.Context(), c.account.ID, c.PathValue("session"))
+	if err != nil {
+		return err
+	}
+	row, back := w.newSessionRow(open, ""), sessionsPageOf(open.Project, c.URL.Query().Get("page"))
+	name := row.ProjectName
+	if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, open.Project); err == nil {
+		name = p.DisplayName
+	}
+	text := []string{"Its event log is deleted for good, and its simulator page stops."}
+	if len(row.Apps) > 0 {
+		text = append(text, "An app is attached now: "+strings.Join(row.Apps, ", ")+". It is disconnected.")
+	}
+	return w.confirm(c, confirmation{
+		Nav: "sessions", Title: "Close the session of " + name + " on " + row.Model + "?", Text: text,
+		Action: sessionsPath + "/" + url.PathEscape(open.ID) + "/close", Hidden: map[string]string{"page": back},
+		Label: "Close", Back: back, Instead: "Keep it open",
+	})
+}
+
+// closeSimulator ends a session, and returns to the page that the person came from.
 func (w *Web) closeSimulator(c *call) error {
 	closed, err := w.Dashboard.Sessions.Close(c.Context(), c.account.ID, c.PathValue("session"))
 	if err != nil {
 		return err
 	}
-	page := sessionsPath
-	if from := c.PostFormValue("page"); from == "/account" || from == projectPath(closed.Project) ||
-		strings.TrimSuffix(from, "/sessions") == projectPath(closed.Project) {
-		page = from
+	return c.done(nil, sessionsPageOf(closed.Project, c.PostFormValue("page")), "session-closed")
+}
+
+// sessionsPageOf returns the page that a person came from, with its position in the list, if it is one that lists
+// sessions of the project. Otherwise it returns the page of all sessions.
+func sessionsPageOf(project, from string) string {
+	path, query, _ := strings.Cut(from, "?")
+	if own := projectPath(project); !slices.Contains([]string{"/account", sessionsPath, own, own + "/sessions"}, path) {
+		return sessionsPath
 	}
-	return c.done(nil, page, "session-closed")
+	values, err := url.ParseQuery(query)
+	if after := values.Get("after"); err == nil && after != "" {
+		return path + "?after=" + url.QueryEscape(after)
+	}
+	return path
 }

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -28,9 +30,33 @@ func TestSessions_AreListedOpenedAndClosed(t *testing.T) {
 		t.Errorf("closing on the project's page leads to %s", got)
 	}
 	v.get(helloPath+"/sessions").want(http.StatusOK, "No open session")
-	v.post(sessionsPath+"/ses_two/close", v.form("page", "https://evil.example.org/"))
-	if got := v.header.Get("Location"); got != sessionsPath+"?done=session-closed" {
-		t.Errorf("a foreign page to return to leads to %s", got)
+	v.get(sessionsPath + "/ses_two/close").want(http.StatusNotFound)
+}
+
+// Closing asks first, because it deletes the event log, and then returns to the position in the list.
+func TestSessions_CloseAsksAndReturns(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(sessionsPath+"?after=ses_one").want(http.StatusOK,
+		`href="/account/sessions/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one"`, "Close …").lacks("<form method=\"post\" action=\"/account/sessions")
+	v.get(sessionsPath+"/ses_two/close?page=%2Faccount%2Fsessions%3Fafter%3Dses_one").want(http.StatusOK,
+		"Close the session of Hello on Ray-Ban Meta?", "event log is deleted",
+		`name="page" value="/account/sessions?after=ses_one"`, `href="/account/sessions?after=ses_one">Keep it open`)
+	v.get(sessionsPath+"/ses_one/close").want(http.StatusOK, "An app is attached now: hello-glasses")
+	if h.sessions[1].ClosedAt != (time.Time{}) {
+		t.Error("the question closed the session")
+	}
+	v.post(sessionsPath+"/ses_two/close", v.form("page", "/account/sessions?after=ses_one")).want(http.StatusSeeOther)
+	if got := v.header.Get("Location"); got != "/account/sessions?after=ses_one&done=session-closed" {
+		t.Errorf("closing leads to %s, want the position in the list", got)
+	}
+	v.onward().want(http.StatusOK, "No further session", "First page")
+	v.get(sessionsPath + "/ses_far/close").want(http.StatusNotFound)
+	for _, foreign := range []string{"https://evil.example.org/", "//evil.example.org/account", "/account/settings",
+		"/account/projects/" + foreign, "/account?next=https://evil.example.org", `/account\evil`, ""} {
+		if got := sessionsPageOf(hello, foreign); got != sessionsPath && got != "/account" {
+			t.Errorf("%q leads to %q", foreign, got)
+		}
 	}
 }
 
@@ -110,8 +136,8 @@ func TestSessions_ArePaged(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	last := fmt.Sprintf("ses_%02d", listedSessions-1)
 	v := signedIn(t, site, ada).get(sessionsPath).want(http.StatusOK, "/s/"+last, "?after="+last,
-		"Nothing shown yet").lacks("ses_12", "Newest", "/panel")
-	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "Newest").lacks("ses_11", "Older")
+		"Nothing shown yet").lacks("ses_12", "First page", "/panel")
+	v.get(sessionsPath+"?after="+last).want(http.StatusOK, "/s/ses_12", "/s/ses_14", "First page").lacks("/s/ses_11", "Next page")
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }
 
@@ -184,8 +210,8 @@ func TestProject_BeginsWithItsState(t *testing.T) {
 	agentChange(t, h, "harbor")
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloPath).want(http.StatusOK, `href="/s/ses_one"`, "Last change by an agent",
-		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`,
-		`To do: </span><a href="`+helloPath+`/credentials">Credentials`)
+		"maple · claude-code", "<bdi>harbor</bdi></ins>", `Done: </span><a href="#keys">Project key`).lacks(
+		`credentials">Credentials</a></div>`) // credit pays, so no key is needed
 	var at []int
 	for _, text := range []string{"Open sessions", "Last 7 days", "Last change by an agent", "Set up", `id="keys"`} {
 		at = append(at, strings.Index(v.page, text))
@@ -193,6 +219,9 @@ func TestProject_BeginsWithItsState(t *testing.T) {
 	if !slices.IsSorted(at) || at[0] < 0 {
 		t.Errorf("the parts are at %v, want them in order", at)
 	}
+	h.credit.spendOnModels(then)
+	h.with(func() { h.credit.source = gateway.KeySourceOwn })
+	v.get(helloPath).want(http.StatusOK, `To do: </span><a href="`+helloPath+`/credentials">Credentials`)
 	h.with(func() { h.secrets["openai"] = "sk-canary" })
 	v.get(helloPath).want(http.StatusOK, `Done: </span><a href="`+helloPath+`/credentials">Credentials`).lacks("canary")
 }

@@ -270,7 +270,7 @@ func TestManyProjects(t *testing.T) {
 	v.get("/account/projects").want(http.StatusOK, "1–100 of 500", "page=2").lacks("page=0")
 	v.get("/account/projects?page=5").want(http.StatusOK, "401–500 of 500", "page=4").lacks("page=6")
 	v.get("/account/mcp-access?project=com.example.one-of-many-300").want(http.StatusOK,
-		`id="com.example.one-of-many-300"`, "For the 400 others")
+		`id="com.example.one-of-many-300"`, "For the 399 others")
 }
 
 var assetURL = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
