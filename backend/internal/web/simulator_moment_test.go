@@ -95,14 +95,14 @@ func TestSimulatorPage_SaysThatItsProgramIsLoading(t *testing.T) {
 				WebAssembly.instantiateStreaming = (...a) => new Promise((done, fail) => { window.go = () => load(...a).then(done, fail); window.stop = fail; }); }`})
 		return err
 	}), chromedp.Reload())
-	s.see(`window.go && document.querySelector("#socket").dataset.state === "up" && document.querySelector("#socket").textContent === "Loading" && document.querySelector("#peers").innerText.includes("still loading")`)
+	s.see(`window.go && document.querySelector("#socket").dataset.state === "up" && document.querySelector("#socket").textContent === "Loading" && document.querySelector("#peers").innerText.includes("loading")`)
 	s.picture("program-loading")
 	s.do(chromedp.Evaluate[chromedp.Void](`window.go()`))
 	s.see(`document.querySelector("#socket").textContent === "Connected" && !document.querySelector("#peers").innerText.includes("loading")`)
 	s.do(chromedp.Reload())
 	s.see(`window.stop && document.querySelector("#socket").textContent === "Loading"`)
 	s.do(chromedp.Evaluate[chromedp.Void](`window.stop(new Error("blocked"))`))
-	s.see(`document.querySelector("#socket").textContent === "Program not running" && document.querySelector("#peers").innerText.includes("its program does not run") &&
+	s.see(`document.querySelector("#socket").textContent === "Not running" && document.querySelector("#peers").innerText.includes("not running") &&
 		document.querySelector("#idle").textContent === "Not running" && document.querySelector("#notice").innerText.includes("blocked")`)
 	s.picture("program-broken")
 }

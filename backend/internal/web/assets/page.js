@@ -27,7 +27,7 @@ const words = {
  */
 export function showConnection(state, lacks) {
   const chip = page("socket");
-  const text = state !== "up" || !lacks ? words[state] : lacks === "loading" ? "Loading" : "Program not running";
+  const text = state !== "up" || !lacks ? words[state] : lacks === "loading" ? "Loading" : "Not running";
   if (chip.textContent !== text) chip.textContent = text; // screen readers announce each write
   chip.dataset.lacks = state === "up" ? lacks : "";
 }
@@ -78,7 +78,7 @@ export function showPeers(peers, active, lacks) {
   if (peers.apps.length === 0) list.append(peer("No app", "", false));
   const up = peers.pages > 0;
   const others = peers.pages > 1 ? `${peers.pages - 1} more ${peers.pages === 2 ? "page is" : "pages are"} open` : "";
-  if (up && active && lacks) list.append(peer("Glasses: this page", lacks === "loading" ? "still loading" : "its program does not run", false));
+  if (up && active && lacks) list.append(peer("Glasses: this page", lacks === "loading" ? "loading" : "not running", false));
   else list.append(up ? peer(active ? "Glasses: this page" : "Glasses: another page", others, true) : peer("Glasses", "not connected", false));
   const waits = up && peers.apps.length === 0;
   page("attach").hidden = !waits;

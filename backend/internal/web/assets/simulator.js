@@ -347,6 +347,7 @@ function changed(s, m) {
 
 /** Shows the chosen moment, or the live session again. */
 function showMoment() {
+  forget();
   const of = travel.moment?.snapshot ?? snapshot;
   const then = setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel) ?? model;
   if (then !== shownModel) showModel(then);
