@@ -61,8 +61,8 @@ func main() {
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
 		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(render.Draw(p.dev.Model(), p.seen())) }),
-		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(&p, a[0].String()) }),
-		"step":     js.FuncOf(func(js.Value, []js.Value) any { return text(p.step()) }),
+		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(shownBy(&p, a[1]), a[0].String()) }),
+		"step":     js.FuncOf(func(_ js.Value, a []js.Value) any { return stepOf(shownBy(&p, a[0])) }),
 		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
 		"rebuild":  js.FuncOf(func(_ js.Value, a []js.Value) any { return rebuilt(a[0].String()) }),
 		"digest":   js.FuncOf(func(_ js.Value, a []js.Value) any { return digest(a[0].String()) }),
@@ -216,6 +216,9 @@ func picture(img *image.NRGBA) any {
 
 // previewOn returns {picture, fit}, where fit is the preview as JSON, or null.
 func previewOn(p *player, model string) any {
+	if p == nil {
+		return nil
+	}
 	found, ok := p.preview(model)
 	if !ok {
 		return nil
@@ -224,6 +227,27 @@ func previewOn(p *player, model string) any {
 	v.Set("picture", picture(found.img))
 	v.Set("fit", text(found))
 	return v
+}
+
+// shownBy returns what the page shows: the player, or glasses with a snapshot unless that is "". It returns nil for a
+// snapshot that cannot be shown.
+func shownBy(p *player, snapshot js.Value) *player {
+	if snapshot.String() == "" {
+		return p
+	}
+	past, err := snapshotPlayer(snapshot.String())
+	if err != nil {
+		return nil
+	}
+	return past
+}
+
+// stepOf returns a step as JSON, or "".
+func stepOf(p *player) string {
+	if p == nil {
+		return ""
+	}
+	return text(p.step())
 }
 
 // showSnapshot returns {picture, reading, wanted} of a snapshot, or null if it cannot be shown.

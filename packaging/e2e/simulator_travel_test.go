@@ -50,7 +50,7 @@ func (s *simulated) seePast(panels map[int]string) {
 	for seq, want := range panels {
 		run(s.t, s.browser, "choose a row", until(fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"]')`, seq)),
 			chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"] > button').click()`, seq)),
-			until(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of")`, seq)),
+			until(fmt.Sprintf(`document.querySelector("#travel-said").textContent.includes("row %d of")`, seq)),
 			until(fmt.Sprintf("%s === %q", panelOf, want)))
 	}
 }
@@ -88,7 +88,7 @@ func TestSimulatorPage_TimeTravelAndShare(t *testing.T) {
 	run(t, s.browser, "reload", chromedp.Navigate(s.url),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes" && document.querySelector("#display").innerText.includes("Where to?")`))
 	s.seePast(panels)
-	if text := evaluate[string](t, s.browser, `document.querySelector("#travel-text").textContent`); !strings.Contains(text, "Rebuilt from the log") {
+	if text := evaluate[string](t, s.browser, `document.querySelector("#travel-said").textContent`); !strings.Contains(text, "Rebuilt from the log") {
 		t.Errorf("after the reload the page says %q, want it to say that the moment is rebuilt", text)
 	}
 }

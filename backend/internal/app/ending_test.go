@@ -29,7 +29,7 @@ func TestSimulatorPage_Ends(t *testing.T) {
 		t.Helper()
 		run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
 			chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
-		see(t, browser, "#socket", "Live")
+		see(t, browser, "#socket", "Connected")
 	}
 	signIn()
 	db, err := sql.Open("sqlite", "file:"+b.database+"?_pragma=busy_timeout(5000)")

@@ -40,7 +40,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	see(t, browser, "#first", "First steps") // no app was seen yet
 	see(t, browser, ".screen", "Nothing shown yet")
 	run(t, browser, chromedp.Navigate(s.SessionURL))
-	see(t, browser, "#socket", "Live")
+	see(t, browser, "#socket", "Connected")
 	stopApp := b.startApp(s)
 	see(t, browser, "#display", "Hello, glasses")
 	got := ""

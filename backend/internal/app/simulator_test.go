@@ -208,7 +208,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	}
 	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
-	see(t, browser, "#socket", "Live")
+	see(t, browser, "#socket", "Connected")
 	see(t, browser, "#attach", "No app is connected")
 	shot(t, browser, "empty")
 
@@ -223,7 +223,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	shot(t, browser, "running")
 
 	b.restart()
-	see(t, browser, "#socket", "Live")
+	see(t, browser, "#socket", "Connected")
 	see(t, browser, "#peers", "Hello Glasses")
 	see(t, browser, "#display", "Taps: 2")
 	run(t, browser, chromedp.Click("#panel"))

@@ -17,7 +17,11 @@ import (
 
 const (
 	replayPage = 200 // rows per read during a replay
-	pageRecent = 200 // rows that a page without a cursor receives
+
+	// What a page without a cursor receives: the latest pageRows rows, or as many pages of them as have pageBytes of
+	// payload. Commands for the glasses wait for it, so it must be short on a slow network as well.
+	pageRows  = 5000
+	pageBytes = 2 << 20
 )
 
 // ServeApp attaches an app to the session of the path value "id". It returns once the hub has taken over the socket.
@@ -234,7 +238,10 @@ func (s *liveSession) greetApp(
 func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Session, since int64) error {
 	truncated := since >= 0 && since < stored.FirstSeq-1
 	if since < 0 || since > stored.LastSeq {
-		since = max(stored.LastSeq-pageRecent, 0)
+		var err error
+		if since, err = s.hub.recent(ctx, stored); err != nil {
+			return err
+		}
 	}
 	model, _ := glasses.Model(stored.DeviceModel)
 	s.mu.Lock()
@@ -253,6 +260,27 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	return s.hub.replay(ctx, stored, since, func(e glasses.Event) error {
 		return c.greet(s.hub.frame(glasses.TypeRow, "", e))
 	})
+}
+
+// recent returns the cursor of a page that receives the latest rows only.
+func (h *Hub) recent(ctx context.Context, stored sessions.Session) (int64, error) {
+	oldest := max(stored.FirstSeq-1, stored.LastSeq-pageRows, 0)
+	since, size := max(stored.LastSeq-replayPage, oldest), 0
+	for end := stored.LastSeq; end > oldest; end = since {
+		from := max(end-replayPage, oldest)
+		rows, err := h.Log.SessionEvents(ctx, stored.ID, from, int(end-from))
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range rows {
+			size += len(e.Payload)
+		}
+		if size > pageBytes {
+			break
+		}
+		since = from
+	}
+	return since, nil
 }
 
 // closeRefused closes a connection with a code that tells the client whether to retry.

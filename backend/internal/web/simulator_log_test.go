@@ -126,7 +126,7 @@ func TestSimulatorLog_ShowsMedia(t *testing.T) {
 	s.clickRow(5)
 	s.see(`document.querySelector('#log > li[data-seq="5"] audio').duration >= 0.3 && document.querySelector("#past-medium audio")`)
 	s.picture("log-sound")
-	s.do(chromedp.Click("#live"), chromedp.Click(`.filter[data-chip="voice"]`))
+	s.do(chromedp.Click("#past-live"), chromedp.Click(`.filter[data-chip="voice"]`))
 	s.see(`document.querySelectorAll("#log .thumb, #log .medium").length === 0`)
 	s.see(`window.urls.size === 0`)
 }

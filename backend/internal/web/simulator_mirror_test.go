@@ -64,7 +64,7 @@ func TestSimulatorPage_MirrorGoesBack(t *testing.T) {
 	for seq, focus := range map[int]int{2: 0, 3: 1, 4: 2} {
 		s.see(`document.querySelector('#log > li[data-seq="4"]')`)
 		s.clickRow(seq)
-		s.see(`document.querySelector("#travel-text").textContent.includes("Rebuilt from the log")`)
+		s.see(`document.querySelector("#travel-said").textContent.includes("Rebuilt from the log")`)
 		s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu), Focus: focus})
 	}
 }

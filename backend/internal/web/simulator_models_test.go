@@ -142,7 +142,7 @@ func TestSimulatorModels_AreDrawnOnlyWhenSeen(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see("window.glasses")
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const preview = glasses.preview; window.previews = 0;
-		glasses.preview = (id) => { window.previews++; return preview(id); }; }`))
+		glasses.preview = (...a) => { window.previews++; return preview(...a); }; }`))
 	show := func(n int) string {
 		return fmt.Sprintf(`{"tree":{"type":"text","text":"Show number %d"}}`, n)
 	}

@@ -156,7 +156,7 @@ func TestSimulatorShare_IsBounded(t *testing.T) {
 	}
 	s.see(`document.querySelector("#log-count").textContent === "5102 events"`)
 	page := s.share()
-	if !bytes.Contains(page, []byte("The 102 oldest rows are left out.")) || len(page) > 8<<20 {
+	if !bytes.Contains(page, []byte("The 102 oldest of 5102 rows are left out.")) || len(page) > 8<<20 {
 		t.Errorf("the file has %d bytes; want it to say that 102 rows are left out", len(page))
 	}
 }

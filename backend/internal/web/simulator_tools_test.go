@@ -181,7 +181,7 @@ func difference(t *testing.T, video, panel *image.NRGBA) float64 {
 func TestSimulatorTools_ClipKeepsOnlySnapshots(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see("window.glasses")
-	s.do(chromedp.Evaluate[chromedp.Void](`{ window.replays = 0; const replay = glasses.replay; glasses.replay = (x) => { window.replays++; return replay(x); }; }`))
+	s.do(chromedp.Evaluate[chromedp.Void](`{ window.replays = 0; const show = glasses.show; glasses.show = (x) => { window.replays++; return show(x); }; }`))
 	for n := range 60 {
 		s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(fmt.Sprintf(`{"tree":{"type":"text","text":"%d"}}`, n))))
 	}

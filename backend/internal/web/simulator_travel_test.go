@@ -123,14 +123,14 @@ func TestSimulatorTravel_ShowsThePanelOfEachRow(t *testing.T) {
 			continue
 		}
 		s.clickRow(seq)
-		s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of %d")`, seq, rows))
+		s.see(fmt.Sprintf(`document.querySelector("#travel-said").textContent.includes("row %d of %d")`, seq, rows))
 		s.wantCanvas(fmt.Sprint("row ", seq), want)
 	}
 	for _, wrong := range eval[[]string](s, layoutOf+`([["#panel", "#inputs > *", "#past"], ["#travel", "#log"]])`) {
 		t.Errorf("in the past, %s", wrong)
 	}
 	s.picture("travel-past")
-	s.do(chromedp.Click("#live"))
+	s.do(chromedp.Click("#past-live"))
 	s.wantCanvas("live", last)
 }
 
@@ -176,30 +176,30 @@ func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
 	for seq := 1; seq <= rows; seq++ {
 		if want, ok := live[seq]; ok {
 			s.clickRow(seq)
-			s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of %d. Rebuilt from the log")`, seq, rows))
+			s.see(fmt.Sprintf(`document.querySelector("#travel-said").textContent.includes("row %d of %d. Rebuilt from the log")`, seq, rows))
 			s.wantCanvas(fmt.Sprint("row ", seq), want)
 		}
 	}
-	s.do(chromedp.Click("#live"))
+	s.do(chromedp.Click("#past-live"))
 
 	s.reload(5, longList("paginate")) // the display.show of the list is row 4
 	s.clickRow(5)
-	s.see(`document.querySelector("#travel-text").textContent.includes("What the panel showed is not known")`)
+	s.see(`document.querySelector("#travel-said").textContent.includes("What the panel showed is not known")`)
 	s.see(`document.querySelector("#idle").checkVisibility() && document.querySelector("#idle").textContent === "Not known"`)
 	if pixels := s.pixels(); bytes.Contains(pixels, []byte{0xff, 0xff, 0xff, 0xff}) {
 		t.Error("the page shows a picture for a moment that it does not know")
 	}
 	s.picture("travel-unknown")
 	s.clickRow(rows)
-	s.see(`document.querySelector("#travel-text").textContent.includes("Rebuilt from the log")`)
+	s.see(`document.querySelector("#travel-said").textContent.includes("Rebuilt from the log")`)
 	s.wantCanvas("the last row", live[rows])
 	// New rows are exact again.
 	seq, pixels := s.act(func() {
-		s.do(chromedp.Click("#live"))
+		s.do(chromedp.Click("#past-live"))
 		s.key(kb.ArrowDown)
 	})
 	s.clickRow(seq)
-	s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.endsWith("row %d of %d.")`, seq, seq))
+	s.see(fmt.Sprintf(`document.querySelector("#travel-said").textContent.endsWith("row %d of %d.")`, seq, seq))
 	s.wantCanvas("the new row", pixels)
 }
 
@@ -210,15 +210,17 @@ func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
 	_, last := s.act(func() { s.show(callScreen) })
 	s.clickRow(2)
 	s.wantCanvas("row 2", first)
-	s.see(`/^Showing \d\d:\d\d:\d\d\.\d{3}, row 2 of 4\.$/.test(document.querySelector("#travel-text").textContent)`)
-	s.see(`document.querySelector("#past").checkVisibility() && document.querySelector("#past-text").textContent.startsWith("Past: ") && document.querySelector("#live").ariaPressed === "false"`)
+	s.see(`/^The past: \d\d:\d\d:\d\d\.\d{3}, row 2 of 4\.$/.test(document.querySelector("#travel-said").textContent) && document.querySelector("#travel-text").textContent === "Row 2 of 4"`)
+	s.see(`document.querySelector("#past").checkVisibility() && /^\d\d:\d\d:\d\d\.\d{3}, row 2 of 4$/.test(document.querySelector("#past-text").textContent)`)
+	// "Live" has one button, and nothing says that the past is live.
+	s.see(`[...document.querySelectorAll("button")].filter((e) => e.checkVisibility() && /live/i.test(e.textContent)).length === 1 && document.querySelector("#socket").textContent === "Connected"`)
 	s.see(`[...document.querySelectorAll("#inputs button, #say input, #say button")].every((e) => e.disabled) && document.querySelector("#controls").disabled &&
 		document.querySelector("#fault-fields").disabled && document.querySelector("#panel").ariaDisabled === "true"`)
 	s.do(chromedp.Click("#panel"), chromedp.Focus("#panel"), chromedp.KeyEvent(kb.Enter))
 	s.send(glasses.SimState, "ctl-1", json.RawMessage(`{"battery":{"level":7,"charging":false}}`))
 	s.result("ctl-1")
 	s.show(longList("scroll"))
-	s.see(`document.querySelector("#travel-text").textContent.endsWith("row 2 of 7.") && document.querySelector("#battery").value === "100"`)
+	s.see(`document.querySelector("#travel-said").textContent.endsWith("row 2 of 7.") && document.querySelector("#battery").value === "100"`)
 	s.wantCanvas("row 2, while the session goes on", first)
 	for _, f := range s.types() {
 		if strings.HasPrefix(f, glasses.TypeInput+" ") {
@@ -229,7 +231,7 @@ func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
 	s.see(`document.querySelector("#battery").value === "7"`)
 	s.wantCanvas("row 5", last)
 	s.do(chromedp.Click("#past-live"))
-	s.see(`document.querySelector("#past").hidden && document.activeElement.id === "panel" && !document.querySelector("#controls").disabled && document.querySelector("#battery").value === "7" && document.querySelector("#live").ariaPressed === "true"`)
+	s.see(`document.querySelector("#past").hidden && document.activeElement.id === "panel" && !document.querySelector("#controls").disabled && document.querySelector("#battery").value === "7" && document.querySelector("#live").hidden`)
 	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, longList("scroll"))})
 	s.do(chromedp.Click("#panel"))
 	s.next(glasses.TypeInput, "")
@@ -245,7 +247,7 @@ func TestSimulatorTravel_ByKeyboard(t *testing.T) {
 	}
 	past := func(seq int) {
 		t.Helper()
-		s.see(fmt.Sprintf(`document.querySelector("#travel-text").textContent.includes("row %d of 5")`, seq))
+		s.see(fmt.Sprintf(`document.querySelector("#travel-said").textContent.includes("row %d of 5")`, seq))
 		if want, ok := pictures[seq]; ok {
 			s.wantCanvas(fmt.Sprint("row ", seq), want)
 		}
@@ -259,10 +261,8 @@ func TestSimulatorTravel_ByKeyboard(t *testing.T) {
 	s.see(`/^Row 2 of 5, \d/.test(document.activeElement.getAttribute("aria-valuetext"))`)
 	s.do(chromedp.KeyEvent(kb.End))
 	past(5)
-	s.do(chromedp.KeyEvent(kb.Tab))
-	s.see(`document.activeElement.id === "live"`)
-	s.do(chromedp.KeyEvent(kb.Enter))
-	s.see(`document.querySelector("#past").hidden`)
+	s.do(chromedp.KeyEvent(kb.Escape))
+	s.see(`document.querySelector("#past").hidden && document.activeElement.id === "scrub"`)
 	s.do(chromedp.KeyEvent(kb.Tab))
 	s.see(`document.activeElement.matches("#log button")`)
 	s.do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
@@ -288,9 +288,9 @@ func TestSimulatorTravel_ThroughAFilter(t *testing.T) {
 	s.do(chromedp.Click(`.filter[data-chip="display"]`))
 	s.see(`document.querySelector("#log-count").textContent === "4 of 24 events" && document.querySelector("#scrub").max === "3"`)
 	s.do(chromedp.Focus("#scrub"), chromedp.KeyEvent(kb.ArrowLeft))
-	s.see(`document.querySelector("#travel-text").textContent.includes("row 23 of 24")`)
+	s.see(`document.querySelector("#travel-said").textContent.includes("row 23 of 24")`)
 	s.do(chromedp.KeyEvent(kb.ArrowLeft))
-	s.see(`document.querySelector("#travel-text").textContent.includes("row 2 of 24")`)
+	s.see(`document.querySelector("#travel-said").textContent.includes("row 2 of 24")`)
 }
 
 // A command that reaches the glasses late changes the panel at its result, not at its request.
@@ -301,7 +301,7 @@ func TestSimulatorTravel_LateCommand(t *testing.T) {
 	s.result("ctl-1")                                // row 3
 	_, after := s.act(func() { s.show(callScreen) }) // rows 4, 5
 	s.clickRow(4)
-	s.see(`document.querySelector("#travel-text").textContent.includes("row 4 of 5")`)
+	s.see(`document.querySelector("#travel-said").textContent.includes("row 4 of 5")`)
 	s.wantCanvas("the request", before)
 	s.clickRow(5)
 	s.wantCanvas("the result", after)

@@ -91,9 +91,9 @@ interface GlassesProgram {
   font(name: string, ttf: Uint8Array | null): string;
   picture(): GlassesPicture | null;
   /** What is on the panel on another model, and as JSON what of it does not fit; null if nothing is on the panel. */
-  preview(model: string): { picture: GlassesPicture; fit: string } | null;
+  preview(model: string, snapshot: string): { picture: GlassesPicture; fit: string } | null;
   /** A step of a scenario that expects what the wearer sees, as JSON. */
-  step(): string;
+  step(snapshot: string): string;
   /** What glasses with a snapshot show; reading and wanted are JSON. Returns null if it cannot be shown. */
   show(snapshot: string): { picture: GlassesPicture | null; reading: string; wanted: string } | null;
   /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */

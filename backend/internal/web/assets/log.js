@@ -103,12 +103,20 @@ export class Log {
     if (this.rows.chosenIndex() < 0) this.rows.toEnd();
   }
 
+  /** How many rows of the session are not on this page: older ones that it did not get, or no longer keeps. */
+  get missing() {
+    return (this.entries[0]?.seq ?? 1) - 1;
+  }
+
   tell() {
     if (this.rows.entries !== this.found) this.rows.set(this.found);
     const all = this.entries.length;
     const shown = this.found.length;
-    const events = all === 1 ? "event" : "events";
-    const text = all === 0 ? "No events yet" : shown === all ? `${all} ${events}` : `${shown} of ${all} ${events}`;
+    const events = this.last === 1 ? "event" : "events";
+    const kept = this.missing ? `the latest ${all} of ${this.last}` : String(all);
+    const text = all === 0 ? "No events yet" : `${shown === all ? kept : `${shown} of ${kept}`} ${events}`.replace(/^the/, "The");
+    const saves = this.missing ? `Save those of ${kept} rows that match. Older rows are not on this page.` : "Save the rows that match as JSON lines";
+    if (this.parts.export.title !== saves) this.parts.export.title = saves;
     if (this.parts.count.textContent !== text) this.parts.count.textContent = text;
   }
 

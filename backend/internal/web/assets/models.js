@@ -31,6 +31,8 @@ export class Models {
     this.visible = false;
     this.stale = true; // the panel has changed since the last round
     this.running = false;
+    this.isPast = false;
+    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and while it is not known
     this.cards = models.filter((m) => m.panel).map((m) => card(m, choose));
     parts.list.append(...this.cards.map((c) => c.item));
     new IntersectionObserver((entries) => {
@@ -47,6 +49,21 @@ export class Models {
   /** @param {string} id */
   setModel(id) {
     for (const c of this.cards) c.pick.ariaPressed = String(c.model.id === id);
+  }
+
+  /**
+   * Shows a moment of the past, or the live panel again.
+   * @param {boolean} isPast
+   * @param {string} snapshot "" if it is not known
+   */
+  setMoment(isPast, snapshot) {
+    this.isPast = isPast;
+    this.moment = snapshot;
+    const { empty } = this.parts;
+    empty.dataset.live ||= empty.textContent ?? "";
+    if (!isPast) empty.textContent = empty.dataset.live;
+    else empty.textContent = snapshot ? "Nothing was on the panel at this moment." : "What the panel showed at this moment is not known.";
+    this.update();
   }
 
   /** Draws the panels soon, if the tab is visible. */
@@ -73,7 +90,8 @@ export class Models {
   /** @param {Card} c */
   draw(c) {
     const { program, running } = this.device;
-    const seen = program && running ? program.preview(c.model.id) : null;
+    const isKnown = this.moment || !this.isPast;
+    const seen = program && running && isKnown ? program.preview(c.model.id, this.moment) : null;
     this.parts.empty.hidden = !!seen;
     if (!seen) {
       c.canvas.getContext("2d")?.clearRect(0, 0, c.canvas.width, c.canvas.height);

@@ -13,18 +13,28 @@ export function page(id) {
 /** @type {Record<import("./live.js").State, string>} */
 const words = {
   down: "Connecting",
-  up: "Live",
+  up: "Connected",
   quiet: "Not responding",
   lost: "Not connected, trying again",
   over: "Session closed",
   out: "Signed out",
 };
 
+/**
+ * Shows whether the page is connected and its program plays the glasses.
+ * @param {import("./live.js").State} state
+ * @param {"" | "loading" | "broken"} lacks what the program is instead
+ */
+export function showConnection(state, lacks) {
+  const chip = page("socket");
+  const text = state !== "up" || !lacks ? words[state] : lacks === "loading" ? "Loading" : "Not running";
+  if (chip.textContent !== text) chip.textContent = text; // screen readers announce each write
+  chip.dataset.lacks = state === "up" ? lacks : "";
+}
+
 /** @param {import("./live.js").State} state */
 export function showSocket(state) {
-  const chip = page("socket");
-  chip.textContent = words[state];
-  chip.dataset.state = state === "lost" || state === "quiet" ? "down" : state;
+  page("socket").dataset.state = state === "lost" || state === "quiet" ? "down" : state;
   if (state === "up") page("notice").hidden = true;
   if (state === "out") notice("You are signed out. Reload this page to sign in again.");
   if (state === "over") {
@@ -59,15 +69,17 @@ export function notice(text) {
 /**
  * @param {{apps: {name: string, version?: string}[], pages: number}} peers
  * @param {boolean} active whether this page acts as the glasses
+ * @param {"" | "loading" | "broken"} lacks what the program is instead of playing them
  */
-export function showPeers(peers, active) {
+export function showPeers(peers, active, lacks) {
   const list = page("peers");
   list.replaceChildren();
   for (const app of peers.apps) list.append(peer(app.name, app.version ? `version ${app.version}` : "app", true));
   if (peers.apps.length === 0) list.append(peer("No app", "", false));
   const up = peers.pages > 0;
   const others = peers.pages > 1 ? `${peers.pages - 1} more ${peers.pages === 2 ? "page is" : "pages are"} open` : "";
-  list.append(up ? peer(active ? "Glasses: this page" : "Glasses: another page", others, true) : peer("Glasses", "not connected", false));
+  if (up && active && lacks) list.append(peer("Glasses: this page", lacks === "loading" ? "loading" : "not running", false));
+  else list.append(up ? peer(active ? "Glasses: this page" : "Glasses: another page", others, true) : peer("Glasses", "not connected", false));
   const waits = up && peers.apps.length === 0;
   page("attach").hidden = !waits;
   page("simulator").dataset.waiting = waits ? "yes" : "no";
@@ -119,5 +131,7 @@ if (/Windows/.test(navigator.userAgent)) {
 
 const expires = page("expires");
 if (expires instanceof HTMLTimeElement) {
-  expires.textContent = new Date(expires.dateTime).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+  const at = new Date(expires.dateTime);
+  expires.textContent = `${at.toLocaleString([], { dateStyle: "medium", timeStyle: "short" })}, local time`;
+  expires.title = at.toUTCString().replace("GMT", "UTC");
 }

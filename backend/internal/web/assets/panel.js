@@ -115,22 +115,28 @@ export class Panel {
    * Shows pixels, and their content as text.
    * @param {{width: number, height: number, data: Uint8Array<ArrayBuffer>} | null} picture
    * @param {{lines: string[], focus: string}} reading
-   * @param {boolean} clear
+   * @param {string} empty says why there is no content; "" if there is
    */
-  show(picture, reading, clear) {
+  show(picture, reading, empty) {
     const { canvas, idle, lines, focus } = this.parts;
     if (picture) {
       const data = new ImageData(new Uint8ClampedArray(picture.data.buffer), picture.width, picture.height);
       canvas.getContext("2d")?.putImageData(data, 0, 0);
     }
-    idle.hidden = !clear;
-    const text = clear ? "The panel is clear." : reading.lines.join("\n");
+    idle.hidden = !empty;
+    const text = empty || reading.lines.join("\n");
     // Only changes are written, because screen readers announce each write.
     if (this.text !== text) lines.replaceChildren(...text.split("\n").map(paragraph));
     this.text = text;
     const at = reading.focus ? `Focus: ${reading.focus}` : "";
     if (focus.textContent !== at) focus.textContent = at;
     this.watchers.forEach((watcher) => watcher());
+  }
+
+  /** Removes the pixels, because what the panel showed is not known. */
+  erase() {
+    const { canvas } = this.parts;
+    canvas.getContext("2d")?.clearRect(0, 0, canvas.width, canvas.height);
   }
 
   /**

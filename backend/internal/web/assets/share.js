@@ -64,11 +64,12 @@ export class Share {
     const all = this.log.entries;
     const first = firstRow(all);
     const entries = all.slice(first);
-    const left = first > 0 ? [`The ${first} oldest rows are left out.`] : [];
+    const missing = this.log.missing + first;
+    const left = missing > 0 ? [`The ${missing} oldest of ${this.log.last} rows are left out.`] : [];
     const seen = this.moments.between(first, entries.length); // now, because the log moves on
     const texts = await this.redact(entries);
-    const { moments, pictures, states, missing } = await this.draw(seen);
-    if (missing > 0) left.push(`Pictures of the panel are left out for ${missing} older moments.`);
+    const { moments, pictures, states, undrawn } = await this.draw(seen);
+    if (undrawn > 0) left.push(`Pictures of the panel are left out for ${undrawn} older moments.`);
     const media = await this.encodeMedia(entries);
     if (media.missing > 0) left.push(`${media.missing} older pictures or sounds of the app are left out.`);
     const rows = entries.map((e, i) => row(e, texts[i] ?? "", media.html.get(e) ?? ""));
@@ -103,7 +104,7 @@ export class Share {
     /** @type {Map<string, number>} */
     const states = new Map(); // indexes by their JSON
     let used = 0;
-    let missing = 0;
+    let undrawn = 0;
     for (const m of [...list].reverse()) {
       const key = m && `${m.certainty} ${m.snapshot.deviceModel} ${m.snapshot.state.worn} ${m.snapshot.state.hinge} ${m.text.slice(m.text.indexOf('"view":'))}`;
       let known = key ? drawn.get(key) : undefined;
@@ -113,13 +114,13 @@ export class Share {
         used += pictures[known.picture]?.src.length ?? 0;
         drawn.set(key, known);
       }
-      if (known?.picture === -2) missing++;
+      if (known?.picture === -2) undrawn++;
       const json = m ? JSON.stringify(m.snapshot.state) : "";
       if (m && !states.has(json)) states.set(json, states.size);
       const state = states.get(json) ?? -1;
       moments.push({ ...(known ?? nothing), state, model: this.nameOf(m), certainty: m?.certainty ?? "unknown" });
     }
-    return { moments: moments.reverse(), pictures, states: [...states.keys()].map((json) => JSON.parse(this.past.redact(json))), missing };
+    return { moments: moments.reverse(), pictures, states: [...states.keys()].map((json) => JSON.parse(this.past.redact(json))), undrawn };
   }
 
   /** @param {Moment | null} m */
@@ -170,7 +171,7 @@ export class Share {
       const url = await dataURL(file);
       used += url.length;
       const more = list.length > 1 ? `<p class="muted">The first of ${list.length} pictures.</p>` : "";
-      html.set(e, file.type.startsWith("audio/") ? `<audio controls src="${url}"></audio>` : `<img src="${url}" alt="What the camera saw">${more}`);
+      html.set(e, file.type.startsWith("audio/") ? `<audio controls src="${escape(url)}"></audio>` : `<img src="${escape(url)}" alt="What the camera saw">${more}`);
     }
     return { html, missing };
   }
@@ -248,12 +249,12 @@ function document_(p) {
 <header>
 <h1>${title}</h1>
 <p class="muted">${escape(span)}. Saved ${escape(new Date().toLocaleString())} from session <code>${escape(p.about.session)}</code>.</p>
-${p.left.length ? `<p class="note">${escape(p.left.join(" "))} This keeps the file small.</p>` : ""}
+${p.left.length ? `<p class="note">${escape(p.left.join(" "))}</p>` : ""}
 </header>
 <main>
 <section id="stage" aria-labelledby="panel-title">
 <h2 id="panel-title">Panel</h2>
-<figure><div class="lens"><img id="panel" alt="The panel"${picture ? ` src="${picture.src}" width="${picture.width}" height="${picture.height}"` : " hidden"}><p id="none" class="muted"${picture ? " hidden" : ""}>No picture.</p></div>
+<figure><div class="lens"><img id="panel" alt="The panel"${picture ? ` src="${escape(picture.src)}" width="${picture.width}" height="${picture.height}"` : " hidden"}><p id="none" class="muted"${picture ? " hidden" : ""}>No picture.</p></div>
 <figcaption><span id="at" role="status">The panel at the end of the log.</span></figcaption></figure>
 <p id="scrubbing" hidden><label for="scrub">Moment</label> <input id="scrub" type="range" min="0" max="${Math.max(0, p.rows.length - 1)}" value="${Math.max(0, p.rows.length - 1)}"></p>
 <dl id="state"></dl>

@@ -14,7 +14,7 @@ import { Media } from "./media.js";
 import { Models } from "./models.js";
 import { Moments } from "./moments.js";
 import { Panel } from "./panel.js";
-import { forget, notice, page, remark, showPeers, showSocket } from "./page.js";
+import { forget, notice, page, remark, showConnection, showPeers, showSocket } from "./page.js";
 import { Past } from "./past.js";
 import { RealGlasses } from "./real.js";
 import { SeeThrough } from "./seethrough.js";
@@ -32,6 +32,7 @@ const root = page("simulator");
 /** @type {{session: string, project: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null, picture: string}} */
 const setup = JSON.parse(root.dataset.setup ?? "{}");
 const store = `glasses ${setup.session}`;
+const clear = "The panel is clear.";
 const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
@@ -56,7 +57,7 @@ const panel = new Panel({
   help: page("panel-help"), lines: page("display"), focus: page("focus"),
 }, (what) => control("sim.input", what));
 const clips = new ClipBuffer(device, setup.models);
-new Tools(page("tools"), { panel, seeThrough: new SeeThrough(panel), clips, device }, setup.session);
+const tools = new Tools(page("tools"), { panel, seeThrough: new SeeThrough(panel), clips, device }, setup.session);
 const controls = new Controls(control);
 const models = new Models({ list: page("models"), empty: page("models-empty") }, setup.models, device, (id) => control("sim.device", { deviceModel: id }));
 const camera = new Camera({
@@ -116,7 +117,7 @@ function onFrame(f, text) {
       return;
     case "peers":
       peers = f.payload;
-      showPeers(peers, active);
+      showPeers(peers, active, lacks());
       return;
     case "role":
       setRole(f.payload.active);
@@ -278,7 +279,7 @@ function setRole(now) {
     else if (device.running) mirror();
   }
   active = now;
-  showPeers(peers, active);
+  showPeers(peers, active, lacks());
   ready();
 }
 
@@ -293,7 +294,7 @@ function mirror() {
 function onState(state) {
   showSocket(state);
   if (state === "up" && setup.program && broken) notice(broken);
-  if (state !== "up") showPeers({ apps: [], pages: 0 }, active);
+  if (state !== "up") peers = { apps: [], pages: 0 };
   if (live.isOver()) {
     host.stop();
     real.leave();
@@ -301,12 +302,18 @@ function onState(state) {
   ready();
 }
 
+/** What the program is instead of playing the glasses; "" once it does. */
+const lacks = () => (broken ? "broken" : device.running ? "" : "loading");
+
 /** Enables the controls only while they reach an app. */
 function ready() {
   const up = live.state === "up" && device.running;
   const on = up && active;
   const isUsable = on && !travel.isPast;
+  showIdle();
   root.dataset.live = up ? "yes" : "no";
+  showConnection(live.state, lacks());
+  showPeers(peers, active, lacks());
   page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
   panel.setLive(isUsable);
   controls.setEnabled(isUsable, device.real);
@@ -340,13 +347,23 @@ function changed(s, m) {
 
 /** Shows the chosen moment, or the live session again. */
 function showMoment() {
+  forget();
   const of = travel.moment?.snapshot ?? snapshot;
   const then = setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel) ?? model;
   if (then !== shownModel) showModel(then);
-  page("idle").textContent = !travel.isPast || travel.isKnown ? "Clear" : "Not known";
+  const known = travel.isKnown ? travel.moment?.text ?? "" : "";
+  tools.setMoment(travel.isPast, known);
+  models.setMoment(travel.isPast, known);
+  showIdle();
   if (of) controls.showState(of.state);
   ready();
   redraw();
+}
+
+/** Says why the panel has no content. */
+function showIdle() {
+  const now = device.running ? "Clear" : broken ? "Not running" : "Loading";
+  page("idle").textContent = !travel.isPast ? now : travel.isKnown ? "Clear" : "Not known";
 }
 
 function redraw() {
@@ -359,10 +376,13 @@ function draw() {
   if (travel.isPast) {
     const shown = travel.moment && past.show(travel.moment.text);
     shown?.fonts?.then(redraw);
-    panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, !travel.moment?.snapshot.view.tree);
+    if (!shown) panel.erase();
+    const content = travel.moment?.snapshot.view.tree ? "" : clear;
+    panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, travel.isKnown ? content : "What the panel showed is not known.");
     return;
   }
-  panel.show(device.picture(), device.reading(), !snapshot?.view.tree);
+  if (!device.running) return void drawAhead();
+  panel.show(device.picture(), device.reading(), snapshot?.view.tree ? "" : clear);
   reach("first-picture");
   reach("live-panel");
 }
@@ -385,7 +405,7 @@ async function drawAhead() {
   } catch {
     return; // the session has just ended, or the network failed
   }
-  if (performance.getEntriesByName("live-panel").length > 0) return;
+  if (device.running || travel.isPast) return;
   panel.preview(picture);
   reach("first-picture");
 }
@@ -423,7 +443,6 @@ async function load() {
     controls.faults.setWords(device.words());
     await real.setKinds(device.kinds(), device.problems());
     real.setModel(model.id);
-    page("idle").textContent = "Clear";
     begin();
   } catch (e) {
     fail(`The simulator's program could not be loaded (${e instanceof Error ? e.message : e}). Reload this page, or try another browser.`);

@@ -1,4 +1,5 @@
-// The tabs of the simulator page. Where the page is narrow, the event log is one of them; otherwise it is always shown.
+// The tabs of the simulator page. Where the page is narrow, the event log is the second of them, because the row may have
+// no space for all; otherwise it is always shown.
 import { get } from "./elements.js";
 
 const store = "simulator tab";
@@ -10,7 +11,7 @@ export class Tabs {
   /** @param {HTMLElement} list the element with role tablist */
   constructor(list) {
     this.list = list;
-    this.tabs = /** @type {HTMLButtonElement[]} */ ([...list.querySelectorAll("[role=tab]")]);
+    this.tabs = tabsIn(list);
     this.wanted = remembered(); // the person's choice, which may be hidden at the moment
     for (const tab of this.tabs) tab.addEventListener("click", () => this.choose(nameOf(tab)));
     list.addEventListener("keydown", (e) => this.key(e));
@@ -21,7 +22,11 @@ export class Tabs {
   /** Makes the log a tab, or a region of its own. */
   arrange() {
     const log = get("pane-log", HTMLElement);
-    get("tab-log", HTMLButtonElement).hidden = wide.matches;
+    const tab = get("tab-log", HTMLButtonElement);
+    tab.hidden = wide.matches;
+    if (!wide.matches) this.tabs[0]?.after(tab);
+    else this.list.append(tab);
+    this.tabs = tabsIn(this.list);
     log.role = wide.matches ? null : "tabpanel";
     log.setAttribute("aria-labelledby", wide.matches ? "log-title" : "tab-log");
     this.update();
@@ -75,6 +80,11 @@ export class Tabs {
     this.choose(nameOf(next));
     next.focus();
   }
+}
+
+/** @param {HTMLElement} list */
+function tabsIn(list) {
+  return /** @type {HTMLButtonElement[]} */ ([...list.querySelectorAll("[role=tab]")]);
 }
 
 /** @param {HTMLElement} tab */

@@ -19,6 +19,8 @@ export class Tools {
     this.of = of;
     this.session = session;
     this.clipProblem = "";
+    this.isPast = false;
+    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and while it is not known
     this.level = get("zoom-level", HTMLOutputElement);
     button("zoom-out").addEventListener("click", () => this.step(-1));
     button("zoom-in").addEventListener("click", () => this.step(1));
@@ -36,6 +38,27 @@ export class Tools {
     this.show();
   }
 
+  /**
+   * Makes the tools act on a moment of the past, or on the live panel again.
+   * @param {boolean} isPast
+   * @param {string} snapshot "" if it is not known
+   */
+  setMoment(isPast, snapshot) {
+    this.isPast = isPast;
+    this.moment = snapshot;
+    this.show();
+  }
+
+  /** Returns why nothing can be saved of what the page shows; "" if it can. */
+  get unknown() {
+    return this.isPast && !this.moment ? "What the panel showed at this moment is not known." : "";
+  }
+
+  /** Returns why there is no clip; "" if there is one. */
+  get noClip() {
+    return this.clipProblem || (this.isPast ? "A clip has the last 30 seconds of the live panel. Go back to live first." : "");
+  }
+
   show() {
     const { panel, seeThrough } = this.of;
     const { zoom, scale, model, hasGrid } = panel;
@@ -48,9 +71,11 @@ export class Tools {
     button("grid").ariaDisabled = zoom >= gridFrom ? null : "true";
     button("grid").ariaPressed = String(zoom >= gridFrom && hasGrid);
     button("grid").title = zoom >= gridFrom ? "Separate the panel's pixels" : `Separate the panel's pixels, from ${gridFrom}× on`;
-    button("screenshot").title = seeThrough.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG";
-    button("clip").ariaDisabled = this.clipProblem ? "true" : null;
-    button("clip").title = this.clipProblem || "Save the panel's pixels of the last 30 seconds as a WebM";
+    button("screenshot").ariaDisabled = button("copy-step").ariaDisabled = this.unknown ? "true" : null;
+    button("copy-step").title = this.unknown || `Copy what the wearer ${this.isPast ? "saw at this moment" : "sees"} as a step of a scenario`;
+    button("screenshot").title = this.unknown || (seeThrough.isOn() ? "Save the panel in its scene as a PNG" : "Save the panel's pixels as a PNG");
+    button("clip").ariaDisabled = this.noClip ? "true" : null;
+    button("clip").title = this.noClip || "Save the panel's pixels of the last 30 seconds as a WebM";
   }
 
   /**
@@ -70,6 +95,7 @@ export class Tools {
 
   /** Saves what is seen, without zoom and grid: the pixels of the panel, or their light in the scene. */
   screenshot() {
+    if (this.unknown) return remark(this.unknown);
     const { panel, seeThrough } = this.of;
     const canvas = seeThrough.isOn() ? seeThrough.renderAtFit() : panel.parts.canvas;
     canvas.toBlob((png) => png && this.save(png, "png"), "image/png");
@@ -77,8 +103,8 @@ export class Tools {
 
   async clip() {
     const clip = button("clip");
-    if (this.clipProblem) remark(this.clipProblem);
-    if (this.clipProblem || clip.ariaBusy === "true") return;
+    if (this.noClip) remark(this.noClip);
+    if (this.noClip || clip.ariaBusy === "true") return;
     clip.ariaBusy = "true";
     say(clip, "Saving");
     try {
@@ -94,8 +120,9 @@ export class Tools {
 
   async copyStep() {
     const { program, running } = this.of.device;
-    if (!program || !running) return;
-    const step = program.step();
+    if (this.unknown) return remark(this.unknown);
+    const step = program && running ? program.step(this.moment) : "";
+    if (!step) return;
     try {
       await navigator.clipboard.writeText(step);
       confirm(button("copy-step"), "Copied");

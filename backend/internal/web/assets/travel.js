@@ -12,7 +12,7 @@ const cautions = {
   exact: "",
   rebuilt: " Rebuilt from the log, because this page did not see that moment. The panel is right; parts of the state may differ.",
   roughly: " This page did not see that moment. The content is right; focus, scroll position and parts of the state may differ.",
-  unknown: " What the panel showed is not known: this page did not see that moment, and the rows before it are gone.",
+  unknown: " What the panel showed is not known: this page did not see that moment, and the rows that would tell are not on it.",
 };
 
 export class Travel {
@@ -68,7 +68,7 @@ export class Travel {
 
   live() {
     if (!this.entry) return;
-    const returns = document.activeElement?.id === "past-live"; // it disappears
+    const returns = ["live", "past-live"].includes(document.activeElement?.id ?? ""); // it disappears
     this.entry = this.moment = null;
     this.showMedium(null);
     this.log.rows.choose(null);
@@ -107,14 +107,15 @@ export class Travel {
     scrubber.disabled = found.length === 0;
     if (scrubber.max !== String(end)) scrubber.max = String(end);
     if (scrubber.value !== String(at)) scrubber.value = String(at);
-    const text = entry ? `Showing ${timeOf(entry.at)}, row ${entry.seq} of ${last}` : "";
-    set(scrubber, entry ? `Row ${entry.seq} of ${last}, ${timeOf(entry.at)}` : "Live");
+    const row = entry ? `Row ${entry.seq} of ${last}` : "";
+    const from = this.log.missing ? `from row ${this.log.missing + 1} on` : "";
+    set(scrubber, entry ? `${row}, ${timeOf(entry.at)}` : from ? `Live, rows ${from}` : "Live");
     const caution = entry ? cautions[this.moment?.certainty ?? "unknown"] ?? "" : "";
-    this.say("travel-text", text && `${text}.${caution}`);
-    this.say("past-text", text && `Past: ${text.replace("Showing ", "")}`);
+    this.say("travel-text", [row, from].filter(Boolean).join(", ").replace(/^f/, "F"));
+    this.say("travel-said", entry ? `The past: ${timeOf(entry.at)}, row ${entry.seq} of ${last}.${caution}` : "");
+    this.say("past-text", entry ? `${timeOf(entry.at)}, row ${entry.seq} of ${last}` : "");
     this.say("past-caution", caution.trim());
-    get("past", HTMLElement).hidden = !entry;
-    get("live", HTMLButtonElement).ariaPressed = String(!entry);
+    get("past", HTMLElement).hidden = get("live", HTMLButtonElement).hidden = !entry;
     get("simulator", HTMLElement).dataset.past = entry ? "yes" : "no";
   }
 

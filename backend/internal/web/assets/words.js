@@ -8,7 +8,7 @@ const longest = 160; // characters of JSON or of an app's text
 /** @param {unknown} value */
 const cut = (value, most = longest) => {
   const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
-  return text.length > most ? `${text.slice(0, most)}…` : text;
+  return text.length > most ? `${text.slice(0, most).replace(/[\uD800-\uDBFF]$/, "")}…` : text;
 };
 
 /** @param {unknown} text */
@@ -173,11 +173,14 @@ function result(row) {
     return { title: "result", code: String(p.error.code), text: `${took.trim()}${row.of ? `${took ? ", " : ""}${row.of}` : ""}: ${cut(p.error.message)}${by}` };
   }
   const more = [
-    row.of, p.media && media(p.media), p.findings?.length && `${count(p.findings.length + (p.moreFindings ?? 0), "part")} ${p.findings.length === 1 ? "does" : "do"} not fit`,
+    row.of, p.media && media(p.media), p.findings?.length && unfit(p.findings.length + (p.moreFindings ?? 0)),
     p.superseded && "replaced before it was shown", p.lateMs && `${p.lateMs} ms late`, p.clock && `clock at ${p.clock.nowMs} ms`,
   ].filter(Boolean).join(", ");
   return { title: "result", code: "", text: `${p.ok ? "ok" : cut(p)}${took}${more && `, ${more}`}${by}` };
 }
+
+/** @param {number} n */
+const unfit = (n) => `${count(n, "part")} ${n === 1 ? "does" : "do"} not fit`;
 
 /** @param {any} root */
 function tree(root) {
