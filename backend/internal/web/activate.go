@@ -43,7 +43,7 @@ type startPage struct {
 const (
 	maxTyped = 20 // characters of a malformed code that are shown again
 	// The text names the letters that link.NormalizeUserCode refuses.
-	malformedCode = "A code has eight letters, such as WDJB-MJHT, and never A, E, I, O, U or Y."
+	malformedCode = "A code has eight letters, such as WDJB-MJHT, and no vowel or Y."
 )
 
 // activate shows who requests a link and how to decide. It never changes anything.
