@@ -31,8 +31,8 @@ type LocalStore interface {
 		revoked audit.Trace) (Ended, error)
 }
 
-// Overviews returns the accounts, the oldest first, but at most MaxOverviews; with an address only its account, or none.
-// It is for the owner of the database.
+// Overviews returns the accounts, the oldest first, but at most MaxOverviews; with an address only its account, or
+// none. It is for the owner of the database.
 func (s *Service) Overviews(ctx context.Context, email string) ([]Overview, error) {
 	if email == "" {
 		return s.store.AccountOverviews(ctx, "", MaxOverviews)

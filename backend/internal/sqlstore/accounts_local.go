@@ -21,8 +21,8 @@ func (s *Store) AccountOverviews(ctx context.Context, email string, limit int) (
 }
 
 // ReplacePassword sets the password of the entry's account, ends its browser sessions and mailed links, and revokes the
-// kinds of access selected by revoke. Unlike ResetPassword it proves nothing about the e-mail address, so it keeps all other access
-// even if the address is not verified. It returns account.ErrSuspended if the account is not active.
+// kinds of access selected by revoke. Unlike ResetPassword it proves nothing about the e-mail address, so it keeps all
+// other access even if the address is not verified. It returns account.ErrSuspended if the account is not active.
 func (s *Store) ReplacePassword(
 	ctx context.Context, passwordHash string, revoke account.Access, now time.Time, e audit.Entry, tr audit.Trace,
 ) (ended account.Ended, err error) {

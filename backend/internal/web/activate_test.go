@@ -183,7 +183,7 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 	r.Requester.Client = "nice\u202eevil\x1b[31m\n"
 	f.pending[code] = r
 	v := visit(t, newSite(t, f))
-	v.get("/activate?code=" + url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusBadRequest,
+	v.get("/activate?code="+url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusBadRequest,
 		`value="&#34;&gt;&lt;script&gt;alert`)
 	if strings.Contains(v.page, "<script>") {
 		t.Error("the typed code was not escaped")
