@@ -26,9 +26,10 @@ type NewPassword struct {
 	RevokeLinks, RemovePasskeys bool
 }
 
-// Accounts returns the backend's accounts, the oldest first, but at most account.MaxOverviews.
-func (s *Server) Accounts(ctx context.Context) ([]Account, error) {
-	return s.app.Accounts().Overviews(ctx)
+// Accounts returns the backend's accounts, the oldest first, but at most account.MaxOverviews; with an address only its
+// account, or none.
+func (s *Server) Accounts(ctx context.Context, email string) ([]Account, error) {
+	return s.app.Accounts().Overviews(ctx, email)
 }
 
 // ResetPassword sets a new password for the owner of the data directory. It returns the account's ID, and

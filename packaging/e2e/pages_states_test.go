@@ -54,5 +54,6 @@ func checkStates(t *testing.T, browser context.Context, axe, site, project strin
 		checkPage(t, browser, axe, s.name, "", maxPage)
 	}
 	checkPage(t, browser, axe, "activate-start", site+"/activate", maxPage)
+	checkPage(t, browser, axe, "activate-malformed", site+"/activate?code=ABCD", maxPage)
 	checkPage(t, browser, axe, "activate-gone", site+"/activate?code=LLLL-LLLL", maxPage)
 }

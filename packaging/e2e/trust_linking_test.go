@@ -48,14 +48,17 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 		}
 		const wrong = "BCDF-GHJK"
 		gone := look(w, wrong)
-		forms := []string{used.UserCode, expired.UserCode, wrong, "bcdf ghjk", "BCDFGHJK", "bcdf-ghjk", "nonsense",
+		if r := look(w, "nonsense"); r.status != http.StatusBadRequest || !strings.Contains(r.body, "eight letters") {
+			t.Errorf("a malformed code: status %d, want 400 and the form", r.status) // it counts as a wrong code
+		}
+		forms := []string{used.UserCode, expired.UserCode, wrong, "bcdf ghjk", "BCDFGHJK", "bcdf-ghjk",
 			used.UserCode, expired.UserCode}
 		for i, code := range forms {
 			if i == 5 {
 				look(w, right.UserCode)
 			}
 			if r := look(w, code); r.status != http.StatusNotFound || r.body != gone.body {
-				t.Errorf("wrong code %d: status %d, want 404; body differs from the first: %v", i+2, r.status, r.body != gone.body)
+				t.Errorf("wrong code %d: status %d, want 404; body differs from the first: %v", i+3, r.status, r.body != gone.body)
 			}
 		}
 		// All ten attempts are now used, unless this machine is so slow that another one has been granted since.

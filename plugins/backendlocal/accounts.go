@@ -18,14 +18,14 @@ const (
 	codeSuspended   = "account_suspended"
 )
 
-// ListAccounts lists the accounts of the embedded backend.
-func (l *local) ListAccounts(ctx context.Context, _ *pluginv1.ListAccountsRequest) (*pluginv1.ListAccountsResponse,
+// ListAccounts lists the accounts of the embedded backend, or the one with an address.
+func (l *local) ListAccounts(ctx context.Context, r *pluginv1.ListAccountsRequest) (*pluginv1.ListAccountsResponse,
 	error) {
 	s, err := l.started()
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.Accounts(ctx)
+	list, err := s.Accounts(ctx, r.GetEmail())
 	if err != nil {
 		return nil, failed("list the accounts", err)
 	}

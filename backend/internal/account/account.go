@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/passwords"
 )
 
 // Service signs people up and in. Set Mail and SiteURL before use. If Mail is nil, no mail is sent.
@@ -128,8 +128,8 @@ func (s *Service) ByID(ctx context.Context, accountID string) (Account, error) {
 }
 
 func newPassword(ctx context.Context, password string) (string, error) {
-	if n := utf8.RuneCountInString(password); n < 10 || n > 200 {
-		return "", ErrBadPassword
+	if err := passwords.Check(password); err != nil {
+		return "", err
 	}
 	return hashPassword(ctx, password)
 }

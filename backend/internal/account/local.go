@@ -23,17 +23,28 @@ type Ended struct{ Browsers, Links, Passkeys int }
 
 // LocalStore serves whoever owns the database.
 type LocalStore interface {
-	// AccountOverviews returns the first limit accounts, the oldest first.
-	AccountOverviews(ctx context.Context, limit int) ([]Overview, error)
-	// ReplacePassword sets the password of the entry's account, ends its browser sessions, deletes its mailed links that
-	// set a password, and revokes the access that revoke selects. It returns ErrSuspended if the account is not active.
+	// AccountOverviews returns the first limit accounts, the oldest first: all, or the one with a stored address.
+	AccountOverviews(ctx context.Context, email string, limit int) ([]Overview, error)
+	// ReplacePassword sets the password of the entry's account, ends its browser sessions, deletes its mailed links, and
+	// revokes the access that revoke selects. It returns ErrSuspended if the account is not active.
 	ReplacePassword(ctx context.Context, passwordHash string, revoke Access, now time.Time, e audit.Entry,
 		revoked audit.Trace) (Ended, error)
 }
 
-// Overviews returns the accounts, the oldest first, but at most MaxOverviews. It is for the owner of the database.
-func (s *Service) Overviews(ctx context.Context) ([]Overview, error) {
-	return s.store.AccountOverviews(ctx, MaxOverviews)
+// Overviews returns the accounts, the oldest first, but at most MaxOverviews; with an address only its account, or
+// none. It is for the owner of the database.
+func (s *Service) Overviews(ctx context.Context, email string) ([]Overview, error) {
+	if email == "" {
+		return s.store.AccountOverviews(ctx, "", MaxOverviews)
+	}
+	a, err := s.byEmail(ctx, FoldEmail(email))
+	if errors.Is(err, ErrBadCredentials) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.store.AccountOverviews(ctx, a.Email, 1)
 }
 
 // ReplacePassword sets a new password without the current one and without a mailed link, for the owner of the

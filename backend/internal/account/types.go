@@ -8,13 +8,14 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
+	"github.com/service-dev/service/proto/passwords"
 )
 
 // Errors that callers check for.
 var (
 	ErrEmailTaken     = errors.New("e-mail address already has an account")
 	ErrBadEmail       = errors.New("not an e-mail address")
-	ErrBadPassword    = errors.New("password must have 10 to 200 characters")
+	ErrBadPassword    = passwords.ErrLength
 	ErrBadCredentials = errors.New("e-mail address or password is wrong")
 	ErrNoSession      = errors.New("no such browser session")
 	ErrSuspended      = errors.New("account is suspended")

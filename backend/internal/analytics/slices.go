@@ -99,36 +99,3 @@ func mostUsed(uses []VersionUse) []VersionUse {
 	})
 	return uses
 }
-
-// compareVersions orders 1.9.0 before 1.10.0.
-func compareVersions(a, b string) int {
-	for a != "" && b != "" {
-		x, restOfA := number(a)
-		y, restOfB := number(b)
-		if x == "" || y == "" {
-			if a[0] != b[0] {
-				return cmp.Compare(a[0], b[0])
-			}
-			a, b = a[1:], b[1:]
-			continue
-		}
-		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
-			return c
-		}
-		a, b = restOfA, restOfB
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// number returns the digits at the start of s without leading zeros, at least one digit if there is any, and the rest.
-func number(s string) (digits, rest string) {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	start := 0
-	for start < n-1 && s[start] == '0' {
-		start++
-	}
-	return s[start:n], s[n:]
-}

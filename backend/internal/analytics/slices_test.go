@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-func TestCompareVersions(t *testing.T) {
-	versions := []string{"1.10.0", "beta", "1.9.0", "1.9", "2", "1.9.0-rc1", "01.9.1", "", "10"}
-	slices.SortFunc(versions, compareVersions)
-	want := []string{"", "1.9", "1.9.0", "1.9.0-rc1", "01.9.1", "1.10.0", "2", "10", "beta"}
-	if !slices.Equal(versions, want) {
-		t.Errorf("got the order %q, want %q", versions, want)
+// A release is newer than its pre-releases.
+func TestMostUsed_NewestIsTheRelease(t *testing.T) {
+	got := mostUsed([]VersionUse{{Version: "1.10.0-beta", Sessions: 9}, {Version: "1.9.0", Sessions: 9},
+		{Version: "1.10.0", Sessions: 1}})
+	if got[0].Version != "1.10.0" || got[1].Version != "1.10.0-beta" {
+		t.Errorf("got %v, want the release first and its pre-release second", got)
 	}
 }
 

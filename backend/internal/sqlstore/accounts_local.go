@@ -9,20 +9,20 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AccountOverviews returns the first limit accounts, the oldest first.
-func (s *Store) AccountOverviews(ctx context.Context, limit int) ([]account.Overview, error) {
+// AccountOverviews returns the first limit accounts, the oldest first: all, or the one with a stored address.
+func (s *Store) AccountOverviews(ctx context.Context, email string, limit int) ([]account.Overview, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (o account.Overview, err error) {
 		err = row.Scan(&o.ID, &o.Email, &o.Links, &o.Passkeys)
 		return o, err
 	}, `SELECT a.id, a.email,
 			(SELECT COUNT(*) FROM links l WHERE l.account_id = a.id AND l.revoked_at IS NULL),
 			(SELECT COUNT(*) FROM passkeys p WHERE p.account_id = a.id)
-		FROM accounts a ORDER BY a.created_at, a.id LIMIT $1`, limit)
+		FROM accounts a WHERE $1 = '' OR a.email = $1 ORDER BY a.created_at, a.id LIMIT $2`, email, limit)
 }
 
-// ReplacePassword sets the password of the entry's account, ends its browser sessions and revokes the kinds of access
-// selected by revoke. Unlike ResetPassword it proves nothing about the e-mail address, so it keeps all other access
-// even if the address is not verified. It returns account.ErrSuspended if the account is not active.
+// ReplacePassword sets the password of the entry's account, ends its browser sessions and mailed links, and revokes the
+// kinds of access selected by revoke. Unlike ResetPassword it proves nothing about the e-mail address, so it keeps all
+// other access even if the address is not verified. It returns account.ErrSuspended if the account is not active.
 func (s *Store) ReplacePassword(
 	ctx context.Context, passwordHash string, revoke account.Access, now time.Time, e audit.Entry, tr audit.Trace,
 ) (ended account.Ended, err error) {
@@ -40,7 +40,7 @@ func (s *Store) ReplacePassword(
 		}
 		return execAll(ctx, tx, "replace password",
 			stmt("DELETE FROM web_sessions WHERE account_id = $1", e.AccountID),
-			stmt("DELETE FROM mail_tokens WHERE account_id = $1 AND purpose = 'reset'", e.AccountID),
+			stmt("DELETE FROM mail_tokens WHERE account_id = $1", e.AccountID),
 			auditStatement(e))
 	})
 	return ended, err

@@ -11,12 +11,16 @@ import (
 )
 
 // replacedPassword tests that the owner of the database sets a password without the old one: it ends browser sessions
-// and mailed links that set a password, and revokes only what is asked for, although the address is not verified.
+// and mailed links, and revokes only what is asked for, although the address is not verified.
 func replacedPassword(t *testing.T, f *people) {
 	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Links: true, Passkeys: true}} {
 		ada := f.signUp(t, "ada"+string(rune('a'+i)))
 		f.passkey(t, ada.ID, "phone")
 		token, cookie := f.install(t, ada.ID), f.open(t, ada, account.ByPassword)
+		f.box.take() // the mail about the previous password
+		moved := "moved" + ada.Email
+		want(t, "change the address", f.ChangeEmail(t.Context(), ada.ID, moved, password, audit.Person()), nil)
+		address := f.token(t, moved, "/verify")
 		mailed := tokenOf(must(f.ResetLink(t.Context(), ada.Email, audit.Operator()))(t))
 		_, ended, err := f.ReplacePassword(t.Context(), ada.Email, "another password", revoke, audit.Operator())
 		want(t, "replace", err, nil)
@@ -27,6 +31,7 @@ func replacedPassword(t *testing.T, f *people) {
 		want(t, "the browser", errOf(f.FindSession(t.Context(), cookie)), account.ErrNoSession)
 		want(t, "the mailed link", errOf(f.ResetPassword(t.Context(), mailed, "a third password", account.Access{})),
 			account.ErrBadToken)
+		want(t, "the mailed link to a new address", f.Verify(t.Context(), ada.ID, address), account.ErrBadToken)
 		want(t, "the old password", errOf(f.SignIn(t.Context(), ada.Email, password, "")), account.ErrBadCredentials)
 		want(t, "the new password", errOf(f.SignIn(t.Context(), ada.Email, "another password", "")), nil)
 		_, err = f.links.Authenticate(t.Context(), token)
@@ -37,10 +42,16 @@ func replacedPassword(t *testing.T, f *people) {
 		if err != nil || (len(keys.Passkeys) == 0) != revoke.Passkeys {
 			t.Errorf("%+v: %d passkeys remain (%v), want only those not removed", revoke, len(keys.Passkeys), err)
 		}
-		list := must(f.Overviews(t.Context()))(t)
+		list := must(f.Overviews(t.Context(), ""))(t)
 		if !slices.Contains(list, account.Overview{ID: ada.ID, Email: ada.Email, Links: 1 - count[revoke.Links],
 			Passkeys: 1 - count[revoke.Passkeys]}) || len(list) != i+1 {
 			t.Errorf("%+v: the accounts are %+v", revoke, list)
+		}
+	}
+	for email, wanted := range map[string]string{" ADAc@example.org": "adac@example.org", "eve@example.org": "", " ": ""} {
+		list, err := f.Overviews(t.Context(), email)
+		if err != nil || (len(list) == 1) != (wanted != "") || len(list) > 1 || wanted != "" && list[0].Email != wanted {
+			t.Errorf("the accounts with the address %q are %+v (%v), want %q", email, list, err, wanted)
 		}
 	}
 	replace := func(email, password string) error {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/service-dev/service/backend/internal/link"
 )
@@ -33,13 +34,28 @@ type fact struct {
 	Note  string
 }
 
+// startPage is the data of the template "activate_start".
+type startPage struct {
+	Typed string // a malformed code, to be corrected
+	Error string
+}
+
+const (
+	maxTyped = 20 // characters of a malformed code that are shown again
+	// The text names the letters that link.NormalizeUserCode refuses.
+	malformedCode = "A code has eight letters, such as WDJB-MJHT, and no vowel or Y."
+)
+
 // activate shows who requests a link and how to decide. It never changes anything.
 func (w *Web) activate(c *call) error {
 	given := strings.TrimSpace(c.URL.Query().Get("code"))
 	if given == "" {
-		return w.render(c, http.StatusOK, "activate_start", nil)
+		return w.render(c, http.StatusOK, "activate_start", startPage{})
 	}
-	code, _ := link.NormalizeUserCode(given)
+	code, ok := link.NormalizeUserCode(given)
+	if !ok {
+		return w.malformed(c, given)
+	}
 	form := accountForm{Mode: signUp, Next: activatePath(code)}
 	if c.URL.Query().Get("mode") == signIn {
 		form.Mode = signIn
@@ -47,8 +63,22 @@ func (w *Web) activate(c *call) error {
 	return w.showActivation(c, http.StatusOK, code, form)
 }
 
-// showActivation renders the activation page of a pending code (normalised, "" if it was malformed). All other codes
-// get the same page, unless this browser session was shown the code while it was pending.
+// malformed shows the form again with what was typed. A malformed code counts as a wrong one, but gets this page even
+// after too many: no code has its form, so the page reveals neither a code nor the throttling.
+func (w *Web) malformed(c *call, given string) error {
+	w.countWrong(c)
+	typed := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			return -1
+		}
+		return r
+	}, given))
+	return w.render(c, http.StatusBadRequest, "activate_start",
+		startPage{Typed: string(typed[:min(len(typed), maxTyped)]), Error: malformedCode})
+}
+
+// showActivation renders the activation page of a pending code (normalised). All other codes get the same page, unless
+// this browser session was shown the code while it was pending.
 func (w *Web) showActivation(c *call, status int, code string, form accountForm) error {
 	req, err := w.pending(c, code)
 	if isCodeGone(err) {
@@ -83,20 +113,25 @@ func activatePath(code string) string { return "/activate?code=" + url.QueryEsca
 // reveals nothing, not even the throttling.
 func (w *Web) pending(c *call, code string) (link.Code, error) {
 	ip := w.ClientIP(c.Request)
-	ctx := w.caller(c)
 	if w.codes.Spent(ip) {
-		w.Links.Throttled(ctx)
+		w.Links.Throttled(w.caller(c))
 		return link.Code{}, link.ErrUnknown
 	}
-	if code == "" {
-		w.codes.Take(ip)
-		return link.Code{}, link.ErrUnknown
-	}
-	req, err := w.Links.View(ctx, code)
+	req, err := w.Links.View(w.caller(c), code)
 	if isCodeGone(err) {
 		w.codes.Take(ip)
 	}
 	return req, err
+}
+
+// countWrong counts a code that needs no lookup as a wrong one.
+func (w *Web) countWrong(c *call) {
+	ip := w.ClientIP(c.Request)
+	if w.codes.Spent(ip) {
+		w.Links.Throttled(w.caller(c))
+		return
+	}
+	w.codes.Take(ip)
 }
 
 // caller adds the client's address and browser to the context, for the linking trail.

@@ -183,9 +183,10 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 	r.Requester.Client = "nice\u202eevil\x1b[31m\n"
 	f.pending[code] = r
 	v := visit(t, newSite(t, f))
-	v.get("/activate?code=" + url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusNotFound)
-	if strings.Contains(v.page, "alert(1)") {
-		t.Error("the page contains the code")
+	v.get("/activate?code="+url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusBadRequest,
+		`value="&#34;&gt;&lt;script&gt;alert`)
+	if strings.Contains(v.page, "<script>") {
+		t.Error("the typed code was not escaped")
 	}
 	v.get(page).want(http.StatusOK, "&lt;script&gt;alert(1)", "niceevil[31m")
 	if strings.Contains(v.page, "<script") || strings.ContainsAny(v.page, "\u202e\x1b") {
@@ -199,7 +200,7 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	v.get(page)
 	v.post("/activate/deny?code="+code, v.tokens()).want(http.StatusSeeOther)
 	used := other.get(page).want(http.StatusNotFound, "is not pending").page
-	for _, other := range []string{"BBBB-BBBB", "x", "AAAA-AAAA", "%00", strings.Repeat("B", 300)} {
+	for _, other := range []string{"BBBB-BBBB", "bbbbcccc", "LLLL+LLLL"} {
 		if v.get("/activate?code=" + other); v.page != used || v.status != http.StatusNotFound {
 			t.Errorf("code %q: got a different page or status %d", other, v.status)
 		}
@@ -274,7 +275,7 @@ func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
 	f.denied["BBBB-CCCC"], f.approved["CCCC-DDDD"] = true, "id-someone"
 	f.expire("DDDD-FFFF")
 	answers := map[string]string{}
-	for _, one := range []string{"LLLL-LLLL", "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", "x", "wdjb"} {
+	for _, one := range []string{"LLLL-LLLL", "BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", "wdjb-llll"} {
 		other.get("/activate?code=" + one).want(http.StatusNotFound)
 		answers[other.page+other.header.Get("Retry-After")] += " " + one
 	}
@@ -305,6 +306,30 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	}
 	address = "192.0.2.2"
 	v.get(page).want(http.StatusOK)
+}
+
+// A malformed code is corrected in the form. It counts as a wrong code, and its page never tells whether codes are
+// still looked up.
+func TestActivation_MalformedCode(t *testing.T) {
+	v := visit(t, newSite(t, newFake(code)))
+	for _, c := range []struct{ given, typed string }{
+		{"ABCD", "ABCD"}, {"WDJB-MJH", "WDJB-MJH"}, {"WDJB-MJHTT", "WDJB-MJHTT"}, {"WDJB-MJHA", "WDJB-MJHA"},
+		{"wdjb_mjht", "wdjb_mjht"}, {"\x00\u202ex", "x"}, {strings.Repeat("B", 300), strings.Repeat("B", 20)},
+	} {
+		v.get("/activate?code="+url.QueryEscape(c.given)).want(http.StatusBadRequest,
+			"A code has eight letters, such as WDJB-MJHT",
+			`name="code" value="`+c.typed+`"`, `aria-invalid="true"`, `id="code-error"`)
+	}
+	v.get(page).want(http.StatusOK)
+	v.get("/activate?code=ABCD")
+	before := v.page
+	for range wrongCodesPerMinute {
+		v.get("/activate?code=ABCD").want(http.StatusBadRequest)
+	}
+	if v.page != before || v.header.Get("Retry-After") != "" {
+		t.Error("the page of a malformed code differs once codes are throttled")
+	}
+	v.get(page).want(http.StatusNotFound, "is not pending")
 }
 
 func TestActivation_WithoutCode(t *testing.T) {

@@ -42,7 +42,8 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 		return radioSet{Name: field, Legend: settingNames[field], About: settingTexts[field],
 			Choices: selectChoice(choices, v[field])}
 	}
-	sets := []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voiceChoices(all)), set(grants.MemoryModel, memory)}
+	sets := []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voiceChoices(all)),
+		set(grants.MemoryModel, memory)}
 	if len(all.TextModels) > 0 || v[grants.TextModel] != "" {
 		sets = append(sets, set(grants.TextModel, textModelChoices(all, v[grants.TextModel])))
 	}

@@ -4,6 +4,8 @@ import (
 	"net/mail"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/passwords"
 )
 
 // Modes of the account form.
@@ -14,8 +16,8 @@ const (
 
 // Limits of input: passwords in characters, e-mail addresses in bytes (RFC 5321).
 const (
-	minPassword = 10
-	maxPassword = 200
+	minPassword = passwords.Min
+	maxPassword = passwords.Max
 	maxEmail    = 254
 )
 

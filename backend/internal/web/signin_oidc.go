@@ -27,8 +27,8 @@ func (w *Web) signInWithProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: nextOf(c)}, withNext("/signin", nextOf(c)))
 }
 
-// linkProvider requires a recent sign-in or the password, so that somebody who finds a browser unattended cannot gain permanent
-// access.
+// linkProvider requires a recent sign-in or the password, so that somebody who finds a browser unattended cannot gain
+// permanent access.
 func (w *Web) linkProvider(c *call) error {
 	problem, canEnter, err := w.prove(c)
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/passwords"
 )
 
 // Codes of a password that is not reset.
@@ -74,11 +75,7 @@ func passwordSource(isTerminal bool) error {
 }
 
 func (a *app) runResetPassword(ctx context.Context, c *client.Client, email string, o resetOptions) error {
-	list, err := c.LocalAccounts(ctx)
-	if err != nil {
-		return err
-	}
-	of, err := chooseAccount(list, email)
+	of, err := chooseAccount(ctx, c, strings.TrimSpace(email))
 	if err != nil {
 		return err
 	}
@@ -90,13 +87,6 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 		return err
 	}
 	reset, err := c.ResetPassword(ctx, p)
-	for try := 1; !o.stdin && try < passwordTries && refusedPassword(err); try++ {
-		a.PasswordRefused(err.Error())
-		if p.Password, err = a.newPassword(ctx, p.Email, false); err != nil {
-			return err
-		}
-		reset, err = c.ResetPassword(ctx, p)
-	}
 	if err != nil {
 		return err
 	}
@@ -113,13 +103,22 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 }
 
 // chooseAccount returns the account with the address, or the only account if the address is empty.
-func chooseAccount(list []*client.LocalAccount, email string) (*client.LocalAccount, error) {
-	emails := make([]string, 0, len(list))
+func chooseAccount(ctx context.Context, c *client.Client, email string) (*client.LocalAccount, error) {
+	list, err := c.LocalAccounts(ctx, email)
 	for _, a := range list {
-		if strings.EqualFold(a.GetEmail(), strings.TrimSpace(email)) {
+		if strings.EqualFold(a.GetEmail(), email) {
 			return a, nil
 		}
-		emails = append(emails, a.GetEmail())
+	}
+	if err == nil && email != "" {
+		list, err = c.LocalAccounts(ctx, "") // the addresses to choose from
+	}
+	if err != nil {
+		return nil, err
+	}
+	emails := make([]string, len(list))
+	for i, a := range list {
+		emails[i] = a.GetEmail()
 	}
 	switch {
 	case len(list) == 0:
@@ -132,11 +131,11 @@ func chooseAccount(list []*client.LocalAccount, email string) (*client.LocalAcco
 	case len(list) == 1:
 		return list[0], nil
 	}
-	return nil, &usageError{fmt.Sprintf("the embedded backend has %d accounts", len(list)),
-		"name one of: " + strings.Join(emails, ", ")}
+	return nil, &usageError{"the embedded backend has several accounts", "name one of: " + strings.Join(emails, ", ")}
 }
 
-// newPassword reads the new password: twice from a terminal, or one line from standard input.
+// newPassword reads the new password: twice from a terminal, or one line from standard input. What is typed on a
+// terminal is checked at once.
 func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string, error) {
 	if stdin {
 		line, err := bufio.NewReader(io.LimitReader(a.in, maxPasswordLine)).ReadString('\n')
@@ -146,23 +145,33 @@ func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string
 		return strings.TrimRight(line, "\r\n"), nil
 	}
 	for try := 1; ; try++ {
-		password, err := a.Secret(ctx, a.in, term.PasswordQuestion(email))
-		var again string
-		if err == nil {
-			again, err = a.Secret(ctx, a.in, term.PasswordAgainQuestion)
-		}
+		typed, refused, err := a.typedPassword(ctx, email)
 		switch {
 		case errors.Is(err, io.EOF):
 			return "", badPassword("no password was entered")
-		case err != nil:
-			return "", err
-		case password == again:
-			return password, nil
+		case err != nil || refused == "":
+			return typed, err
 		case try == passwordTries:
-			return "", badPassword(term.PasswordsDifferMessage)
+			return "", badPassword(refused)
 		}
-		a.PasswordRefused(term.PasswordsDifferMessage)
+		a.PasswordRefused(refused)
 	}
+}
+
+// typedPassword asks for the new password, and again if an account may have it. refused says why it is not accepted.
+func (a *app) typedPassword(ctx context.Context, email string) (typed, refused string, err error) {
+	typed, err = a.Secret(ctx, a.in, term.PasswordQuestion(email))
+	if err != nil {
+		return "", "", err
+	}
+	if err := passwords.Check(typed); err != nil {
+		return "", err.Error(), nil
+	}
+	again, err := a.Secret(ctx, a.in, term.PasswordAgainQuestion)
+	if err == nil && again != typed {
+		refused = term.PasswordsDifferMessage
+	}
+	return typed, refused, err
 }
 
 func badPassword(message string) error {
@@ -188,10 +197,4 @@ func (a *app) askWhatEnds(ctx context.Context, of *client.LocalAccount, o resetO
 		}
 	}
 	return nil
-}
-
-// refusedPassword reports whether the backend refused the password itself.
-func refusedPassword(err error) bool {
-	var refused *client.Error
-	return errors.As(err, &refused) && refused.Code == codeBadPassword
 }

@@ -179,12 +179,11 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	p.answerSecret("New password for ada@example.org: ", newPassword)
 	p.answerSecret("again: ", "something different")
 	p.await("The two passwords differ. Try again.")
-	p.answerSecret("New password", "short")
-	p.answerSecret("again: ", "short")
-	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")
+	p.answerSecret("New password", "short") // refused before anything else is asked
 	p.await("Password must have 10 to 200 characters. Try again.")
 	p.answerSecret("New password", newPassword)
 	p.answerSecret("again: ", newPassword)
+	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")
 	shown := p.exits(exitYes)
 	for _, want := range []string{"The password of ada@example.org is changed.", "browsers signed out: 1",
 		"linked agents that stay linked: 1", "sign in at " + l.backend + "/signin"} {
@@ -206,6 +205,21 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	}
 	l.run(exitYes, "", "whoami", "--refresh")
 	l.neverWritten(newPassword)
+}
+
+// On a narrow terminal the questions are folded between words. After Ctrl-D the next line begins at the left.
+func TestResetPassword_NarrowTerminal(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	l.link("ada@example.org")
+	p := onTerminal(t, l.home, 40, nil, "account", "reset-password", "ada@example.org")
+	p.answerSecret("New password for ada@example.org: ", newPassword)
+	p.answerSecret("again: ", newPassword)
+	p.await("well? [y/N] ")
+	p.input("\x04")
+	shown := p.exits(exitYes)
+	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \nThe password of ",
+		"linked agents that stay linked: 1")
 }
 
 // neverWritten checks that no file of the state directory contains a text.
@@ -260,7 +274,7 @@ func TestResetPassword_InScript(t *testing.T) {
 
 	l.link("bob@example.org")
 	_, text = l.run(exitUnknown, newPassword, "account", "reset-password", "--stdin")
-	wantText(t, text, "has 2 accounts", "ada@example.org, bob@example.org")
+	wantText(t, text, "has several accounts", "ada@example.org, bob@example.org")
 }
 
 // A backend of other people keeps its accounts itself.

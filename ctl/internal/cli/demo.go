@@ -80,7 +80,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return a.demoApp(ctx, agent, s, shim)
+	return a.demoApp(ctx, agent, s)
 }
 
 // demoSession creates a simulator session, after linking an account if none is linked.

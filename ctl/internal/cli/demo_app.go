@@ -16,15 +16,19 @@ import (
 )
 
 // demoApp runs the example app on the session until Ctrl-C, or until the app or the daemon exits.
-func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, shim string) error {
+func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session) error {
 	path, err := dialer.Beside("hello-glasses")
+	if err != nil {
+		return err
+	}
+	servicectl, err := dialer.Beside("servicectl")
 	if err != nil {
 		return err
 	}
 	a.DemoSimulator(s.SessionURL, s.Status)
 	if _, err := os.Stat(path); err != nil {
 		a.DemoNoApp(path)
-		a.DemoAttach(shim)
+		a.DemoAttach(servicectl)
 		return stay(ctx, agent.Done(), nil)
 	}
 	cmd := exec.CommandContext(ctx, path, "-endpoint", s.AppEndpoint, "-token-file", s.AppTokenFile)
@@ -41,7 +45,7 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	a.DemoApp(path)
-	a.DemoAttach(shim)
+	a.DemoAttach(servicectl)
 	err = stay(ctx, agent.Done(), ended)
 	if ctx.Err() != nil {
 		<-ended //nolint:errcheck // Ctrl-C reached it too; how it ended does not matter

@@ -13,17 +13,23 @@ type NewPassword struct {
 	RevokeLinks, RemovePasskeys bool
 }
 
-// LocalAccounts lists the accounts of the embedded backend, the oldest first.
-func (c *Client) LocalAccounts(ctx context.Context) ([]*LocalAccount, error) {
-	r, err := c.api.ListAccounts(ctx, &controlv1.ListAccountsRequest{Caller: c.caller})
+var errNotUTF8 = &Error{Code: "invalid_request", Message: "the e-mail address or the password is not UTF-8",
+	FixHint: "Use a terminal or a file in UTF-8."}
+
+// LocalAccounts lists the first accounts of the embedded backend, the oldest first; with an address only its account,
+// or none.
+func (c *Client) LocalAccounts(ctx context.Context, email string) ([]*LocalAccount, error) {
+	if !utf8.ValidString(email) {
+		return nil, errNotUTF8
+	}
+	r, err := c.api.ListAccounts(ctx, &controlv1.ListAccountsRequest{Caller: c.caller, Email: email})
 	return r.GetAccounts(), refusal(err)
 }
 
 // ResetPassword sets a new password of an account of the embedded backend.
 func (c *Client) ResetPassword(ctx context.Context, p NewPassword) (*PasswordReset, error) {
 	if !utf8.ValidString(p.Email) || !utf8.ValidString(p.Password) {
-		return nil, &Error{Code: "invalid_request", Message: "the e-mail address or the password is not UTF-8",
-			FixHint: "Use a terminal or a file in UTF-8."}
+		return nil, errNotUTF8
 	}
 	r, err := c.api.ResetPassword(ctx, &controlv1.ResetPasswordRequest{
 		Caller: c.caller, Email: p.Email, Password: p.Password,

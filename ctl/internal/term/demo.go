@@ -82,40 +82,18 @@ func (t *Terminal) DemoNoApp(path string) {
 	t.Say("  There is no example app at %s: `make build` makes it.", path)
 }
 
-// DemoAttach explains how to attach each coding agent.
-func (t *Terminal) DemoAttach(shim string) {
+// DemoAttach explains how to attach a coding agent with the servicectl at a path.
+func (t *Terminal) DemoAttach(servicectl string) {
+	command := shellQuote(servicectl) + " agent "
 	t.Say("")
 	t.Say("%s", t.Bold("Attach your coding agent"))
 	t.Say("")
-	for _, way := range Attachments(shim) {
-		t.Say("  %s", way.Agent)
-		for _, line := range way.Lines {
-			t.Row("      %s", line)
-		}
-	}
+	t.Row("      %s", command+"list        # which are installed, which are registered")
+	t.Row("      %s", command+"add --all   # register all that are installed")
 	t.Say("")
-	t.Say("  (An agent attached so uses your own directory, not this demo's.)")
+	t.Say("  Run these in another terminal. Your agents then use your own directory, not this demo's.")
 	t.Say("")
 	t.Say("Running until Ctrl-C.")
-}
-
-// Attachment describes how one coding agent is configured for service-mcp.
-type Attachment struct {
-	Agent string
-	Lines []string
-}
-
-// Attachments lists how to configure each agent, with the absolute path of service-mcp.
-func Attachments(shim string) []Attachment {
-	quoted := shellQuote(shim)
-	entry := fmt.Sprintf(`{"command":%q}`, shim)
-	return []Attachment{
-		{"Claude Code", []string{"claude mcp add service -- " + quoted}},
-		{"Codex", []string{"codex mcp add service -- " + quoted}},
-		{"VS Code", []string{"code --add-mcp " + shellQuote(fmt.Sprintf(`{"name":"service","command":%q}`, shim))}},
-		{"Cursor (~/.cursor/mcp.json)", []string{`{"mcpServers":{"service":` + entry + `}}`}},
-		{"Gemini CLI", []string{"gemini mcp add service " + quoted}},
-	}
 }
 
 // shellQuote quotes s for a POSIX shell if necessary.

@@ -43,7 +43,7 @@ func (t *Terminal) Ask(ctx context.Context, in io.Reader, question string) (bool
 
 // prompt reads one line from a terminal.
 func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (string, error) {
-	fmt.Fprint(t.Err, printable(text))
+	fmt.Fprint(t.Err, foldQuestion(printable(text), t.errWidth))
 	type answer struct {
 		line string
 		err  error
@@ -57,8 +57,16 @@ func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (stri
 	case <-ctx.Done():
 		return "", ctx.Err()
 	case a := <-answered:
+		if a.err != nil {
+			fmt.Fprintln(t.Err) // Ctrl-D leaves the cursor behind the question
+		}
 		return a.line, a.err
 	}
+}
+
+// foldQuestion folds a question of one line and keeps the space before the answer, for which it leaves a column.
+func foldQuestion(question string, width int) string {
+	return foldLines(strings.TrimSuffix(question, " "), max(0, width-2), 0) + " "
 }
 
 // CanConfirm reports whether Confirm would ask.
@@ -89,7 +97,7 @@ func (t *Terminal) Secret(ctx context.Context, in io.Reader, question string) (s
 	if err != nil {
 		return "", fmt.Errorf("read the terminal's settings: %w", err)
 	}
-	fmt.Fprint(t.Err, printable(question))
+	fmt.Fprint(t.Err, foldQuestion(printable(question), t.errWidth))
 	type answer struct {
 		secret []byte
 		err    error

@@ -105,11 +105,11 @@ func (f facade) requireEmbedded(ctx context.Context) error {
 	}
 }
 
-func (f facade) LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error) {
+func (f facade) LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error) {
 	if err := f.requireEmbedded(ctx); err != nil {
 		return nil, err
 	}
-	return f.d.host.LocalAccounts(ctx)
+	return f.d.host.LocalAccounts(ctx, email)
 }
 
 func (f facade) ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string,

@@ -10,15 +10,16 @@ import (
 // LocalAccounts manages the accounts of the embedded backend. Its methods fail with *backend.Problem if the caller uses
 // another backend.
 type LocalAccounts interface {
-	LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error)
+	// LocalAccounts returns all accounts, or the one with an address.
+	LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error)
 	// ResetPassword also returns the page on which the person signs in.
 	ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string, err error)
 }
 
-// ListAccounts lists the accounts of the embedded backend.
+// ListAccounts lists the accounts of the embedded backend, or the one with an address.
 func (s *Server) ListAccounts(ctx context.Context, r *controlv1.ListAccountsRequest) (*controlv1.ListAccountsResponse,
 	error) {
-	list, err := s.o.LocalAccounts.LocalAccounts(withCaller(ctx, r.GetCaller()))
+	list, err := s.o.LocalAccounts.LocalAccounts(withCaller(ctx, r.GetCaller()), r.GetEmail())
 	if err != nil {
 		return nil, statusError(err)
 	}

@@ -134,9 +134,10 @@ func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, 
 	return a, err
 }
 
-// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary.
-func (h *Host) LocalAccounts(ctx context.Context) ([]backend.LocalAccount, error) {
-	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ListAccounts, &pluginv1.ListAccountsRequest{})
+// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary; with an address only its
+// account, or none.
+func (h *Host) LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error) {
+	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ListAccounts, &pluginv1.ListAccountsRequest{Email: email})
 	if err != nil {
 		return nil, err
 	}

@@ -1732,8 +1732,10 @@ func (x *LogoutResponse) GetRevokeUrl() string {
 }
 
 type ListAccountsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// If set, only the account with this address is listed.
+	Email         string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1773,6 +1775,13 @@ func (x *ListAccountsRequest) GetCaller() *Caller {
 		return x.Caller
 	}
 	return nil
+}
+
+func (x *ListAccountsRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
 }
 
 type ListAccountsResponse struct {
@@ -4727,9 +4736,10 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tauth_file\x18\x02 \x01(\tR\bauthFile\x12\x18\n" +
 	"\arevoked\x18\x03 \x01(\bR\arevoked\x12\x1d\n" +
 	"\n" +
-	"revoke_url\x18\x04 \x01(\tR\trevokeUrl\"I\n" +
+	"revoke_url\x18\x04 \x01(\tR\trevokeUrl\"_\n" +
 	"\x13ListAccountsRequest\x122\n" +
-	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"T\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\"T\n" +
 	"\x14ListAccountsResponse\x12<\n" +
 	"\baccounts\x18\x01 \x03(\v2 .service.control.v1.LocalAccountR\baccounts\"u\n" +
 	"\fLocalAccount\x12\x1d\n" +

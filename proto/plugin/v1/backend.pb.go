@@ -1332,7 +1332,9 @@ func (x *GetAccountResponse) GetEmail() string {
 }
 
 type ListAccountsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// If set, only the account with this address is listed.
+	Email         string `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1365,6 +1367,13 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListAccountsRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
 }
 
 type ListAccountsResponse struct {
@@ -2287,8 +2296,9 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\x04 \x01(\tH\x00R\texpiresAt\x88\x01\x01\x12\x14\n" +
 	"\x05email\x18\x05 \x01(\tR\x05emailB\r\n" +
-	"\v_expires_at\"\x15\n" +
-	"\x13ListAccountsRequest\"S\n" +
+	"\v_expires_at\"+\n" +
+	"\x13ListAccountsRequest\x12\x14\n" +
+	"\x05email\x18\x01 \x01(\tR\x05email\"S\n" +
 	"\x14ListAccountsResponse\x12;\n" +
 	"\baccounts\x18\x01 \x03(\v2\x1f.service.plugin.v1.LocalAccountR\baccounts\"u\n" +
 	"\fLocalAccount\x12\x1d\n" +

@@ -1,0 +1,14 @@
+package passwords
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	for length, want := range map[int]error{0: ErrLength, 9: ErrLength, 10: nil, 200: nil, 201: ErrLength} {
+		if got := Check(strings.Repeat("ü", length)); got != want {
+			t.Errorf("%d characters: got %v, want %v", length, got, want)
+		}
+	}
+}
