@@ -28,6 +28,7 @@ func (open) SessionEvents(context.Context, string, int64, int) ([]glasses.Event,
 func (open) SweepLogs(context.Context, time.Time, Quota) error { return nil }
 
 func (open) Attached(string) Live                     { return Live{} }
+func (open) WithApps(string) []string                 { return nil }
 func (open) Closed(string)                            {}
 func (open) Switched(context.Context, string, string) {}
 func (o open) Watch(string) (<-chan struct{}, func(), error) {

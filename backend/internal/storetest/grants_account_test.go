@@ -104,6 +104,23 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 	}
 }
 
+// grantsFollowAtOnce tests that a project follows the default completely, although the default changes at the same time.
+func grantsFollowAtOnce(t *testing.T, f *projectFixture) {
+	f.key(t, app)
+	off := grants.Default()
+	off.Credentials, off.Analytics = grants.Off, grants.Off
+	fatal(t, f.grants.Set(t.Context(), "ada", app, off, audit.Person()))
+	race(t, 10, isAny(), func(i int) error {
+		if i%2 == 0 {
+			return f.grants.Follow(t.Context(), "ada", app, audit.Person())
+		}
+		return f.grants.SetDefault(t.Context(), "ada", []grants.Grants{off, grants.Default()}[i/2%2], false, audit.Person())
+	})
+	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 0 {
+		t.Errorf("%d own levels are left, want none", n)
+	}
+}
+
 // grantsEverywhere tests that the default replaces the levels of every project, each with its audit entry.
 func grantsEverywhere(t *testing.T, f *projectFixture) {
 	f.key(t, app)

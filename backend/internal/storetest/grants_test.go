@@ -18,6 +18,7 @@ var grantTests = map[string]func(*testing.T, *projectFixture){
 	"account's default":  grantDefaultOfAccount,
 	"for every project":  grantsEverywhere,
 	"levels stay own":    grantsStayOwn,
+	"follow at once":     grantsFollowAtOnce,
 }
 
 func TestGrants(t *testing.T) { testProjects(t, grantTests) }

@@ -37,7 +37,7 @@ func (m *memoryGrants) ChangeGrants(ctx context.Context, account, project string
 	defer m.mu.Unlock()
 	rows, _ := change(former, []string{hello})
 	kept := slices.DeleteFunc(m.rows, func(r grants.Row) bool { return slices.Contains(former, r) })
-	m.rows = append(kept, rows...)
+	m.rows = slices.Concat(kept, rows)
 	return nil
 }
 
