@@ -25,15 +25,28 @@ func TestSimulatorLog_SaysWhichRowsAreMissing(t *testing.T) {
 	s.see(`document.querySelector("#log-count").textContent === "24 events" && document.querySelector("#travel-text").textContent === ""`)
 	s.reload(10, callScreen)
 	s.see(`document.querySelector("#log-count").textContent === "The latest 15 of 24 events" && document.querySelector("#export").title.includes("the latest 15 of 24 rows")`)
-	s.see(`document.querySelector("#travel-text").textContent === "From row 10 on" && document.querySelector("#scrub").getAttribute("aria-valuetext") === "Live, rows from row 10 on"`)
+	s.see(`document.querySelector("#travel-text").textContent === "Here: the latest 15 of 24 rows" && document.querySelector("#scrub").getAttribute("aria-valuetext") === "Live, the latest 15 of 24 rows"`)
 	s.picture("log-missing")
 	s.do(chromedp.Click(`.filter[data-chip="display"]`))
 	s.see(`document.querySelector("#log-count").textContent === "2 of the latest 15 of 24 events"`)
 	s.do(chromedp.Focus("#scrub"), chromedp.KeyEvent(kb.Home))
-	s.see(`document.querySelector("#travel-text").textContent === "Row 23 of 24, from row 10 on"`)
+	s.see(`document.querySelector("#travel-text").textContent === "Row 23 of 24, the latest 15 are here"`)
 	if page := s.share(); !bytes.Contains(page, []byte("The 9 oldest of 24 rows are left out.")) {
 		t.Error("the shared file does not say that rows are missing")
 	}
+}
+
+// On a phone the bar on the panel is far from the rows, so "Back to live" is also beside the slider.
+func TestSimulatorTravel_BackToLiveOnAPhone(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.show(menu)
+	s.do(chromedp.EmulateViewport(390, 844), chromedp.Click("#tab-log"))
+	s.see(`document.querySelector('#log > li[data-seq="1"]') && !document.querySelector("#live").checkVisibility()`)
+	s.clickRow(1)
+	s.see(`document.querySelector("#live").checkVisibility()`)
+	s.picture("travel-strip")
+	s.do(chromedp.EmulateViewport(390, 844), chromedp.Click("#live"))
+	s.see(`document.querySelector("#past").hidden && !document.querySelector("#live").checkVisibility() && document.activeElement.id === "panel"`)
 }
 
 // In the past, the tools and the tab "Models" act on the shown moment; what is not possible says why.

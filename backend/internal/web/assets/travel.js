@@ -108,10 +108,10 @@ export class Travel {
     if (scrubber.max !== String(end)) scrubber.max = String(end);
     if (scrubber.value !== String(at)) scrubber.value = String(at);
     const row = entry ? `Row ${entry.seq} of ${last}` : "";
-    const from = this.log.missing ? `from row ${this.log.missing + 1} on` : "";
-    set(scrubber, entry ? `${row}, ${timeOf(entry.at)}` : from ? `Live, rows ${from}` : "Live");
+    const latest = this.log.missing ? `the latest ${this.log.entries.length}` : "";
+    set(scrubber, entry ? `${row}, ${timeOf(entry.at)}` : latest ? `Live, ${latest} of ${last} rows` : "Live");
     const caution = entry ? cautions[this.moment?.certainty ?? "unknown"] ?? "" : "";
-    this.say("travel-text", [row, from].filter(Boolean).join(", ").replace(/^f/, "F"));
+    this.say("travel-text", !latest ? row : entry ? `${row}, ${latest} are here` : `Here: ${latest} of ${last} rows`);
     this.say("travel-said", entry ? `The past: ${timeOf(entry.at)}, row ${entry.seq} of ${last}.${caution}` : "");
     this.say("past-text", entry ? `${timeOf(entry.at)}, row ${entry.seq} of ${last}` : "");
     this.say("past-caution", caution.trim());
