@@ -23,7 +23,10 @@ type Options struct {
 	// DataDir contains the database, the key, the instance's ID and its port. It is created if missing, and its mode is
 	// always set to 0700.
 	DataDir string
-	Log     *slog.Logger
+	// StateDir is the state directory of the daemon that runs the backend, for the commands on its pages; "" if it is the
+	// default one.
+	StateDir string
+	Log      *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
 	// Probe reports whether the owners of connections can be determined; nil queries the system. For tests.
@@ -65,7 +68,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		settings.PollInterval = o.PollInterval
 	}
 	s.app, err = app.New(ctx, app.Options{
-		Config: settings, Embedded: true, InstanceID: kept.id, Log: o.Log, SignInWord: who.word,
+		Config: settings, Embedded: true, StateDir: o.StateDir, InstanceID: kept.id, Log: o.Log, SignInWord: who.word,
 		EndBrowserSessions: mustSignInAgain(kept.port, port, who),
 	})
 	if err != nil {

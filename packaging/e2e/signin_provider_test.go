@@ -127,7 +127,7 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	}
 	run(t, browser, "sign up with a provider", chromedp.Navigate(b.url+"/signup"),
 		chromedp.Click(`form[action="`+acme+`"] button`),
-		until(`location.pathname === "/signin/welcome"`), chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), until(`location.pathname === "/"`))
+		until(`location.pathname === "/signin/welcome"`), chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), until(`location.pathname === "/account"`))
 	run(t, browser, "keep the last way in", chromedp.Navigate(settings),
 		until(`document.body.innerText.includes("You have no password")`),
 		chromedp.Click(`form[action$="/acme/unlink"] button`), status("only way left"))

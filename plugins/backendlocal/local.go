@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // dataDir is the folder of the embedded backend in the state directory.
@@ -72,7 +73,9 @@ func (l *local) start(configDir string) error {
 		return errors.New("the state directory is not an absolute path")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := server.New(ctx, server.Options{DataDir: filepath.Join(configDir, dataDir), Log: l.log})
+	s, err := server.New(ctx, server.Options{
+		DataDir: filepath.Join(configDir, dataDir), StateDir: stateDir(configDir), Log: l.log,
+	})
 	if err != nil {
 		cancel()
 		return err
@@ -86,6 +89,14 @@ func (l *local) start(configDir string) error {
 		}
 	}()
 	return nil
+}
+
+// stateDir returns the state directory if tools find it only with SERVICE_CONFIG_DIR, otherwise "".
+func stateDir(configDir string) string {
+	if usual, err := rendezvous.DefaultDir(); err == nil && usual == filepath.Clean(configDir) {
+		return ""
+	}
+	return configDir
 }
 
 // locate returns the embedded backend's URL for every target.

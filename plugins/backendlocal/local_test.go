@@ -81,3 +81,19 @@ func newLocalAt(t *testing.T, dir string) error {
 	_, err := newLocal(nil).Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(dir)})
 	return err
 }
+
+// The pages name the state directory in their commands only if the tools do not find it by themselves.
+func TestStateDir(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	for dir, want := range map[string]string{
+		filepath.Join(home, ".service"):                              "",
+		filepath.Join(home, ".service") + string(filepath.Separator): "",
+		filepath.Join(home, "src", ".run"):                           filepath.Join(home, "src", ".run"),
+	} {
+		if got := stateDir(dir); got != want {
+			t.Errorf("state directory %s: got %q, want %q", dir, got, want)
+		}
+	}
+}

@@ -65,8 +65,7 @@ func Dir() (string, error) {
 	rest, tilde := strings.CutPrefix(dir, "~")
 	switch {
 	case dir == "":
-		home, err := Home()
-		return filepath.Join(home, ".service"), err
+		return DefaultDir()
 	case tilde && (rest == "" || os.IsPathSeparator(rest[0])):
 		home, err := Home()
 		if err != nil {
@@ -78,6 +77,15 @@ func Dir() (string, error) {
 			dirVariable, dir)
 	}
 	return filepath.Clean(dir), nil
+}
+
+// DefaultDir returns the state directory without SERVICE_CONFIG_DIR: ~/.service.
+func DefaultDir() (string, error) {
+	home, err := Home()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(home, ".service"), nil
 }
 
 // Home returns the person's home directory. Like Dir it returns an error for a relative path.

@@ -28,6 +28,8 @@ type Options struct {
 	Config config.Config
 	// Embedded makes the backend serve plain HTTP on localhost only.
 	Embedded bool
+	// StateDir is named in the commands on the pages, unless it is "".
+	StateDir string
 	// InstanceID becomes part of the cookie names.
 	InstanceID string
 	// SignInWord must be entered to sign up or sign in. If it is empty, no word is required.

@@ -30,7 +30,7 @@ func (w *Web) signInPage(c *call) error { return w.accountPage(c, signIn) }
 
 func (w *Web) accountPage(c *call, mode string) error {
 	if c.isSignedIn() {
-		return c.redirect(nextOf(c))
+		return c.redirect(w.landing(nextOf(c)))
 	}
 	return w.showForm(c, http.StatusOK, accountForm{Mode: mode, Next: nextOf(c)})
 }
@@ -125,7 +125,7 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and redirects to next.
+// enter signs this browser in and redirects to next, or to the dashboard if no page is named.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked
@@ -136,7 +136,7 @@ func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 		return err
 	}
 	w.rememberBrowser(c, owner.Email)
-	return c.redirect(next)
+	return c.redirect(w.landing(next))
 }
 
 func (w *Web) signOut(c *call) error {

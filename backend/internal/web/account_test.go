@@ -117,6 +117,34 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	v.get("/").want(http.StatusOK, "Create an account") // the server no longer accepts the old cookie
 }
 
+// Whoever signs up or in without coming from another page continues on the dashboard, if there is one.
+func TestSignIn_LeadsToTheDashboard(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
+	v := visit(t, site).get("/signup").signUp("new@example.org", "/").want(http.StatusOK, "First steps")
+	to := func(want string) {
+		t.Helper()
+		if got := v.header.Get("Location"); got != want {
+			t.Errorf("it leads to %s, want %s", got, want)
+		}
+	}
+	v.get("/signin").want(http.StatusSeeOther) // signed in already
+	to("/account")
+	v.get("/signin?next=/docs").want(http.StatusSeeOther)
+	to("/docs")
+	v.post("/signout", v.get("/account").tokens()).want(http.StatusSeeOther)
+	to("/")
+	for next, want := range map[string]string{"": "/account", "?next=/docs": "/docs"} {
+		v = visit(t, site).get("/signin" + next)
+		form := v.tokens()
+		form.Set("email", ada)
+		form.Set("password", password)
+		v.post("/signin"+next, form).want(http.StatusSeeOther)
+		to(want)
+	}
+	without := visit(t, newSite(t, newFake())).get("/signup")
+	without.signUp("new@example.org", "/").want(http.StatusOK, "Signed in as")
+}
+
 func TestSignOut_ReturnsToTheCode(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code))).get(page).signUp("a@example.com", page)
 	v.post(withNext("/signout", page), v.tokens()).want(http.StatusSeeOther)

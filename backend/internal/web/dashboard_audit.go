@@ -48,7 +48,7 @@ var actionTitles = map[string]string{
 	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
 	"grants.changed": "Agent access changed", "grants.default_changed": "Default of agent access changed",
 	"assistant.undone": "Assistant change undone",
-	"page.read": "Connection page read", "page.changed": "Connection page changed",
+	"page.read":        "Connection page read", "page.changed": "Connection page changed",
 	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
 	"gateway.server_added": "Local server added", "gateway.server_removed": "Local server removed",

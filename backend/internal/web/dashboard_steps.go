@@ -1,5 +1,7 @@
 package web
 
+import "strings"
+
 // firstSteps is the data of the template "first-steps". What is done is computed from what the backend stores, so the
 // steps tick themselves.
 type firstSteps struct {
@@ -47,16 +49,17 @@ func (w *Web) firstSteps(c *call, isLinked, hasProject bool) (firstSteps, error)
 // Open reports whether any step is left.
 func (f firstSteps) Open() bool { return f.Done < len(f.List) }
 
-// linkAdvice says on which computer the commands of linkCommands run. The tools of its own computer find an embedded
-// backend by themselves. There its address must not be set: the tools would take it for another backend, to which they
-// are not linked.
+// linkAdvice says on which computer the commands of linkCommands run.
 func (w *Web) linkAdvice() string {
-	if w.Embedded {
-		return "On this computer. The tools find this backend by themselves. The second command shows a code and opens a " +
-			"page here: compare the codes, then approve."
+	const compare = "The last command shows a code and opens a page here: compare the codes, then approve."
+	switch {
+	case !w.Embedded:
+		return "On the computer where you code. " + compare
+	case w.StateDir != "":
+		return "On this computer, in the shell from which you start your agent: without the first line the tools use " +
+			"another backend. " + compare
 	}
-	return "On the computer where you code. The last command shows a code and opens a page here: compare the codes, " +
-		"then approve."
+	return "On this computer. The tools find this backend by themselves. " + compare
 }
 
 func (w *Web) linkCommands() string {
@@ -67,9 +70,14 @@ func (w *Web) linkCommands() string {
 	return commands
 }
 
-// exportCommand returns the command that names this backend to the tools; "" if they find it by themselves.
+// exportCommand returns the command that leads the tools to this backend; "" if they find it by themselves. An embedded
+// backend is found through its state directory. Its address must not be set: the tools would take it for another
+// backend, to which they are not linked.
 func (w *Web) exportCommand() string {
-	if w.Embedded || w.SiteURL == "" {
+	switch {
+	case w.Embedded && w.StateDir != "":
+		return "export SERVICE_CONFIG_DIR='" + strings.ReplaceAll(w.StateDir, "'", `'\''`) + "'"
+	case w.Embedded || w.SiteURL == "":
 		return ""
 	}
 	return "export SERVICE_BACKEND_URL=" + w.SiteURL

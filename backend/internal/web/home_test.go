@@ -57,6 +57,20 @@ func TestHome_PictureIsOfTheRenderer(t *testing.T) {
 	}
 }
 
+// An embedded backend of another state directory is found only with that directory.
+func TestHome_CommandsNameTheStateDirectory(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h, func(o *Options) { o.Embedded, o.StateDir = true, "/home/ada/o'hara/.run" })
+	const export = "export SERVICE_CONFIG_DIR=&#39;/home/ada/o&#39;\\&#39;&#39;hara/.run&#39;\nservicectl agent add --all"
+	visit(t, site).get("/").want(http.StatusOK, export)
+	v := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, export)
+	if strings.Contains(v.page, "by themselves") || strings.Contains(v.page, "SERVICE_BACKEND_URL") {
+		t.Error("the first steps lead to another backend")
+	}
+	site, _ = dashboardSite(t, h, func(o *Options) { o.Embedded = true })
+	signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, "by themselves", "<code>servicectl agent add --all")
+}
+
 // The commands of the start page are right for where the backend runs: the address of an embedded backend must not be
 // set, because the tools would take it for another one.
 func TestHome_CommandsFitTheBackend(t *testing.T) {

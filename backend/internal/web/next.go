@@ -32,6 +32,14 @@ func localPath(next string) string {
 	return next
 }
 
+// landing returns where somebody who is signed in continues: the dashboard instead of "/", if there is one.
+func (w *Web) landing(next string) string {
+	if next == "/" && w.Dashboard != nil {
+		return "/account"
+	}
+	return next
+}
+
 // withNext adds the path to continue to.
 func withNext(path, next string) string {
 	if next == "/" {

@@ -45,6 +45,8 @@ type Options struct {
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
+	// StateDir is the state directory of that daemon if tools do not find it by themselves, otherwise "".
+	StateDir string
 	// SignInWord must be entered to sign up or sign in with a password, on systems where the owner of a connection is
 	// unknown. "" requires none.
 	SignInWord string

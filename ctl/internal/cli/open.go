@@ -11,8 +11,11 @@ import (
 	"github.com/service-dev/service/ctl/internal/clientio"
 )
 
-// codeNoPage is the code for a page that does not exist (yet).
-const codeNoPage = "page_not_found"
+// Codes of a page that does not exist (yet), and of an unknown session.
+const (
+	codeNoPage   = "page_not_found"
+	codeNotFound = "not_found"
+)
 
 // pages are what open can show, with the path below the backend's address; the page of a session has its own address.
 var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
@@ -24,7 +27,8 @@ func (a *app) openPage() *cobra.Command {
 	return &cobra.Command{
 		Use: "open [dashboard|docs|session [ID]]", Short: "Open a page in your browser",
 		Long: "Opens the dashboard, the documentation, or the page of a browser session (by default the newest).\n" +
-			"Where no browser can be opened it prints the address.",
+			"Where no browser can be opened it prints the address and why.\n" +
+			"Exit code: 0 opened, 1 not opened, 2 could not be run.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 			if first(args) == "session" {
 				return a.complete(sessionIDs)(cmd, args[1:], start)
@@ -65,13 +69,13 @@ func (a *app) openPage() *cobra.Command {
 	}
 }
 
-// show opens a page and prints its address.
+// show opens a page and prints its address. The error is exitNo if no browser was opened.
 func (a *app) show(ctx context.Context, url string) error {
 	r, err := clientio.Open(ctx, url)
 	if err != nil {
 		return err
 	}
-	return a.print(struct {
+	err = a.print(struct {
 		URL    string `json:"url"`
 		Opened bool   `json:"opened"`
 		Reason string `json:"reason,omitempty"`
@@ -79,6 +83,10 @@ func (a *app) show(ctx context.Context, url string) error {
 		a.Say("%s", url)
 		a.Browser(r.Opened, r.Reason)
 	})
+	if err == nil && !r.Opened {
+		err = exit(exitNo)
+	}
+	return err
 }
 
 // pageOfBackend returns the address of a page of the caller's backend. The embedded backend has one while it runs.

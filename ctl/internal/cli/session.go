@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -39,7 +40,18 @@ func askPictured(ctx context.Context, c *client.Client, tool string, args map[st
 		return nil, nil, err
 	}
 	raw, err := decodeResult(tool, r, into)
-	return raw, r.GetImages(), err
+	return raw, r.GetImages(), missingSession(err, args)
+}
+
+// missingSession replaces the next step of a tool's error about an unknown session, which is for agents.
+func missingSession(err error, args map[string]any) error {
+	id, _ := args["sessionId"].(string)
+	var refused *client.Error
+	if id == "" || !errors.As(err, &refused) || refused.Code != codeNotFound {
+		return err
+	}
+	return &client.Error{Code: codeNotFound, Message: fmt.Sprintf("no session %q is open", id),
+		FixHint: "`servicectl session list` shows the open sessions"}
 }
 
 // decodeResult decodes a tool's result.

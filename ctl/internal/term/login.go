@@ -47,6 +47,8 @@ func (t *Terminal) Browser(opened bool, reason string) {
 		t.Remark("  Opened the page in your browser.")
 	case reason == "disabled":
 		t.Remark("  The browser is not opened (SERVICE_NO_AUTO_OPEN=1): open the URL yourself.")
+	case reason == "no_desktop":
+		t.Remark("  The browser is not opened (this shell has no desktop session): open the URL yourself.")
 	case reason == "refused":
 		t.Remark("  The URL is not one that may be opened: check it before you use it.")
 	default:

@@ -66,7 +66,7 @@ func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (stri
 
 // foldQuestion folds a question of one line and keeps the space before the answer, for which it leaves a column.
 func foldQuestion(question string, width int) string {
-	return foldLines(strings.TrimSuffix(question, " "), max(0, width-2), 0) + " "
+	return foldLines(strings.TrimSuffix(question, " "), max(0, width-2)) + " "
 }
 
 // CanConfirm reports whether Confirm would ask.

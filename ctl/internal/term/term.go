@@ -54,7 +54,7 @@ func sizeOf(w io.Writer) (isTerminal bool, width int) {
 
 // Say prints a text to standard output. On a terminal it breaks lines that do not fit.
 func (t *Terminal) Say(format string, args ...any) {
-	fmt.Fprintln(t.Out, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.Width, 0))
+	fmt.Fprintln(t.Out, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.Width))
 }
 
 // Row prints a row of a table, a command to copy or output of another program to standard output. It never breaks
@@ -65,7 +65,7 @@ func (t *Terminal) Row(format string, args ...any) {
 
 // Remark prints a text to standard error. On a terminal it breaks lines that do not fit.
 func (t *Terminal) Remark(format string, args ...any) {
-	fmt.Fprintln(t.Err, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.errWidth, 0))
+	fmt.Fprintln(t.Err, foldLines(fmt.Sprintf(format, sanitizeArgs(args)...), t.errWidth))
 }
 
 // RemarkRow is Row for standard error.
@@ -77,7 +77,7 @@ func (t *Terminal) RemarkRow(format string, args ...any) {
 func (t *Terminal) Next(format string, args ...any) {
 	const margin = "        " // as wide as the label
 	text := fmt.Sprintf(format, sanitizeArgs(args)...)
-	lines := strings.Split(foldLines(text, max(0, t.errWidth-len(margin)), 0), "\n")
+	lines := strings.Split(foldLines(text, max(0, t.errWidth-len(margin))), "\n")
 	fmt.Fprintf(t.Err, "  %s %s\n", paint(Cell{"next:", Faint}, t.errColour), strings.Join(lines, "\n"+margin))
 }
 

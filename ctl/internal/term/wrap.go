@@ -47,18 +47,17 @@ func units(text string) []string {
 	return append(list, text[start:])
 }
 
-// foldLines folds each line of text that is wider than width. Its continuation is indented like the line, and by hang
-// columns more.
-func foldLines(text string, width, hang int) string {
+// foldLines folds each line of text that is wider than width. Its continuation is indented like the line.
+func foldLines(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if width == 0 || columns(line) <= width {
 			continue
 		}
 		body := strings.TrimLeft(line, " ")
-		margin := line[:len(line)-len(body)] + strings.Repeat(" ", hang)
+		margin := line[:len(line)-len(body)]
 		parts := fold(body, width-len(margin))
-		lines[i] = line[:len(line)-len(body)] + strings.Join(parts, "\n"+margin)
+		lines[i] = margin + strings.Join(parts, "\n"+margin)
 	}
 	return strings.Join(lines, "\n")
 }
