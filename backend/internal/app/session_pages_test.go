@@ -62,7 +62,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	run(t, browser, chromedp.Click(`.account-nav a[href="/account/sessions"]`))
 	see(t, browser, ".session", "App attached")
 	stopApp()
-	run(t, browser, chromedp.Click(".session button"))
+	run(t, browser, chromedp.Click(`.session a[href*="/close"]`), chromedp.Click(`main form button[type="submit"]`))
 	see(t, browser, "[role=status]", "The session is closed")
 	see(t, browser, "main", "No open session")
 	var closed backendapi.Session
