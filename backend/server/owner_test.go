@@ -112,8 +112,8 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 			t.Fatalf("signing up with the word %q: got %s, want an error", wrong, page)
 		}
 	}
-	if _, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", " "+strings.ToUpper(word)); at != "/" {
-		t.Fatalf("signing up with the word led to %s, want /", at)
+	if _, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", " "+strings.ToUpper(word)); at != "/account" {
+		t.Fatalf("signing up with the word led to %s, want /account", at)
 	}
 	if _, at := ada.get(s.URL() + "/account"); at != "/account" {
 		t.Fatalf("after signing up, /account led to %s, want /account", at)
@@ -133,8 +133,8 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	if page, _ := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword); !strings.Contains(page, `id="word-error"`) {
 		t.Error("signed in without the word")
 	}
-	if _, at := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword, "word", s.SignInWord()); at != "/" {
-		t.Errorf("signing in with the word led to %s, want /", at)
+	if _, at := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword, "word", s.SignInWord()); at != "/account" {
+		t.Errorf("signing in with the word led to %s, want /account", at)
 	}
 }
 
@@ -145,8 +145,8 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	known := func() error { return nil }
 	s, stop := serveWith(t, dir, known)
 	ada := newVisitor(t)
-	if page, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes"); at != "/" || s.SignInWord() != "" || strings.Contains(page, `name="word"`) {
-		t.Fatalf("signing up led to %s, want /", at)
+	if page, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes"); at != "/account" || s.SignInWord() != "" || strings.Contains(page, `name="word"`) {
+		t.Fatalf("signing up led to %s, want /account", at)
 	}
 	stop()
 	s, stop = serveWith(t, dir, known)
