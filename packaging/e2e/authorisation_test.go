@@ -111,7 +111,7 @@ func TestToolAuthorisation(t *testing.T) {
 	execSQLite(t, database, "UPDATE accounts SET state = 'suspended' WHERE email = 'suspended@example.org'")
 	ask(suspended)
 	for _, level := range levels {
-		someone.open(b.url + "/account/mcp-access")
+		someone.open(b.url + "/account/mcp-access?project=" + app)
 		someone.grantAll(app, level)
 		ask(owner)
 	}

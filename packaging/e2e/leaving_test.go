@@ -128,7 +128,7 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 			}
 		}
 	}
-	someone.open(b.url + "/account/mcp-access")
+	someone.open(b.url + "/account/mcp-access?project=" + leavingApp)
 	someone.grantAll(leavingApp, "read")
 	has.pageURL = a.call("getConnectionPageConfig", map[string]any{"project": leavingApp}).str(t, "pageUrl")
 	return has

@@ -96,8 +96,8 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	someone.submit("/signin/welcome", "accept", "yes")
 	known := newPerson(t)
 	known.viaAcme(b)
-	if known.at.Path != "/" || !strings.Contains(known.text(), "ada@example.org") {
-		t.Errorf("sign-in of a known person led to %s, want /:\n%s", known.at, known.text())
+	if known.at.Path != "/account" || !strings.Contains(known.text(), "ada@example.org") {
+		t.Errorf("sign-in of a known person led to %s, want /account:\n%s", known.at, known.text())
 	}
 
 	squatter := newPerson(t) // somebody else's account with bob's address

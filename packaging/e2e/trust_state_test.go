@@ -190,7 +190,7 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 		for _, path := range allowed {
 			ask(path).is(t, http.StatusOK)
 		}
-		ada.person.open(b.url + "/account/mcp-access")
+		ada.person.open(b.url + "/account/mcp-access?project=" + project)
 		ada.person.grantAll(project, "off")
 		for capability, path := range allowed {
 			if r := ask(path); r.status != http.StatusForbidden ||

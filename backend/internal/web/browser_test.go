@@ -39,7 +39,7 @@ func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOpti
 	}
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
 	ctx, stop := chromedp.NewContext(alloc)
-	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
 	// The browser runs as long as the context of its first call.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
