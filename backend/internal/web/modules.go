@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// importOf finds the imports of a page's script. Each names a script beside it.
+// importOf matches an import of a page's script: a file in the same directory.
 var importOf = regexp.MustCompile(` from "\./([a-z_]+\.js)"`)
 
 // versionImports makes scripts import each other by versioned URLs, which browsers need not revalidate. Imports must

@@ -64,8 +64,8 @@ var problemTexts = map[string][2]string{
 	ProblemSeveral: {"several glasses fit", "name one of them"},
 }
 
-// ProblemText returns what a person who uses a page is told about a problem: what is wrong, and what to do. Pages
-// make sentences of both.
+// ProblemText returns the texts that a page shows for a problem: what is wrong, and the next step. The page adds
+// capitals and full stops.
 func ProblemText(code string) (message, fixHint string) {
 	text := problemTexts[code]
 	return text[0], text[1]
