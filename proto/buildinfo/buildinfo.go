@@ -11,4 +11,8 @@ var (
 	BuiltAt = "unknown"
 	// DefaultBackendURL is the production backend of a distribution; if it is empty, the embedded backend is used.
 	DefaultBackendURL = ""
+	// ReleaseURL is where this distribution's releases are downloaded from; if it is empty, there are none to look for.
+	ReleaseURL = ""
+	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64; empty with ReleaseURL.
+	ReleaseKey = ""
 )

@@ -1,0 +1,3 @@
+module github.com/service-dev/service/packaging/release
+
+go 1.26

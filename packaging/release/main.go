@@ -1,0 +1,38 @@
+// Command release makes the artefacts of a release from the commit that is checked out. Two runs of the same commit
+// write the same bytes, whoever runs them, wherever and whenever: every time comes from the commit, and every archive
+// is written by this program.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var o options
+	flag.StringVar(&o.root, "root", "../..", "the repository")
+	flag.StringVar(&o.out, "out", "../../dist", "the directory to write; it must be empty or missing")
+	flag.StringVar(&o.version, "version", "", "the version, such as 1.4.0")
+	flag.StringVar(&o.releaseURL, "url", "", "RELEASE_URL: where the files will be downloaded from; empty if nowhere")
+	flag.StringVar(&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned")
+	flag.StringVar(&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r, err := newRelease(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return r.makeAll(ctx)
+}

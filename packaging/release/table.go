@@ -1,0 +1,18 @@
+package main
+
+import "context"
+
+// artefact is one file of the release.
+type artefact struct {
+	name string // of the file
+	make func(ctx context.Context, r *release, file string) error
+}
+
+// table returns every artefact, in the order in which they are made.
+func table(r *release) []artefact {
+	var all []artefact
+	for _, t := range targets {
+		all = append(all, archive(r, t))
+	}
+	return append(all, artefact{"SHA256SUMS", writeChecksums})
+}
