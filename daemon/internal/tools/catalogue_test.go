@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -40,7 +41,8 @@ func TestTools_MatchSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(data) != string(want) {
-			t.Errorf("%s has changed; review it, then run the test with -update\n%s", tool.Name, data)
+			t.Errorf("%s has changed (-snapshot +now); review it, then run the test with -update\n%s", tool.Name,
+				cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(data), "\n")))
 		}
 	}
 }
