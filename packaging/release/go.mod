@@ -2,7 +2,10 @@ module github.com/service-dev/service/packaging/release
 
 go 1.26
 
-require github.com/goreleaser/nfpm/v2 v2.45.0
+require (
+	aead.dev/minisign v0.3.0
+	github.com/goreleaser/nfpm/v2 v2.45.0
+)
 
 require (
 	dario.cat/mergo v1.0.2 // indirect
