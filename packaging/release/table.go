@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // artefact is one file of the release.
 type artefact struct {
@@ -10,9 +13,17 @@ type artefact struct {
 
 // table returns every artefact, in the order in which they are made.
 func table(r *release) []artefact {
-	var all []artefact
-	for _, t := range targets {
-		all = append(all, archive(r, t))
+	var archives, contents []artefact
+	for _, t := range r.chosen {
+		archives = append(archives, archive(r, t))
+		contents = append(contents, sboms(r, t)...)
 	}
-	return append(all, artefact{"SHA256SUMS", writeChecksums})
+	return slices.Concat(
+		archives,
+		packages(r, toolkit),
+		packages(r, serverPackage),
+		contents,
+		[]artefact{{sums, writeChecksums}},
+		signatures(r),
+	)
 }
