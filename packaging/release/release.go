@@ -17,7 +17,7 @@ import (
 )
 
 // options are the command line.
-type options struct{ root, out, version, releaseURL, secretKey, only string }
+type options struct{ root, out, version, releaseURL, releaseKey, secretKey, only string }
 
 // release is what every artefact is made from.
 type release struct {
