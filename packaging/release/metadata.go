@@ -1,0 +1,4 @@
+package main
+
+// What every package says of the project.
+const homepage = "https://github.com/service-dev/service"
