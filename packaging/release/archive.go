@@ -6,16 +6,36 @@ import (
 	"context"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// entry is a file of an archive.
+// entry is a file of an archive or a package.
 type entry struct {
-	name string // with slashes
-	from string // the file with its content
-	mode int64
+	name   string // with slashes, relative
+	from   string // the file with its content
+	mode   int64
+	link   string // what a symbolic link points to; then from and mode are unused
+	config bool   // an operator changes it, and upgrades keep it
+}
+
+// programEntries returns the programs in dir, and their manifest, as files of the folder.
+func programEntries(dir, folder string) ([]entry, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var entries []entry
+	for _, f := range files {
+		mode := int64(0o755)
+		if f.Name() == manifest {
+			mode = 0o644
+		}
+		entries = append(entries, entry{name: path.Join(folder, f.Name()), from: filepath.Join(dir, f.Name()), mode: mode})
+	}
+	return entries, nil
 }
 
 // archive is the artefact with every program for a target, in one folder: tar.gz, and zip for Windows.
@@ -26,17 +46,9 @@ func archive(r *release, t target) artefact {
 		if err != nil {
 			return err
 		}
-		files, err := os.ReadDir(dir)
+		entries, err := programEntries(dir, folder+"/bin")
 		if err != nil {
 			return err
-		}
-		var entries []entry
-		for _, f := range files {
-			mode := int64(0o755)
-			if f.Name() == manifest {
-				mode = 0o644
-			}
-			entries = append(entries, entry{folder + "/bin/" + f.Name(), filepath.Join(dir, f.Name()), mode})
 		}
 		return r.writeTarGz(file, entries)
 	}}

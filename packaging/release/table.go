@@ -14,6 +14,7 @@ func table(r *release) []artefact {
 	for _, t := range targets {
 		all = append(all, archive(r, t))
 	}
+	all = append(all, packages(r, toolkit)...)
 	all = append(all, bundles(r)...)
 	return append(all, artefact{"SHA256SUMS", writeChecksums})
 }

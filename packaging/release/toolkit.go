@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// toolkit is the package of what a person who builds apps needs. Its programs lie beside each other in toolkitDir,
+// where they find each other. The units are not enabled, and no script runs: whoever never uses the service notices
+// nothing of it.
+var toolkit = osPackage{
+	name: "service-toolkit", section: "devel",
+	description: "build apps for smart glasses with a coding agent\n" +
+		"The daemon serviced with its adapters, the command line servicectl, and\n" +
+		"service-mcp, which coding agents start. Each user's daemon starts on demand.",
+	contents: toolkitContents,
+}
+
+const (
+	toolkitDir = "usr/lib/service"
+	userUnits  = "usr/lib/systemd/user"
+)
+
+func toolkitContents(ctx context.Context, r *release, t target) ([]entry, error) {
+	dir, err := r.programs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := programEntries(dir, toolkitDir)
+	if err != nil {
+		return nil, err
+	}
+	var all []entry
+	for _, e := range programs {
+		if path.Base(e.name) != path.Base(server) {
+			all = append(all, e)
+		}
+	}
+	for _, name := range []string{"servicectl", "service-mcp"} {
+		all = append(all, entry{name: "usr/bin/" + name, link: "../lib/service/" + name})
+	}
+	units, err := r.userUnits()
+	return append(all, units...), err
+}
+
+// userUnits writes the packaged form of the units of `servicectl service install`: the same for every user.
+func (r *release) userUnits() ([]entry, error) {
+	var all []entry
+	for _, name := range []string{"serviced.service", "serviced.socket"} {
+		template, err := os.ReadFile(filepath.Join(r.root, "daemon/internal/osservice/templates", name))
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(r.work, name)
+		if err := os.WriteFile(file, []byte(userUnit(string(template), name)), 0o644); err != nil {
+			return nil, err
+		}
+		all = append(all, entry{name: path.Join(userUnits, name), from: file, mode: 0o644})
+	}
+	return all, nil
+}
+
+// userUnit returns the packaged form of a template of daemon/internal/osservice. systemd expands %h to the user's home.
+func userUnit(template, name string) string {
+	_, body, _ := strings.Cut(template, "[Unit]\n")
+	header := "# Part of the package service-toolkit; `servicectl service install` enables it. Put your own changes into a\n" +
+		"# drop-in (`systemctl --user edit " + name + "`), which is kept.\n[Unit]\n"
+	return header + strings.NewReplacer(
+		"{{name}}", "serviced",
+		"{{program}}", "/"+toolkitDir+"/serviced",
+		"{{environment}}", "SERVICE_CONFIG_DIR=%h/.service",
+		"{{control}}", "%h/.service/run/control.sock",
+		"{{mcp}}", "%h/.service/run/mcp.sock",
+	).Replace(body)
+}
