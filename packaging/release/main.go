@@ -24,6 +24,8 @@ func run() error {
 	flag.StringVar(&o.out, "out", "../../dist", "the directory to write; it must be empty or missing")
 	flag.StringVar(&o.version, "version", "", "the version, such as 1.4.0")
 	flag.StringVar(&o.releaseURL, "url", "", "RELEASE_URL: where the files will be downloaded from; empty if nowhere")
+	flag.StringVar(&o.releaseKey, "public-key", "", "RELEASE_KEY: the minisign public key that upgrades check, a line of base64")
+	flag.StringVar(&o.backendURL, "backend", "", "DEFAULT_BACKEND_URL: the backend of this distribution; empty is the embedded one")
 	flag.StringVar(&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned")
 	flag.StringVar(&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'")
 	flag.Parse()

@@ -17,7 +17,11 @@ import (
 )
 
 // options are the command line.
-type options struct{ root, out, version, releaseURL, releaseKey, secretKey, only string }
+type options struct {
+	root, out, version, only           string
+	releaseURL, releaseKey, backendURL string
+	secretKey                          string // a file
+}
 
 // release is what every artefact is made from.
 type release struct {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// pluginFiles is one folder that is a plugin of Claude Code, Codex and every client of Agent Plugins 1.0, and an
+// extension of Gemini CLI; around it a marketplace for those that install from one.
+//
+//go:embed all:files/agent-plugin
+var pluginFiles embed.FS
+
+// description says what the service is wherever at most 100 characters are allowed.
+const description = "Build apps for smart glasses and prove that they work, on simulated glasses, without an account."
+
+// writePlugin writes the folder as a zip.
+func writePlugin(_ context.Context, r *release, file string) error {
+	const root = "files/agent-plugin"
+	dir := filepath.Join(r.work, "agent-plugin")
+	var entries []entry
+	err := fs.WalkDir(pluginFiles, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := pluginFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		inside := strings.TrimPrefix(name, root+"/")
+		text := r.fill(string(data))
+		if path.Ext(name) == ".json" && !json.Valid([]byte(text)) {
+			return fmt.Errorf("%s is not JSON", inside)
+		}
+		entries = append(entries, entry{name: "service-plugin/" + inside, from: filepath.Join(dir, filepath.FromSlash(inside)), mode: 0o644})
+		return writeFile(entries[len(entries)-1].from, text)
+	})
+	if err != nil {
+		return err
+	}
+	return r.writeZip(file, entries)
+}
+
+// fill replaces the placeholders of a template.
+func (r *release) fill(template string) string {
+	return strings.NewReplacer(
+		"{{version}}", r.version, "{{description}}", description, "{{homepage}}", homepage, "{{vendor}}", vendor,
+	).Replace(template)
+}
+
+// writeFile writes a file and its directory.
+func writeFile(file, text string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o644)
+}
