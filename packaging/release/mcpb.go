@@ -31,7 +31,9 @@ func mcpbs(r *release) []artefact {
 	}
 }
 
-func mcpbName(r *release, platform string) string { return "service-" + r.version + "-" + platform + ".mcpb" }
+func mcpbName(r *release, platform string) string {
+	return "service-" + r.version + "-" + platform + ".mcpb"
+}
 
 // universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
 func (r *release) universalPrograms(ctx context.Context) (string, error) {
