@@ -28,6 +28,24 @@ import (
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	root := Root(stderr)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case errors.As(err, &code): // the command has already printed the error
+		return int(code)
+	case err != nil:
+		fmt.Fprintln(stderr, "service-backend:", err)
+		return 1
+	}
+	return 0
+}
+
+// Root returns the commands of service-backend. The server logs to stderr.
+func Root(stderr io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use: osservice.Name, Short: "The HTTP server: linking, accounts, simulator sessions",
 		Long: "Serves linking, accounts and simulator sessions over HTTP.\n" +
@@ -47,19 +65,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 				buildinfo.Version, buildinfo.Commit, buildinfo.BuiltAt)
 		},
 	})
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	var code exitCode
-	switch {
-	case errors.As(err, &code): // the command has already printed the error
-		return int(code)
-	case err != nil:
-		fmt.Fprintln(stderr, "service-backend:", err)
-		return 1
-	}
-	return 0
+	return root
 }
 
 // settings adds the flags of the settings, and returns the help topic that lists all of them. The help of other

@@ -2,23 +2,63 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
+	"cmp"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // entry is a file of an archive or a package.
 type entry struct {
 	name   string // with slashes, relative
 	from   string // the file with its content
-	mode   int64
+	mode   fs.FileMode
 	link   string // what a symbolic link points to; then from and mode are unused
 	config bool   // an operator changes it, and upgrades keep it
+}
+
+// archive is the artefact with every program for a target, in one folder: tar.gz, and zip for Windows.
+func archive(r *release, t target) artefact {
+	folder := "service-" + r.version + "-" + t.String()
+	name, pack := folder+".tar.gz", r.writeTarGz
+	if t.os == "windows" {
+		name, pack = folder+".zip", r.writeZip
+	}
+	return artefact{name, func(ctx context.Context, r *release, file string) error {
+		dir, err := r.programs(ctx, t)
+		if err != nil {
+			return err
+		}
+		entries, err := programEntries(dir, folder+"/bin")
+		if err != nil {
+			return err
+		}
+		docs, err := r.archiveDocs(ctx, folder)
+		if err != nil {
+			return err
+		}
+		all, err := r.allPackages()
+		if err != nil {
+			return err
+		}
+		licences, err := r.thirdParty(ctx, t, all...)
+		if err != nil {
+			return err
+		}
+		third, err := r.generated(folder+"/THIRD_PARTY", licences)
+		if err != nil {
+			return err
+		}
+		licence := entry{name: folder + "/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}
+		return pack(file, slices.Concat(entries, docs, []entry{licence, third}))
+	}}
 }
 
 // programEntries returns the programs in dir, and their manifest, as files of the folder.
@@ -29,7 +69,7 @@ func programEntries(dir, folder string) ([]entry, error) {
 	}
 	var entries []entry
 	for _, f := range files {
-		mode := int64(0o755)
+		mode := fs.FileMode(0o755)
 		if f.Name() == manifest {
 			mode = 0o644
 		}
@@ -38,51 +78,58 @@ func programEntries(dir, folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// archive is the artefact with every program for a target, in one folder: tar.gz, and zip for Windows.
-func archive(r *release, t target) artefact {
-	folder := "service-" + r.version + "-" + t.String()
-	return artefact{folder + ".tar.gz", func(ctx context.Context, r *release, file string) error {
-		dir, err := r.programs(ctx, t)
-		if err != nil {
-			return err
-		}
-		entries, err := programEntries(dir, folder+"/bin")
-		if err != nil {
-			return err
-		}
-		return r.writeTarGz(file, entries)
-	}}
+// writeTarGz writes entries in the order of their names, owned by root, with the time of the commit.
+func (r *release) writeTarGz(file string, entries []entry) error {
+	return create(file, func(out io.Writer) error {
+		packed := gzip.NewWriter(out)
+		w := tar.NewWriter(packed)
+		err := eachEntry(entries, func(e entry, size int64) (io.Writer, error) {
+			return w, w.WriteHeader(&tar.Header{
+				Typeflag: tar.TypeReg, Name: e.name, Size: size, Mode: int64(e.mode), ModTime: r.time,
+				Uname: "root", Gname: "root", Format: tar.FormatUSTAR,
+			})
+		})
+		return cmp.Or(err, w.Close(), packed.Close())
+	})
 }
 
-// writeTarGz writes entries in the order of their names, owned by root, with the time of the commit.
-func (r *release) writeTarGz(file string, entries []entry) (err error) {
-	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+// writeZip writes entries in the order of their names, with the time of the commit.
+func (r *release) writeZip(file string, entries []entry) error {
+	return create(file, func(out io.Writer) error {
+		w := zip.NewWriter(out)
+		w.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) {
+			return flate.NewWriter(out, flate.DefaultCompression)
+		})
+		err := eachEntry(entries, func(e entry, _ int64) (io.Writer, error) {
+			header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: r.time}
+			header.SetMode(e.mode)
+			return w.CreateHeader(header)
+		})
+		return cmp.Or(err, w.Close())
+	})
+}
+
+// create writes a file with a function that writes its content.
+func create(file string, write func(io.Writer) error) error {
 	out, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	packed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	w := tar.NewWriter(packed)
+	return cmp.Or(write(out), out.Close())
+}
+
+// eachEntry calls open for each entry, in the order of their names, and copies its content into what open returns.
+func eachEntry(entries []entry, open func(e entry, size int64) (io.Writer, error)) error {
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	for _, e := range entries {
-		if err := r.addTar(w, e); err != nil {
+		if err := copyEntry(e, open); err != nil {
 			return err
 		}
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return packed.Close()
+	return nil
 }
 
-func (r *release) addTar(w *tar.Writer, e entry) error {
+func copyEntry(e entry, open func(e entry, size int64) (io.Writer, error)) error {
 	f, err := os.Open(e.from)
 	if err != nil {
 		return err
@@ -92,11 +139,8 @@ func (r *release) addTar(w *tar.Writer, e entry) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{
-		Typeflag: tar.TypeReg, Name: e.name, Size: info.Size(), Mode: e.mode, ModTime: r.time,
-		Uname: "root", Gname: "root", Format: tar.FormatUSTAR,
-	}
-	if err := w.WriteHeader(header); err != nil {
+	w, err := open(e, info.Size())
+	if err != nil {
 		return err
 	}
 	_, err = io.Copy(w, f)

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/pem"
@@ -32,8 +33,8 @@ const (
 //go:embed files/image-config.yaml
 var imageSettings []byte
 
-// imageTargets are the platforms of the image.
-var imageTargets = []target{{"linux", "amd64"}, {"linux", "arm64"}}
+const rootsNotice = "\n/" + imageRoots + ": Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
+	"https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
 
 // image is the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
 func image(r *release) artefact {
@@ -60,7 +61,10 @@ func (r *release) imageIndex(ctx context.Context) (v1.ImageIndex, error) {
 		return nil, err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, t := range imageTargets {
+	for _, t := range r.chosen {
+		if t.os != "linux" {
+			continue
+		}
 		one, err := r.platformImage(ctx, t, common)
 		if err != nil {
 			return nil, err
@@ -74,11 +78,24 @@ func (r *release) imageIndex(ctx context.Context) (v1.ImageIndex, error) {
 
 // platformImage returns the image of one platform: the layer with what all have, and the program.
 func (r *release) platformImage(ctx context.Context, t target, common v1.Layer) (v1.Image, error) {
-	program, err := r.serverProgram(ctx, t)
+	dir, err := r.programs(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	layer, err := layerOf(func(w *tar.Writer) error { return r.addTar(w, entry{name: imageProgram, from: program, mode: 0o555}) })
+	licences, err := r.thirdParty(ctx, t, server)
+	if err != nil {
+		return nil, err
+	}
+	third, err := r.generated("image-"+t.String()+"/THIRD_PARTY", licences+rootsNotice)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := layerOf(func(w *tar.Writer) error {
+		return eachEntry([]entry{
+			{name: "THIRD_PARTY", from: third.from, mode: 0o444},
+			{name: imageProgram, from: filepath.Join(dir, imageProgram), mode: 0o555},
+		}, r.tarEntry(w))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,16 +142,6 @@ func (r *release) imageLabels() map[string]string {
 		info + "documentation": homepage + "/blob/main/proto/docs/pages/operating.md",
 		info + "licenses":      "Apache-2.0",
 	}
-}
-
-// serverProgram returns the server's program for a target, and builds it if programs has not done so.
-func (r *release) serverProgram(ctx context.Context, t target) (string, error) {
-	name := t.program(filepath.Base(server))
-	if dir := r.built[t]; dir != "" {
-		return filepath.Join(dir, name), nil
-	}
-	file := filepath.Join(r.work, "server-"+t.String(), name)
-	return file, r.build(ctx, t, server, file)
 }
 
 // addImageFiles adds what the image has beside the program.
@@ -194,26 +201,29 @@ func layerOf(add func(*tar.Writer) error) (v1.Layer, error) {
 }
 
 // writeTarOf packs the files of a directory, without compression, in the order of their names.
-func (r *release) writeTarOf(dir, file string) (err error) {
-	out, err := os.Create(file)
-	if err != nil {
+func (r *release) writeTarOf(dir, file string) error {
+	var entries []entry
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(dir)+"/")
+			entries = append(entries, entry{name: name, from: path, mode: 0o644})
+		}
 		return err
-	}
-	defer func() {
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	w := tar.NewWriter(out)
-	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name := strings.TrimPrefix(filepath.ToSlash(path), filepath.ToSlash(dir)+"/")
-		return r.addTar(w, entry{name: name, from: path, mode: 0o644})
 	})
 	if err != nil {
 		return err
 	}
-	return w.Close()
+	return create(file, func(out io.Writer) error {
+		w := tar.NewWriter(out)
+		return cmp.Or(eachEntry(entries, r.tarEntry(w)), w.Close())
+	})
+}
+
+// tarEntry returns a function for eachEntry that adds entries to a tar.
+func (r *release) tarEntry(w *tar.Writer) func(entry, int64) (io.Writer, error) {
+	return func(e entry, size int64) (io.Writer, error) {
+		return w, w.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: e.name, Mode: int64(e.mode), Size: size, ModTime: r.time, Format: tar.FormatUSTAR,
+		})
+	}
 }

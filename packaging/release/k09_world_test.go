@@ -35,7 +35,7 @@ func bundleRelease(t *testing.T) *release {
 	}
 	r := &release{
 		options: options{root: must(filepath.Abs("../..")), out: t.TempDir(), version: "1.4.0-rc.1", releaseURL: "https://releases.example.org/x/"},
-		commit:  commit, time: time.Unix(seconds, 0).UTC(), work: t.TempDir(), built: map[target]string{},
+		commit:  commit, time: time.Unix(seconds, 0).UTC(), work: t.TempDir(), built: map[target]string{}, chosen: targets,
 	}
 	for _, to := range []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}} {
 		r.built[to] = emptyPrograms(t, to)
@@ -156,3 +156,6 @@ func linuxPrograms(t *testing.T) string {
 	}
 	return bins[0]
 }
+
+// writeFile writes a file.
+func writeFile(file, text string) error { return os.WriteFile(file, []byte(text), 0o644) }

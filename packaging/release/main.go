@@ -27,6 +27,7 @@ func run() error {
 	flag.StringVar(&o.releaseKey, "public-key", "", "RELEASE_KEY: the minisign public key that upgrades check, a line of base64")
 	flag.StringVar(&o.backendURL, "backend", "", "DEFAULT_BACKEND_URL: the backend of this distribution; empty is the embedded one")
 	flag.StringVar(&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned")
+	flag.StringVar(&o.targets, "targets", "", "make only the artefacts for these, such as linux-amd64,linux-arm64")
 	flag.StringVar(&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Bundles of MCP servers are by system, not by processor.
@@ -18,7 +21,11 @@ func mcpbs(r *release) []artefact {
 			if err != nil {
 				return err
 			}
-			return r.writeMCPB(file, dir, "darwin", "service-mcp")
+			third, err := r.mcpbLicences(ctx, target{"darwin", "arm64"})
+			if err != nil {
+				return err
+			}
+			return r.writeMCPB(file, dir, third, "darwin", "service-mcp")
 		}},
 		{mcpbName(r, "win32"), func(ctx context.Context, r *release, file string) error {
 			// Windows on Arm runs these as well.
@@ -26,13 +33,31 @@ func mcpbs(r *release) []artefact {
 			if err != nil {
 				return err
 			}
-			return r.writeMCPB(file, dir, "win32", "service-mcp.exe")
+			third, err := r.mcpbLicences(ctx, target{"windows", "amd64"})
+			if err != nil {
+				return err
+			}
+			return r.writeMCPB(file, dir, third, "win32", "service-mcp.exe")
 		}},
 	}
 }
 
 func mcpbName(r *release, platform string) string {
 	return "service-" + r.version + "-" + platform + ".mcpb"
+}
+
+// mcpbLicences writes the licences of what a bundle's programs contain, and returns the file.
+func (r *release) mcpbLicences(ctx context.Context, t target) (string, error) {
+	packages, err := r.toolkitPackages()
+	if err != nil {
+		return "", err
+	}
+	text, err := r.thirdParty(ctx, t, packages...)
+	if err != nil {
+		return "", err
+	}
+	third, err := r.generated("mcpb/"+t.String()+"/THIRD_PARTY", text)
+	return third.from, err
 }
 
 // universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
@@ -65,35 +90,29 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 	return dir, writeManifest(dir)
 }
 
-// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.
-func (r *release) writeMCPB(file, dir, platform, program string) error {
-	files, err := os.ReadDir(dir)
+// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need. third is the file
+// with the licences of what they contain.
+func (r *release) writeMCPB(file, dir, third, platform, program string) error {
+	programs, err := programEntries(dir, "server")
 	if err != nil {
 		return err
 	}
-	description := filepath.Join(r.work, platform+"-manifest.json")
+	programs = slices.DeleteFunc(programs, func(e entry) bool {
+		return strings.TrimSuffix(path.Base(e.name), ".exe") == path.Base(server)
+	})
 	data, err := json.MarshalIndent(r.mcpbManifest(platform, program), "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := writeFile(description, string(data)+"\n"); err != nil {
+	description, err := r.write("mcpb/"+platform+"/manifest.json", string(data)+"\n")
+	if err != nil {
 		return err
 	}
-	entries := []entry{
-		{name: "manifest.json", from: description, mode: 0o644},
-		{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-	}
-	for _, f := range files {
-		if name := f.Name(); name == filepath.Base(server) || name == filepath.Base(server)+".exe" {
-			continue
-		}
-		mode := int64(0o755)
-		if f.Name() == manifest {
-			mode = 0o644
-		}
-		entries = append(entries, entry{name: "server/" + f.Name(), from: filepath.Join(dir, f.Name()), mode: mode})
-	}
-	return r.writeZip(file, entries)
+	return r.writeZip(file, append(programs,
+		entry{name: "manifest.json", from: description, mode: 0o644},
+		entry{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+		entry{name: "THIRD_PARTY", from: third, mode: 0o644},
+	))
 }
 
 // mcpbManifest is manifest.json of a bundle. The service collects usage events only for the backend of a distribution,

@@ -1,8 +1,149 @@
 package main
 
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
 // What every package says of the project.
 const (
 	homepage   = "https://github.com/service-dev/service"
 	vendor     = "The service's developers"
-	maintainer = vendor + " <maintainers@service-dev.invalid>"
+	maintainer = vendor + " <service-dev@users.noreply.github.com>"
 )
+
+// packageDocs returns the documents of a package where its format has them: man pages and completions of the named
+// programs, licences of the packages of this repository that they are built from, and for Debian the changelog.
+func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format string) ([]entry, error) {
+	all, err := r.manPages(ctx, p.programs)
+	if err != nil {
+		return nil, err
+	}
+	completions, err := r.completions(ctx, p.programs, format)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := p.packages(r)
+	if err != nil {
+		return nil, err
+	}
+	third, err := r.thirdParty(ctx, t, packages...)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := r.legalTexts(p.name, format, third)
+	return append(append(all, completions...), texts...), err
+}
+
+// manPages returns the compressed man pages of programs.
+func (r *release) manPages(ctx context.Context, programs []string) ([]entry, error) {
+	dir, err := r.docs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := os.ReadDir(filepath.Join(dir, "man"))
+	if err != nil {
+		return nil, err
+	}
+	var all []entry
+	for _, page := range pages {
+		if !isOfAny(page.Name(), programs) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "man", page.Name()))
+		if err != nil {
+			return nil, err
+		}
+		e, err := r.compressed("usr/share/man/man1/"+page.Name()+".gz", string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func isOfAny(file string, programs []string) bool {
+	for _, p := range programs {
+		if isOf(file, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// completions returns the completions of programs, where the shells of a distribution look for them.
+func (r *release) completions(ctx context.Context, programs []string, format string) ([]entry, error) {
+	dir, err := r.docs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	zsh := "usr/share/zsh/site-functions/"
+	if format == "deb" {
+		zsh = "usr/share/zsh/vendor-completions/"
+	}
+	var all []entry
+	for _, p := range programs {
+		from := filepath.Join(dir, "completions")
+		if _, err := os.Stat(filepath.Join(from, "_"+p)); err != nil {
+			continue // a program without commands
+		}
+		all = append(all,
+			entry{name: "usr/share/bash-completion/completions/" + p, from: filepath.Join(from, p+".bash"), mode: 0o644},
+			entry{name: zsh + "_" + p, from: filepath.Join(from, "_"+p), mode: 0o644},
+			entry{name: "usr/share/fish/vendor_completions.d/" + p + ".fish", from: filepath.Join(from, p+".fish"), mode: 0o644})
+	}
+	return all, nil
+}
+
+// legalTexts returns the licences of a package, and for Debian the changelog.
+func (r *release) legalTexts(name, format, third string) ([]entry, error) {
+	if format != "deb" {
+		folder := "usr/share/licenses/" + name + "/"
+		file, err := r.write(path.Join(name, "THIRD_PARTY"), third)
+		return []entry{
+			{name: folder + "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+			{name: folder + "THIRD_PARTY", from: file, mode: 0o644},
+		}, err
+	}
+	folder := "usr/share/doc/" + name + "/"
+	notices, err := r.compressed(folder+"THIRD_PARTY.gz", third)
+	if err != nil {
+		return nil, err
+	}
+	copyright, err := r.template("copyright", map[string]string{"HOMEPAGE": homepage, "VENDOR": vendor, "PACKAGE": name})
+	if err != nil {
+		return nil, err
+	}
+	copyrightFile, err := r.generated(folder+"copyright", copyright)
+	if err != nil {
+		return nil, err
+	}
+	changes := fmt.Sprintf("%s (%s-1) stable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n", name,
+		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
+	changelog, err := r.compressed(folder+"changelog.Debian.gz", changes)
+	return []entry{notices, copyrightFile, changelog}, err
+}
+
+// compressed returns an entry with text as its content, compressed as by gzip -9n.
+func (r *release) compressed(name, text string) (entry, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return entry{}, err
+	}
+	if _, err := w.Write([]byte(text)); err != nil {
+		return entry{}, err
+	}
+	if err := w.Close(); err != nil {
+		return entry{}, err
+	}
+	return r.generated(name, b.String())
+}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -19,16 +19,21 @@ var formats = []string{"deb", "rpm", "apk", "archlinux"}
 // osPackage is a package of an operating system.
 type osPackage struct {
 	name        string
-	section     string // of Debian
-	description string // a line, and paragraphs
-	contents    func(ctx context.Context, r *release, t target) ([]entry, error)
-	scripts     nfpm.Scripts
+	section     string   // of Debian
+	description string   // a line, and paragraphs
+	programs    []string // those with man pages
+	// packages returns the main packages of this repository that the package contains.
+	packages func(r *release) ([]string, error)
+	// contents returns the files without documents.
+	contents func(ctx context.Context, r *release, t target, format string) ([]entry, error)
+	// scripts are the names of maintainer scripts in files, by what runs them: postinstall, preremove, postremove.
+	scripts map[string]string
 }
 
 // packages returns the artefacts of p for Linux: every format for every processor.
 func packages(r *release, p osPackage) []artefact {
 	var all []artefact
-	for _, t := range targets {
+	for _, t := range r.chosen {
 		if t.os != "linux" {
 			continue
 		}
@@ -39,19 +44,35 @@ func packages(r *release, p osPackage) []artefact {
 			}
 			name := packager.ConventionalFileName(p.info(r, t, format))
 			all = append(all, artefact{name, func(ctx context.Context, r *release, file string) error {
-				info := p.info(r, t, format)
-				entries, err := p.contents(ctx, r, t)
-				if err != nil {
-					return err
-				}
-				for _, e := range entries {
-					info.Contents = append(info.Contents, r.content(e))
-				}
-				return writePackage(packager, info, file)
+				return p.write(ctx, r, t, format, file)
 			}})
 		}
 	}
 	return all
+}
+
+// write writes the package in a format.
+func (p osPackage) write(ctx context.Context, r *release, t target, format, file string) error {
+	packager, err := nfpm.Get(format)
+	if err != nil {
+		return err
+	}
+	info := p.info(r, t, format)
+	entries, err := p.contents(ctx, r, t, format)
+	if err != nil {
+		return err
+	}
+	docs, err := r.packageDocs(ctx, p, t, format)
+	if err != nil {
+		return err
+	}
+	for _, e := range append(entries, docs...) {
+		info.Contents = append(info.Contents, r.content(e))
+	}
+	if info.Scripts, err = p.maintainerScripts(r, format); err != nil {
+		return err
+	}
+	return create(file, func(out io.Writer) error { return packager.Package(info, out) })
 }
 
 // info returns what is the same in every package, and what differs by format.
@@ -61,7 +82,7 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 		Name: p.name, Arch: t.arch, Platform: t.os, Version: version, Prerelease: pre, VersionSchema: "none", Release: "1",
 		Section: p.section, Priority: "optional", Maintainer: maintainer, Description: p.description, Vendor: vendor,
 		Homepage: homepage, License: "Apache-2.0", MTime: r.time, DisableGlobbing: true,
-		Overridables: nfpm.Overridables{Scripts: p.scripts, Umask: 0o022},
+		Overridables: nfpm.Overridables{Umask: 0o022},
 	}
 	info.RPM = nfpm.RPM{BuildHost: "localhost", Compression: "zstd", Packager: maintainer}
 	switch format {
@@ -81,7 +102,7 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 func (r *release) content(e entry) *files.Content {
 	c := &files.Content{
 		Source: e.from, Destination: "/" + e.name, Type: files.TypeFile,
-		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: os.FileMode(e.mode), MTime: r.time},
+		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: e.mode, MTime: r.time},
 	}
 	switch {
 	case e.link != "":
@@ -92,14 +113,25 @@ func (r *release) content(e entry) *files.Content {
 	return c
 }
 
-func writePackage(packager nfpm.Packager, info *nfpm.Info, file string) error {
-	out, err := os.Create(file)
-	if err != nil {
-		return err
+// maintainerScripts writes the scripts of a package. Alpine has no systemd, which is all that they call.
+func (p osPackage) maintainerScripts(r *release, format string) (nfpm.Scripts, error) {
+	var scripts nfpm.Scripts
+	if format == "apk" {
+		return scripts, nil
 	}
-	if err := packager.Package(info, out); err != nil {
-		out.Close()
-		return err
+	for when, field := range map[string]*string{
+		"postinstall": &scripts.PostInstall, "preremove": &scripts.PreRemove, "postremove": &scripts.PostRemove,
+	} {
+		if p.scripts[when] == "" {
+			continue
+		}
+		text, err := r.template(p.scripts[when], nil)
+		if err != nil {
+			return scripts, err
+		}
+		if *field, err = r.write(p.scripts[when], text); err != nil {
+			return scripts, err
+		}
 	}
-	return out.Close()
+	return scripts, nil
 }

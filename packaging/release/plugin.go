@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"strings"
 )
 
@@ -24,7 +22,6 @@ const description = "Build apps for smart glasses and prove that they work, on s
 // writePlugin writes the folder as a zip.
 func writePlugin(_ context.Context, r *release, file string) error {
 	const root = "files/agent-plugin"
-	dir := filepath.Join(r.work, "agent-plugin")
 	var entries []entry
 	err := fs.WalkDir(pluginFiles, root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -39,8 +36,9 @@ func writePlugin(_ context.Context, r *release, file string) error {
 		if path.Ext(name) == ".json" && !json.Valid([]byte(text)) {
 			return fmt.Errorf("%s is not JSON", inside)
 		}
-		entries = append(entries, entry{name: "service-plugin/" + inside, from: filepath.Join(dir, filepath.FromSlash(inside)), mode: 0o644})
-		return writeFile(entries[len(entries)-1].from, text)
+		e, err := r.generated("service-plugin/"+inside, text)
+		entries = append(entries, e)
+		return err
 	})
 	if err != nil {
 		return err
@@ -53,12 +51,4 @@ func (r *release) fill(template string) string {
 	return strings.NewReplacer(
 		"{{version}}", r.version, "{{description}}", description, "{{homepage}}", homepage, "{{vendor}}", vendor,
 	).Replace(template)
-}
-
-// writeFile writes a file and its directory.
-func writeFile(file, text string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(file, []byte(text), 0o644)
 }

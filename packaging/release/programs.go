@@ -23,6 +23,22 @@ var targets = []target{
 
 func (t target) String() string { return t.os + "-" + t.arch }
 
+// parseTargets returns the targets that a list with commas names, or all.
+func parseTargets(list string) ([]target, error) {
+	if list == "" {
+		return targets, nil
+	}
+	var chosen []target
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(targets, func(t target) bool { return t.String() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown target %q: choose from %v", name, targets)
+		}
+		chosen = append(chosen, targets[i])
+	}
+	return chosen, nil
+}
+
 // program returns the name of a program's file.
 func (t target) program(name string) string {
 	if t.os == "windows" {
@@ -34,14 +50,26 @@ func (t target) program(name string) string {
 // manifest is the file with the checksums of the adapters, without which the daemon runs none.
 const manifest = "plugins.sha256"
 
-// toolkitPackages are the programs that a person installs, server the one that an operator installs; adapters join the
-// first. Every directory of plugins with a main.go is an adapter, as in the Makefile.
-var (
-	toolkitPackages = []string{"daemon/serviced", "ctl/servicectl", "ctl/service-mcp"}
-	server          = "backend/service-backend"
-)
+// server is the package of the program that an operator installs.
+const server = "./backend/service-backend"
 
-// adapters returns the directories of the adapters below plugins, in order.
+// toolkitPackages returns the packages of the programs that a person installs, the adapters last.
+func (r *release) toolkitPackages() ([]string, error) {
+	adapters, err := r.adapters()
+	packages := []string{"./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp"}
+	for _, a := range adapters {
+		packages = append(packages, "./plugins/"+a)
+	}
+	return packages, err
+}
+
+// allPackages returns the packages of all programs.
+func (r *release) allPackages() ([]string, error) {
+	packages, err := r.toolkitPackages()
+	return append(packages, server), err
+}
+
+// adapters returns the directories of the adapters below plugins, in order: those with a main.go, as in the Makefile.
 func (r *release) adapters() ([]string, error) {
 	mains, err := filepath.Glob(filepath.Join(r.root, "plugins", "*", "main.go"))
 	if err != nil {
@@ -60,20 +88,29 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	if dir := r.built[t]; dir != "" {
 		return dir, nil
 	}
-	dir := filepath.Join(r.work, t.String())
-	names := map[string]string{} // package directory -> program
-	for _, p := range append(slices.Clone(toolkitPackages), server) {
-		names[p] = filepath.Base(p)
+	if len(r.built) == 0 {
+		// The simulator page's program is part of the backend. make would keep one of another compiler.
+		wasm := command(ctx, r.root, "make", "--silent", "--always-make", "wasm")
+		wasm.Env = buildEnv()
+		if err := wasm.Run(); err != nil {
+			return "", fmt.Errorf("build the simulator page's program: %w", err)
+		}
 	}
 	adapters, err := r.adapters()
 	if err != nil {
 		return "", err
 	}
-	for _, a := range adapters {
-		names["plugins/"+a] = "service-plugin-" + a
+	packages, err := r.allPackages()
+	if err != nil {
+		return "", err
 	}
-	for p, name := range names {
-		if err := r.build(ctx, t, p, filepath.Join(dir, t.program(name))); err != nil {
+	dir := filepath.Join(r.work, t.String())
+	if err := r.build(ctx, t, dir, packages); err != nil {
+		return "", err
+	}
+	for _, a := range adapters {
+		from, to := filepath.Join(dir, t.program(a)), filepath.Join(dir, t.program("service-plugin-"+a))
+		if err := os.Rename(from, to); err != nil {
 			return "", err
 		}
 	}
@@ -84,22 +121,35 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	return dir, nil
 }
 
-// build compiles one program. The flags are those of the Makefile, with the commit's time for the build's.
-func (r *release) build(ctx context.Context, t target, pkg, out string) error {
+// build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for the build's.
+func (r *release) build(ctx context.Context, t target, dir string, packages []string) error {
 	const info = "github.com/service-dev/service/proto/buildinfo."
 	flags := []string{
 		"-s", "-w", "-buildid=",
 		"-X", info + "Version=" + r.version,
 		"-X", info + "Commit=" + r.commit,
 		"-X", info + "BuiltAt=" + r.time.Format(time.RFC3339),
+		"-X", info + "DefaultBackendURL=" + r.backendURL,
 		"-X", info + "ReleaseURL=" + r.releaseURL,
+		"-X", info + "ReleaseKey=" + r.releaseKey,
 	}
-	cmd := command(ctx, r.root, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", out, "./"+pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", dir + "/"}
+	cmd := command(ctx, r.root, "go", append(args, packages...)...)
+	cmd.Env = append(buildEnv(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("build %s for %s: %w", pkg, t, err)
+		return fmt.Errorf("build for %s: %w", t, err)
 	}
 	return nil
+}
+
+// buildEnv returns the environment without what would change the programs. GOFLAGS is not empty, because go would then
+// take the user's setting.
+func buildEnv() []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "GOEXPERIMENT=") || strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "GOOS=") ||
+			strings.HasPrefix(v, "GOARCH=")
+	})
+	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
 // writeManifest writes the checksums of the adapters beside them.

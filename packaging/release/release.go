@@ -19,6 +19,7 @@ import (
 // options are the command line.
 type options struct {
 	root, out, version, only           string
+	targets                            string // such as linux-amd64,linux-arm64; empty means all
 	releaseURL, releaseKey, backendURL string
 	secretKey                          string // a file
 }
@@ -29,6 +30,7 @@ type release struct {
 	commit string
 	time   time.Time         // of the commit
 	work   string            // a temporary directory
+	chosen []target          // those that this run makes artefacts for
 	built  map[target]string // the directories of the programs that are built already
 }
 
@@ -43,6 +45,10 @@ func newRelease(ctx context.Context, o options) (*release, error) {
 			return nil, err
 		}
 		*dir = absolute
+	}
+	chosen, err := parseTargets(o.targets)
+	if err != nil {
+		return nil, err
 	}
 	commit, seconds, err := headOf(ctx, o.root)
 	if err != nil {
@@ -59,7 +65,7 @@ func newRelease(ctx context.Context, o options) (*release, error) {
 		return nil, err
 	}
 	return &release{
-		options: o, commit: commit, time: time.Unix(seconds, 0).UTC(), work: work, built: map[target]string{},
+		options: o, commit: commit, time: time.Unix(seconds, 0).UTC(), work: work, chosen: chosen, built: map[target]string{},
 	}, nil
 }
 

@@ -11,10 +11,11 @@ type artefact struct {
 // table returns every artefact, in the order in which they are made.
 func table(r *release) []artefact {
 	var all []artefact
-	for _, t := range targets {
+	for _, t := range r.chosen {
 		all = append(all, archive(r, t))
 	}
 	all = append(all, packages(r, toolkit)...)
+	all = append(all, packages(r, serverPackage)...)
 	all = append(all, bundles(r)...)
 	return append(all, artefact{"SHA256SUMS", writeChecksums})
 }

@@ -16,6 +16,8 @@ var toolkit = osPackage{
 	description: "build apps for smart glasses with a coding agent\n" +
 		"The daemon serviced with its adapters, the command line servicectl, and\n" +
 		"service-mcp, which coding agents start. Each user's daemon starts on demand.",
+	programs: []string{"servicectl", "service-mcp", "serviced"},
+	packages: func(r *release) ([]string, error) { return r.toolkitPackages() },
 	contents: toolkitContents,
 }
 
@@ -24,7 +26,7 @@ const (
 	userUnits  = "usr/lib/systemd/user"
 )
 
-func toolkitContents(ctx context.Context, r *release, t target) ([]entry, error) {
+func toolkitContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
 	dir, err := r.programs(ctx, t)
 	if err != nil {
 		return nil, err
@@ -42,6 +44,9 @@ func toolkitContents(ctx context.Context, r *release, t target) ([]entry, error)
 	for _, name := range []string{"servicectl", "service-mcp"} {
 		all = append(all, entry{name: "usr/bin/" + name, link: "../lib/service/" + name})
 	}
+	if format == "apk" {
+		return all, nil // Alpine has no systemd
+	}
 	units, err := r.userUnits()
 	return append(all, units...), err
 }
@@ -54,11 +59,11 @@ func (r *release) userUnits() ([]entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		file := filepath.Join(r.work, name)
-		if err := os.WriteFile(file, []byte(userUnit(string(template), name)), 0o644); err != nil {
+		unit, err := r.generated(path.Join(userUnits, name), userUnit(string(template), name))
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry{name: path.Join(userUnits, name), from: file, mode: 0o644})
+		all = append(all, unit)
 	}
 	return all, nil
 }

@@ -57,6 +57,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	return a.code(root.ExecuteContext(ctx))
 }
 
+// Root returns the commands of a program, servicectl or service-mcp, for its manual.
+func Root(name string) *cobra.Command {
+	return (&app{Terminal: term.New(io.Discard, io.Discard), name: name}).root()
+}
+
 func programName(args []string) string {
 	if len(args) > 0 && strings.TrimSuffix(filepath.Base(args[0]), ".exe") == "service-mcp" {
 		return "service-mcp"

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// serverPackage is the package of what an operator needs. The unit is not enabled, because the server needs keys first.
+var serverPackage = osPackage{
+	name: "service-backend", section: "net",
+	description: "server of the service for several people and machines\n" +
+		"Accounts, links of machines, live simulator sessions, projects and the gateway\n" +
+		"to AI models, over HTTP. It stores everything in SQLite or PostgreSQL.",
+	programs: []string{"service-backend"},
+	packages: func(*release) ([]string, error) { return []string{server}, nil },
+	contents: serverContents,
+	scripts: map[string]string{
+		"postinstall": "service-backend/postinstall.sh",
+		"preremove":   "service-backend/preremove.sh",
+		"postremove":  "service-backend/postremove.sh",
+	},
+}
+
+func serverContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
+	dir, err := r.programs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	all := []entry{{name: "usr/bin/service-backend", from: filepath.Join(dir, "service-backend"), mode: 0o755}}
+	settings, err := r.template("service-backend/config.yaml", nil)
+	if err != nil {
+		return nil, err
+	}
+	file, err := r.generated("etc/service-backend/config.yaml", settings)
+	if err != nil {
+		return nil, err
+	}
+	file.config, file.mode = true, 0o600 // it may contain the database's password; systemd passes it to the server
+	all = append(all, file)
+	if format == "apk" { // Alpine has no systemd: `service-backend service install` registers the server with OpenRC
+		return all, nil
+	}
+	template, err := os.ReadFile(filepath.Join(r.root, "backend/internal/osservice/templates/systemd.service"))
+	if err != nil {
+		return nil, err
+	}
+	text, err := serverUnit(string(template))
+	if err != nil {
+		return nil, err
+	}
+	unit, err := r.generated("usr/lib/systemd/system/service-backend.service", text)
+	if err != nil {
+		return nil, err
+	}
+	users, err := r.template("service-backend/sysusers.conf", nil)
+	if err != nil {
+		return nil, err
+	}
+	user, err := r.generated("usr/lib/sysusers.d/service-backend.conf", users)
+	return append(all, unit, user), err
+}
+
+// serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and the
+// keys as root and passes them on, and forbids more, because it knows where the data is.
+func serverUnit(template string) (string, error) {
+	text := strings.NewReplacer(
+		"{{header}}# Put your own changes in a drop-in (systemctl edit service-backend); updates keep it.\n",
+		"# Part of the package service-backend. Put your own changes in a drop-in (systemctl edit service-backend);\n"+
+			"# updates keep it.\n",
+		"[Unit]\n", "[Unit]\nDocumentation=man:service-backend(1)\n"+
+			"AssertPathExists=/etc/service-backend/hmac.key\nAssertPathExists=/etc/service-backend/credentials.key\n",
+		"{{program}} --config {{settings}}", `/usr/bin/service-backend \
+	--config ${CREDENTIALS_DIRECTORY}/config.yaml \
+	--hmac-key-file ${CREDENTIALS_DIRECTORY}/hmac.key \
+	--credentials-key-file ${CREDENTIALS_DIRECTORY}/credentials.key
+LoadCredential=config.yaml:/etc/service-backend/config.yaml
+LoadCredential=hmac.key:/etc/service-backend/hmac.key
+LoadCredential=credentials.key:/etc/service-backend/credentials.key`,
+		"{{user}}", "service-backend",
+		"{{stop}}", "40",
+		"ReadWritePaths={{data}}\n", "StateDirectory=service-backend\nStateDirectoryMode=0700\n",
+		"\n[Install]", hardening+"\n[Install]",
+	).Replace(template)
+	if strings.Contains(text, "{{") || !strings.Contains(text, hardening) {
+		return "", fmt.Errorf("the template of the server's unit has changed: adapt serverUnit")
+	}
+	return text, nil
+}
+
+// hardening is what the packaged unit forbids beyond the template.
+const hardening = `ProtectHome=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectProc=invisible
+ProcSubset=pid
+MemoryDenyWriteExecute=yes
+RemoveIPC=yes
+SystemCallFilter=~@privileged @resources
+`
