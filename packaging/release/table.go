@@ -22,6 +22,7 @@ func table(r *release) []artefact {
 		archives,
 		packages(r, toolkit),
 		packages(r, serverPackage),
+		bundles(r),
 		contents,
 		[]artefact{{sums, writeChecksums}},
 		signatures(r),

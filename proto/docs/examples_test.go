@@ -90,7 +90,7 @@ func missing(t *testing.T, program string, b block) {
 func checkJSON(t *testing.T, b block) {
 	t.Helper()
 	switch b.kind {
-	case "data": // a response of the HTTP API or of a tool
+	case "data", "devcontainer": // a response of the HTTP API or of a tool, or a file of an editor
 		if !json.Valid([]byte(b.text)) {
 			t.Errorf("%s: not JSON\n%s", b.page, b.text)
 		}

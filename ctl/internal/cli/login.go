@@ -57,6 +57,7 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	stop := func() {}
 	defer func() { stop() }()
 	var expiresIn time.Duration
+	var page string
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
 			replaces := ""
@@ -64,10 +65,10 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 				replaces = code.GetReplaces()
 			}
 			a.Code(code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(), replaces, code.GetSignInWord())
-			expiresIn = time.Duration(code.GetExpiresInSeconds()) * time.Second
+			page, expiresIn = code.GetVerificationUrl(), time.Duration(code.GetExpiresInSeconds())*time.Second
 		},
 		Opened: func(o *client.Opened) {
-			a.Browser(o.GetOpened(), o.GetReason())
+			a.Browser(page, o.GetOpened(), o.GetReason())
 			stop = a.Countdown(expiresIn)
 		},
 	})
@@ -110,6 +111,8 @@ type (
 		Event  string `json:"event"`
 		Opened bool   `json:"opened"`
 		Reason string `json:"reason,omitempty"`
+		// PortForward is run on the machine at which the person sits, if that is another one.
+		PortForward string `json:"portForward,omitempty"`
 	}
 	waitingLine struct {
 		Event            string `json:"event"`
@@ -140,13 +143,17 @@ type (
 
 // loginLines runs a login for a program and prints one JSON object per line.
 func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
+	var page string
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
+			page = code.GetVerificationUrl()
 			_ = a.Line(codeLine{"code", code.GetUserCode(), code.GetVerificationUrl(), code.GetExpiresInSeconds(),
 				code.GetPollIntervalSeconds(), code.GetReplaces(), term.Instruction, term.Notice(code.GetExpiresInSeconds()),
 				code.GetSignInWord()})
 		},
-		Opened: func(o *client.Opened) { _ = a.Line(openedLine{"opened", o.GetOpened(), o.GetReason()}) },
+		Opened: func(o *client.Opened) {
+			_ = a.Line(openedLine{"opened", o.GetOpened(), o.GetReason(), term.PortForward(page, o.GetOpened(), o.GetReason())})
+		},
 		Waiting: func(w *client.Waiting) {
 			_ = a.Line(waitingLine{"waiting", w.GetPollCount(), w.GetRemainingSeconds(), w.GetNote()})
 		},

@@ -81,7 +81,7 @@ func (a *app) show(ctx context.Context, url string) error {
 		Reason string `json:"reason,omitempty"`
 	}{url, r.Opened, r.Reason}, func() {
 		a.Say("%s", url)
-		a.Browser(r.Opened, r.Reason)
+		a.Browser(url, r.Opened, r.Reason)
 	})
 	if err == nil && !r.Opened {
 		err = exit(exitNo)

@@ -3,6 +3,8 @@ package term
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -17,12 +19,12 @@ func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
 
-// Code shows a user code and the URL on which to approve it. word is the page's sign-in word, or empty.
-func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word string) {
+// Code shows a user code and the page on which to approve it. word is the page's sign-in word, or empty.
+func (t *Terminal) Code(userCode, page string, seconds uint32, replaces, word string) {
 	t.Say("")
 	t.Say("  To link this machine, open")
 	t.Say("")
-	t.Say("      %s", url)
+	t.Say("      %s", page)
 	t.Say("")
 	t.Say("  and check the code:")
 	t.Say("")
@@ -40,8 +42,8 @@ func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word str
 	t.Say("")
 }
 
-// Browser reports whether a browser was opened.
-func (t *Terminal) Browser(opened bool, reason string) {
+// Browser reports whether a browser was opened with a page.
+func (t *Terminal) Browser(page string, opened bool, reason string) {
 	switch {
 	case opened:
 		t.Remark("  Opened the page in your browser.")
@@ -54,6 +56,28 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	default:
 		t.Remark("  The browser could not be opened: open the URL yourself.")
 	}
+	if forward := PortForward(page, opened, reason); forward != "" {
+		t.Remark("")
+		t.Remark("  The URL leads to this machine. If you sit at another one, run this there first and leave it running,")
+		t.Remark("  with HOST as you name this machine to ssh:")
+		t.Remark("")
+		t.Remark("      %s", forward)
+		t.Remark("")
+	}
+}
+
+// PortForward returns the command with which a person who is logged in from another machine reaches a page of this one,
+// such as one of the embedded backend. It is empty if the page was opened or is elsewhere. The port stays the same,
+// because the page's forms and passkeys depend on its address.
+func PortForward(page string, opened bool, reason string) string {
+	u, err := url.Parse(page)
+	if err != nil || opened || reason != "no_desktop" && reason != "failed" || u.Port() == "" {
+		return ""
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && !ip.IsLoopback() {
+		return ""
+	}
+	return "ssh -N -L " + u.Port() + ":127.0.0.1:" + u.Port() + " HOST"
 }
 
 // Link is a new link. Email is empty if the backend does not return it. WriteError says why File could not be written. RevokeAt is the page on which to revoke the

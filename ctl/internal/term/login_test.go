@@ -26,3 +26,28 @@ func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
 		t.Error("an unrelated error was reworded")
 	}
 }
+
+func TestPortForward_OnlyForPagesOfThisMachine(t *testing.T) {
+	const command = "ssh -N -L 45871:127.0.0.1:45871 HOST"
+	for _, test := range []struct {
+		page   string
+		opened bool
+		reason string
+		want   string
+	}{
+		{"http://localhost:45871/activate?code=A", false, "no_desktop", command},
+		{"http://127.0.0.1:45871/", false, "failed", command},
+		{"http://[::1]:45871/", false, "failed", command},
+		{"http://localhost:45871/", true, "", ""},
+		{"http://localhost:45871/", false, "disabled", ""},
+		{"http://localhost:45871/", false, "refused", ""},
+		{"https://service.example.org:45871/", false, "no_desktop", ""},
+		{"http://localhost/", false, "no_desktop", ""},
+		{"http://localhost.example.org:1/", false, "no_desktop", ""},
+		{":", false, "no_desktop", ""},
+	} {
+		if got := PortForward(test.page, test.opened, test.reason); got != test.want {
+			t.Errorf("PortForward(%s, %v, %s) = %q, want %q", test.page, test.opened, test.reason, got, test.want)
+		}
+	}
+}

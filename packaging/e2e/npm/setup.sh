@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, Node 20 in
-# node20, and llama.cpp in llama. A failed install changes nothing. With --strict it is an error; otherwise it is
+# node20, llama.cpp in llama, and those of the release's tests in ../../release/npm. A failed install changes nothing. With --strict it is an error; otherwise it is
 # reported, and the tests that need the tools are skipped.
 set -eu
 cd "$(dirname "$0")"
@@ -40,5 +40,6 @@ install() {
 }
 install .
 install node20
+install ../../release/npm
 # Its builds for graphics cards are optional packages of hundreds of megabytes, and its script would look for a compiler.
 [ "$(uname -sm)" != "Linux x86_64" ] || install llama --omit=optional --ignore-scripts

@@ -15,7 +15,8 @@ func platformCommand(url string) *exec.Cmd {
 	return cmd
 }
 
-func hasDesktop(func(string) string) bool { return true }
+// hasDesktop reports whether the person sits at this machine.
+func hasDesktop(getenv func(string) string) bool { return getenv("SSH_CONNECTION") == "" }
 
 // isPlatformSafe returns true because no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

@@ -31,4 +31,5 @@ func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + 
 // contain it.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
-func hasDesktop(func(string) string) bool { return true }
+// hasDesktop reports whether the person sits at this machine.
+func hasDesktop(getenv func(string) string) bool { return getenv("SSH_CONNECTION") == "" }

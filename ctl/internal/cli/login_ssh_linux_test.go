@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// overSSH is what a shell has that was opened from another machine, and browsers that record that they were started.
+func overSSH(t *testing.T, home string) (env []string, opened string) {
+	t.Helper()
+	tools, opened := filepath.Join(home, "tools"), filepath.Join(home, "opened")
+	if err := os.Mkdir(tools, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, browser := range []string{"xdg-open", "sensible-browser", "www-browser", "firefox"} {
+		if err := os.WriteFile(filepath.Join(tools, browser), []byte("#!/bin/sh\necho \"$0 $*\" >> "+opened+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{
+		"PATH=" + tools + ":" + os.Getenv("PATH"), "SERVICE_NO_AUTO_OPEN=", "DISPLAY=", "WAYLAND_DISPLAY=", "BROWSER=",
+		"WSL_DISTRO_NAME=", "SSH_CONNECTION=203.0.113.7 50022 192.0.2.1 22", "SSH_TTY=/dev/pts/0",
+	}, opened
+}
+
+// A person who is logged in over SSH sees code and URL, and how to reach the embedded backend from where they sit.
+func TestLogin_OverSSH(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	env, opened := overSSH(t, l.home)
+	p := onTerminal(t, l.home, 80, env, "login")
+	p.await("left")
+	shown := p.text()
+	url := regexp.MustCompile(`http://localhost:([0-9]+)/activate\?code=([B-Z]{4}-[B-Z]{4})`).FindStringSubmatch(shown)
+	if url == nil {
+		t.Fatalf("no URL is on the terminal:\n%s", shown)
+	}
+	for _, want := range []string{"this shell has no desktop session", "\n      ssh -N -L " + url[1] + ":127.0.0.1:" + url[1] + " HOST\n", url[2]} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not on the terminal:\n%s", want, shown)
+		}
+	}
+	l.approve(newPerson(t), url[0], "ada@example.org")
+	p.exits(exitYes)
+	if data, err := os.ReadFile(opened); err == nil {
+		t.Errorf("a browser was opened: %s", data)
+	}
+}
+
+// Without a terminal, programs get the same.
+func TestLogin_OverSSHForPrograms(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	env, opened := overSSH(t, l.home)
+	cmd := l.command("login", "--json")
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line struct{ Event, VerificationURL, Reason, PortForward string }
+	url := ""
+	for lines := bufio.NewScanner(out); line.Event != "opened" && lines.Scan(); {
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		url += line.VerificationURL
+		line.VerificationURL = ""
+	}
+	_, port, _ := strings.Cut(strings.TrimPrefix(url, "http://"), ":")
+	port, _, _ = strings.Cut(port, "/")
+	if line.Reason != "no_desktop" || line.PortForward != "ssh -N -L "+port+":127.0.0.1:"+port+" HOST" {
+		t.Errorf("for %s login prints %+v", url, line)
+	}
+	_ = cmd.Process.Signal(os.Interrupt)
+	_ = cmd.Wait()
+	if data, err := os.ReadFile(opened); err == nil {
+		t.Errorf("a browser was opened: %s", data)
+	}
+}

@@ -1,0 +1,21 @@
+package main
+
+import "slices"
+
+// bundles returns the artefacts for other installers than those of operating systems, as far as the chosen targets
+// make them possible.
+func bundles(r *release) []artefact {
+	all := []artefact{
+		{"install.sh", writeInstallScript},
+		{sourceName(r), writeSource},
+		{"agent-plugin.zip", writePlugin},
+	}
+	if slices.ContainsFunc(r.chosen, func(t target) bool { return t.os == "linux" }) {
+		all = append(all, image(r))
+	}
+	if len(r.chosen) == len(targets) {
+		all = append(all, mcpbs(r)...)
+		all = append(all, manifests(r)...)
+	}
+	return all
+}

@@ -1,0 +1,195 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// container is the server in its unpacked image, run by bubblewrap as a container runtime would: as its user, as
+// process 1, with a read-only root and a network of its own that has nothing but loopback.
+type container struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	pid    int // of the server, seen from outside
+	log    *bytes.Buffer
+	exited chan struct{}
+}
+
+// startContainer runs the image in rootfs. mounts are pairs of a file or directory and where the container has it.
+func startContainer(t *testing.T, rootfs, data string, env []string, mounts ...string) *container {
+	t.Helper()
+	args := []string{
+		"--unshare-all", "--as-pid-1", "--die-with-parent", "--info-fd", "3", "--clearenv", "--ro-bind", rootfs, "/",
+		"--proc", "/proc", "--dev", "/dev", "--bind", data, "/" + imageData, "--chdir", "/" + imageData,
+	}
+	for i := 0; i < len(mounts); i += 2 {
+		args = append(args, "--ro-bind", mounts[i], mounts[i+1])
+	}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		args = append(args, "--setenv", name, value)
+	}
+	args = append(args, "/"+imageProgram, "--config", "/"+imageConfig)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	c := &container{t: t, cmd: exec.Command("bwrap", args...), log: &bytes.Buffer{}, exited: make(chan struct{})}
+	c.cmd.ExtraFiles, c.cmd.Stdout, c.cmd.Stderr = []*os.File{write}, c.log, c.log
+	c.cmd.Dir = "/"
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: imageUser, Gid: imageUser}}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	go func() { _ = c.cmd.Wait(); close(c.exited) }()
+	t.Cleanup(c.kill)
+	var info struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(read).Decode(&info); err != nil || info.Child == 0 {
+		c.kill()
+		t.Fatalf("bwrap reports no child: %v\n%s", err, c.log)
+	}
+	c.pid = info.Child
+	return c
+}
+
+// kill ends the container. Its log may be read afterwards.
+func (c *container) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.exited
+}
+
+// inside calls f on a thread that is in the container's network.
+func (c *container) inside(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		// The thread is not unlocked, so it ends with the goroutine instead of serving others in that network.
+		runtime.LockOSThread()
+		result <- func() error {
+			namespace, err := os.Open("/proc/" + strconv.Itoa(c.pid) + "/ns/net")
+			if err != nil {
+				return err
+			}
+			defer namespace.Close()
+			if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			return f()
+		}()
+	}()
+	return <-result
+}
+
+// dial connects to the server.
+func (c *container) dial() (conn net.Conn, err error) {
+	err = c.inside(func() error {
+		conn, err = net.Dial("tcp", "127.0.0.1:8080")
+		return err
+	})
+	return conn, err
+}
+
+// listen opens a listener in the container's network.
+func (c *container) listen(address string) (l net.Listener, err error) {
+	err = c.inside(func() error {
+		l, err = net.Listen("tcp", address)
+		return err
+	})
+	return l, err
+}
+
+// client returns an HTTP client in the container's network, which follows no redirects.
+func (c *container) client() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return c.dial() }},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// waitHealthy returns what the health check answers, once the server runs.
+func (c *container) waitHealthy() string {
+	c.t.Helper()
+	for {
+		select {
+		case <-c.exited:
+			c.t.Fatalf("the server ended:\n%s", c.log)
+		case <-c.t.Context().Done():
+			c.t.Fatal("the server does not answer")
+		case <-time.After(20 * time.Millisecond):
+		}
+		response, err := c.client().Get("http://localhost:8080/api/health")
+		if err != nil {
+			continue
+		}
+		body, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return string(body)
+		}
+	}
+}
+
+// unpackImage lets skopeo and umoci unpack one platform of the image at a registry, and adds the places at which a
+// runtime mounts something.
+func unpackImage(t *testing.T, from string) (rootfs string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "image-") // whose parents the container's user may enter, unlike t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	output(t, "skopeo", "copy", "-q", "--src-tls-verify=false", "--override-os=linux", "--override-arch=amd64", from, "oci:"+dir+"/oci:image")
+	output(t, "umoci", "unpack", "--image", dir+"/oci:image", dir+"/bundle")
+	if err := os.Chmod(dir+"/bundle", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "bundle", "rootfs")
+}
+
+// addMountPoints makes the places in a root at which container runtimes mount something.
+func addMountPoints(t *testing.T, rootfs string) {
+	t.Helper()
+	for _, place := range []string{"proc", "dev", "run/secrets"} {
+		if err := os.MkdirAll(filepath.Join(rootfs, place), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		lacking(t, name, "apt-get install "+name)
+	}
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, &errs)
+	}
+	return string(out)
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// lacking ends a test that needs something that this machine does not have: it fails in CI and is skipped elsewhere.
+func lacking(t *testing.T, what, how string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("%s is missing: %s", what, how)
+	}
+	t.Skipf("SKIPPED, %s is missing: %s", what, how)
+}
+
+// madeFile returns the artefact whose name matches a pattern, from RELEASE_DIST, or made by this test run.
+func madeFile(t *testing.T, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("RELEASE_DIST"), pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d artefacts are named %s, %v", len(files), pattern, err)
+	}
+	return files[0]
+}

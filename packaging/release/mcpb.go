@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Bundles of MCP servers are by system, not by processor.
+// See https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3.
+
+// mcpbs are the bundles by which Claude Desktop installs the service with one click.
+func mcpbs(r *release) []artefact {
+	return []artefact{
+		{mcpbName(r, "darwin"), func(ctx context.Context, r *release, file string) error {
+			dir, err := r.universalPrograms(ctx)
+			if err != nil {
+				return err
+			}
+			third, err := r.mcpbLicences(ctx, target{"darwin", "arm64"})
+			if err != nil {
+				return err
+			}
+			return r.writeMCPB(file, dir, third, "darwin", "service-mcp")
+		}},
+		{mcpbName(r, "win32"), func(ctx context.Context, r *release, file string) error {
+			// Windows on Arm runs these as well.
+			dir, err := r.programs(ctx, target{"windows", "amd64"})
+			if err != nil {
+				return err
+			}
+			third, err := r.mcpbLicences(ctx, target{"windows", "amd64"})
+			if err != nil {
+				return err
+			}
+			return r.writeMCPB(file, dir, third, "win32", "service-mcp.exe")
+		}},
+	}
+}
+
+func mcpbName(r *release, platform string) string {
+	return "service-" + r.version + "-" + platform + ".mcpb"
+}
+
+// mcpbLicences writes the licences of what a bundle's programs contain, and returns the file.
+func (r *release) mcpbLicences(ctx context.Context, t target) (string, error) {
+	packages, err := r.toolkitPackages()
+	if err != nil {
+		return "", err
+	}
+	text, err := r.thirdParty(ctx, t, packages...)
+	if err != nil {
+		return "", err
+	}
+	third, err := r.generated("mcpb/"+t.String()+"/THIRD_PARTY", text)
+	return third.from, err
+}
+
+// universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
+func (r *release) universalPrograms(ctx context.Context) (string, error) {
+	dir := filepath.Join(r.work, "darwin-universal")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	var dirs []string
+	for _, arch := range []string{"amd64", "arm64"} {
+		one, err := r.programs(ctx, target{"darwin", arch})
+		if err != nil {
+			return "", err
+		}
+		dirs = append(dirs, one)
+	}
+	files, err := os.ReadDir(dirs[0])
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if f.Name() == manifest || f.Name() == filepath.Base(server) {
+			continue
+		}
+		thin := []string{filepath.Join(dirs[0], f.Name()), filepath.Join(dirs[1], f.Name())}
+		if err := writeFat(filepath.Join(dir, f.Name()), thin); err != nil {
+			return "", err
+		}
+	}
+	return dir, writeManifest(dir)
+}
+
+// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need. third is the file
+// with the licences of what they contain.
+func (r *release) writeMCPB(file, dir, third, platform, program string) error {
+	programs, err := programEntries(dir, "server")
+	if err != nil {
+		return err
+	}
+	programs = slices.DeleteFunc(programs, func(e entry) bool {
+		return strings.TrimSuffix(path.Base(e.name), ".exe") == path.Base(server)
+	})
+	data, err := json.MarshalIndent(r.mcpbManifest(platform, program), "", "  ")
+	if err != nil {
+		return err
+	}
+	description, err := r.write("mcpb/"+platform+"/manifest.json", string(data)+"\n")
+	if err != nil {
+		return err
+	}
+	return r.writeZip(file, append(programs,
+		entry{name: "manifest.json", from: description, mode: 0o644},
+		entry{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
+		entry{name: "THIRD_PARTY", from: third, mode: 0o644},
+	))
+}
+
+// mcpbManifest is manifest.json of a bundle. The service collects usage events only for the backend of a distribution,
+// whose privacy page is then named.
+func (r *release) mcpbManifest(platform, program string) map[string]any {
+	m := map[string]any{
+		"manifest_version": "0.3",
+		"name":             "service",
+		"display_name":     "The service: apps for smart glasses",
+		"version":          r.version,
+		"description":      description,
+		"author":           map[string]any{"name": vendor, "url": homepage},
+		"repository":       map[string]any{"type": "git", "url": homepage},
+		"homepage":         homepage,
+		"license":          "Apache-2.0",
+		"keywords":         []string{"smart glasses", "simulator", "testing"},
+		"server": map[string]any{
+			"type":        "binary",
+			"entry_point": "server/" + program,
+			"mcp_config":  map[string]any{"command": "${__dirname}/server/" + program, "args": []string{}},
+		},
+		"tools_generated": true,
+		"compatibility":   map[string]any{"platforms": []string{platform}},
+	}
+	if r.backendURL != "" {
+		m["privacy_policies"] = []string{r.backendURL + "/docs/privacy"}
+	}
+	return m
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"cmp"
+	"compress/gzip"
+	"context"
+	"io"
+)
+
+func sourceName(r *release) string { return "service-" + r.version + "-source.tar.gz" }
+
+// writeSource packs the files of the commit, from which package managers build.
+func writeSource(ctx context.Context, r *release, file string) error {
+	return create(file, func(out io.Writer) error {
+		packed := gzip.NewWriter(out)
+		// Settings of this machine must not change the archive.
+		cmd := command(ctx, r.root, "git", "-c", "tar.umask=0022", "-c", "core.attributesFile=/dev/null", "archive",
+			"--format=tar", "--prefix=service-"+r.version+"/", r.commit)
+		cmd.Stdout = packed
+		return cmp.Or(cmd.Run(), packed.Close())
+	})
+}
