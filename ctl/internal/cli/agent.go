@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +14,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -68,9 +70,11 @@ type agentRow struct {
 	Program string `json:"program,omitempty"` // the registered program, with other_path
 	Toolset string `json:"toolset,omitempty"` // the listed tools; empty means all
 	Error   string `json:"error,omitempty"`
+	Fix     string `json:"fix,omitempty"` // the next step, with other_path
 	Changed *bool  `json:"changed,omitempty"`
 	Diff    string `json:"diff,omitempty"`    // with --dry-run
 	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
+	missing error  // why the file of the registered program is not there, or nil
 }
 
 // known returns the supported agents and the path of the program to register.
@@ -79,11 +83,7 @@ func known() ([]agents.Agent, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	shim, err := dialer.Beside("service-mcp")
-	if err != nil {
-		return nil, "", err
-	}
-	shim, err = filepath.Abs(shim)
+	shim, err := programpath.Stable("service-mcp")
 	return agents.All(place), shim, err
 }
 
@@ -93,6 +93,8 @@ func rowOf(g agents.Agent, shim agents.Program) agentRow {
 	switch state {
 	case agents.StateOther:
 		row.Program = now.String()
+		row.Fix = "run `servicectl agent add " + g.ID + "`: it registers " + shim.Command
+		_, row.missing = os.Stat(now.Command)
 	case agents.StateRegistered:
 		row.Toolset, _ = now.Toolset()
 	}
@@ -117,6 +119,11 @@ func (a *app) listAgents() error {
 			table = append(table, []string{r.ID, agentState(r), belowHome(r.File)})
 		}
 		a.Table(table)
+		for _, r := range rows {
+			if r.Fix != "" {
+				a.Remark("%s: %s", r.Name, r.Fix)
+			}
+		}
 	})
 }
 
@@ -139,6 +146,9 @@ func agentState(r agentRow) string {
 	case agents.StateOther:
 		if r.Program == "" {
 			return "registered in another way"
+		}
+		if errors.Is(r.missing, fs.ErrNotExist) && filepath.IsAbs(r.Program) {
+			return "registered with " + r.Program + ", which does not exist"
 		}
 		return "registered with " + r.Program
 	case agents.StateUnreadable:
