@@ -197,6 +197,8 @@ func (d *daemon) checkAdapters() []control.Check {
 	for _, s := range d.host.Plugins() {
 		c := passed("adapter "+s.Name, "verified; "+s.State)
 		switch err := wrong[s.Name]; {
+		case pluginhost.IsUpgrading(err):
+			c = warning(c.Name, "an upgrade is being installed: "+err.Error(), pluginhost.FixHint(err))
 		case err != nil:
 			c = failure(c.Name, err.Error(), pluginhost.FixHint(err))
 		case s.LastError != "" && s.State != pluginhost.Running:
