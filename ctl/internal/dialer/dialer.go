@@ -137,6 +137,16 @@ type StartError struct {
 
 func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
 
+// MissingError means that the daemon's program is not installed, or was removed while this client was running.
+type MissingError struct{ Program string }
+
+func (e *MissingError) Error() string { return e.Program + " does not exist" }
+
+// Fix returns the next step for the user as one sentence.
+func (e *MissingError) Fix() string {
+	return "install the service again; if you removed it, delete the entry \"service\" from your coding agent's MCP settings"
+}
+
 // Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It returns ErrNotRunning, *SandboxError,
 // *UnsafeError, *NotRespondingError or a system error.
 func (d Daemon) Dial(socket string) (Conn, error) {
