@@ -174,6 +174,16 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 	return StateRegistered, now, nil
 }
 
+// Registered reports whether the agent's file has an entry for the service, even if the agent is not installed.
+func (a Agent) Registered() bool {
+	_, _, data, err := open(a.File)
+	if err != nil {
+		return false
+	}
+	_, ok, err := a.format.registered(data)
+	return ok && err == nil
+}
+
 // Snippet returns the text to add by hand to a file that cannot be edited automatically.
 func (a Agent) Snippet(p Program) string { return a.format.snippet(p) }
 
