@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/stdioproxy"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -41,7 +42,7 @@ func toolsetOf(args []string) (name string, ok bool) {
 
 // run replaces this process with another program of the service. It returns only if that fails.
 func run(name string, argv []string) int {
-	path, err := dialer.Beside(name)
+	path, err := programpath.Beside(name)
 	if err == nil {
 		err = dialer.Exec(path, argv)
 	}
@@ -62,8 +63,9 @@ func serve(toolset string) int {
 		Handshake: stdioproxy.Handshake{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd,
 			Env: rendezvous.Environ(), Toolset: toolset},
 		Connect: func(ctx context.Context) (dialer.Conn, error) {
-			if findErr != nil {
-				return nil, findErr
+			daemon, err := dialer.Find()
+			if err != nil {
+				return nil, err
 			}
 			return daemon.Connect(ctx, daemon.Paths.MCP)
 		},
@@ -84,7 +86,7 @@ func serve(toolset string) int {
 // startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the
 // agent's own permissions and environment. It receives the token over stdin, which closes when this process exits.
 func startClientIO(token string) {
-	path, err := dialer.Beside("servicectl")
+	path, err := programpath.Beside("servicectl")
 	if err != nil {
 		return
 	}

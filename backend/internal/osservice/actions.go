@@ -12,6 +12,8 @@ import (
 	"runtime"
 
 	"github.com/kardianos/service"
+
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // Options are the choices made at installation. An empty field means the value of the installed service, or the one
@@ -118,9 +120,7 @@ func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	settings, data, name := Defaults()
 	s := spec{Settings: cmp.Or(o.Settings, was.Settings, settings), Data: data, User: cmp.Or(o.User, was.User, name)}
 	var notFound, notAbsolute error
-	if s.Program, notFound = os.Executable(); notFound == nil {
-		s.Program, notFound = filepath.EvalSymlinks(s.Program)
-	}
+	s.Program, notFound = programpath.StableSelf()
 	s.Settings, notAbsolute = filepath.Abs(s.Settings)
 	if err := errors.Join(notFound, notAbsolute, s.validate(runtime.GOOS)); err != nil {
 		return s, nil, err

@@ -151,8 +151,8 @@ const (
 	StateUnreadable    = "unreadable" // its file cannot be read or parsed
 )
 
-// State reports whether service-mcp is registered, for any toolset. now is the registered program. The error is set if
-// and only if the state is StateUnreadable.
+// State reports whether the service-mcp at command is registered, under any path that leads to it and for any toolset.
+// now is the registered program. The error is set if and only if the state is StateUnreadable.
 func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
 		return StateNotFound, Program{}, nil
@@ -168,10 +168,20 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 		return StateUnreadable, Program{}, fmt.Errorf("read %s: %w", a.File, err)
 	case !ok:
 		return StateNotRegistered, Program{}, nil
-	case now.Command != command || !ours:
+	case !isSame(now.Command, command) || !ours:
 		return StateOther, now, nil
 	}
 	return StateRegistered, now, nil
+}
+
+// Registered reports whether the agent's file has an entry for the service, even if the agent is not installed.
+func (a Agent) Registered() bool {
+	_, _, data, err := open(a.File)
+	if err != nil {
+		return false
+	}
+	_, ok, err := a.format.registered(data)
+	return ok && err == nil
 }
 
 // Snippet returns the text to add by hand to a file that cannot be edited automatically.

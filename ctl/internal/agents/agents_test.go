@@ -327,3 +327,32 @@ func TestAll_OpenCodeJSONC(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A link and the file to which it leads are one program; the path that an upgrade left behind is another one.
+func TestAgent_StateKnowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	file, link, old := filepath.Join(dir, "service-mcp"), filepath.Join(dir, "link"), filepath.Join(dir, "1.2.0", "service-mcp")
+	if err := os.WriteFile(file, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	t.Setenv("PATH", dir)
+	a := Agent{File: filepath.Join(dir, "mcp.json"), signs: []string{dir}, format: jsonFile{key: "mcpServers"}}
+	for registered, want := range map[string]string{
+		file: StateRegistered, link: StateRegistered, "service-mcp": StateRegistered, old: StateOther, "other": StateOther,
+	} {
+		if _, err := a.Add(Program{Command: registered}, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{file, link} {
+			if state, _, err := a.State(command); state != want || err != nil {
+				t.Errorf("%s is registered, asked about %s: got %s, %v; want %s", registered, command, state, err, want)
+			}
+		}
+	}
+	if c, err := a.Add(Program{Command: link}, false); err != nil || !c.Changed() || !strings.Contains(string(c.After), link) {
+		t.Errorf("add with the link: got %s, %v; want the link", c.After, err)
+	}
+}

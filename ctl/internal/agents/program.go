@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -32,6 +33,9 @@ func (p Program) Toolset() (name string, ok bool) {
 	}
 	return "", false
 }
+
+// isSame reports whether two commands start the same program.
+func isSame(a, b string) bool { return a == b || programpath.Same(a, b) }
 
 func (p Program) equal(other Program) bool {
 	return p.Command == other.Command && slices.Equal(p.Args, other.Args)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +14,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -38,7 +40,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 		Use: word + " NAME... | --all", Short: short,
 		ValidArgsFunction: agentNames,
 		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
-			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
+			"machine, and for remove every agent with an entry.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("name at least one agent, or use --all")
@@ -68,9 +70,11 @@ type agentRow struct {
 	Program string `json:"program,omitempty"` // the registered program, with other_path
 	Toolset string `json:"toolset,omitempty"` // the listed tools; empty means all
 	Error   string `json:"error,omitempty"`
+	Fix     string `json:"fix,omitempty"` // the next step, with other_path
 	Changed *bool  `json:"changed,omitempty"`
 	Diff    string `json:"diff,omitempty"`    // with --dry-run
 	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
+	missing error  // why the file of the registered program is not there, or nil
 }
 
 // known returns the supported agents and the path of the program to register.
@@ -79,11 +83,7 @@ func known() ([]agents.Agent, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	shim, err := dialer.Beside("service-mcp")
-	if err != nil {
-		return nil, "", err
-	}
-	shim, err = filepath.Abs(shim)
+	shim, err := programpath.Stable("service-mcp")
 	return agents.All(place), shim, err
 }
 
@@ -93,6 +93,8 @@ func rowOf(g agents.Agent, shim agents.Program) agentRow {
 	switch state {
 	case agents.StateOther:
 		row.Program = now.String()
+		row.Fix = "run `servicectl agent add " + g.ID + "`: it registers " + shim.Command
+		_, row.missing = os.Stat(now.Command)
 	case agents.StateRegistered:
 		row.Toolset, _ = now.Toolset()
 	}
@@ -117,6 +119,11 @@ func (a *app) listAgents() error {
 			table = append(table, []string{r.ID, agentState(r), belowHome(r.File)})
 		}
 		a.Table(table)
+		for _, r := range rows {
+			if r.Fix != "" {
+				a.Remark("%s: %s", r.Name, r.Fix)
+			}
+		}
 	})
 }
 
@@ -140,6 +147,9 @@ func agentState(r agentRow) string {
 		if r.Program == "" {
 			return "registered in another way"
 		}
+		if errors.Is(r.missing, fs.ErrNotExist) && filepath.IsAbs(r.Program) {
+			return "registered with " + r.Program + ", which does not exist"
+		}
 		return "registered with " + r.Program
 	case agents.StateUnreadable:
 		return "cannot tell: " + r.Error
@@ -156,7 +166,7 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 	if err != nil {
 		return err
 	}
-	chosen, err := choose(all, names)
+	chosen, err := choose(all, names, word == "remove")
 	if err != nil {
 		return err
 	}
@@ -177,6 +187,9 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 		if !a.json {
 			a.AgentChanged(word, row.Name, row.File, row.Error, row.Snippet, row.Diff, changed, dry)
 		}
+	}
+	if len(chosen) == 0 && !a.json {
+		a.Say("No coding agent is registered: there is nothing to do.")
 	}
 	if a.json {
 		if err := a.JSON(map[string]any{"program": shim, "dryRun": dry, "agents": rows}); err != nil {
@@ -202,15 +215,17 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
 }
 
-// choose returns the named agents, or all agents found on this machine if no names are given.
-func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
+// choose returns the named agents, or all agents found on this machine if no names are given. To remove, an agent with an
+// entry counts as found although its program is gone, and it is no error if there is none.
+func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, error) {
+	found := func(g agents.Agent) bool { return g.Found() || remove && g.Registered() }
 	var chosen []agents.Agent
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(g agents.Agent) bool { return g.ID == name })
 		if i < 0 {
 			return nil, unknownAgent(all, name)
 		}
-		if !all[i].Found() {
+		if !found(all[i]) {
 			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine",
 				FixHint: "install it, start it once, and try again"}
 		}
@@ -220,11 +235,11 @@ func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 		return chosen, nil
 	}
 	for _, g := range all {
-		if g.Found() {
+		if found(g) {
 			chosen = append(chosen, g)
 		}
 	}
-	if len(chosen) == 0 {
+	if len(chosen) == 0 && !remove {
 		return nil, &client.Error{Code: codeNoAgent, Message: "no coding agent was found on this machine",
 			FixHint: "install one, start it once, and try again"}
 	}

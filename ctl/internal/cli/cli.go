@@ -94,7 +94,7 @@ func (a *app) root() *cobra.Command {
 	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
 	section(root, "apps", "Apps and glasses:", a.session(), a.glasses(), a.fonts(), a.tool())
 	section(root, "account", "Account:", append(account, a.account(), a.openPage(), a.usage(), a.telemetry())...)
-	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.version())
+	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.upgrade(), a.uninstall(), a.version())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpOf(root))
 	root.AddCommand(a.clientIO())

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 func (a *app) daemon() *cobra.Command {
@@ -35,7 +36,7 @@ func (a *app) daemon() *cobra.Command {
 
 // runDaemon replaces this process with serviced.
 func runDaemon() error {
-	path, err := dialer.Beside("serviced")
+	path, err := programpath.Beside("serviced")
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/proto/mcpclient"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // demoProject is the app id of the demo's simulator session.
@@ -62,7 +62,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	if err := os.Setenv("SERVICE_CONFIG_DIR", dir); err != nil {
 		return err
 	}
-	shim, err := dialer.Beside("service-mcp")
+	shim, err := programpath.Beside("service-mcp")
 	if err != nil {
 		return err
 	}

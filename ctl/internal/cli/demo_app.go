@@ -10,18 +10,18 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/mcpclient"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // demoApp runs the example app on the session until Ctrl-C, or until the app or the daemon exits.
 func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session) error {
-	path, err := dialer.Beside("hello-glasses")
+	path, err := programpath.Beside("hello-glasses")
 	if err != nil {
 		return err
 	}
-	servicectl, err := dialer.Beside("servicectl")
+	servicectl, err := programpath.Beside("servicectl")
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 type check struct {
@@ -49,7 +50,7 @@ func (a *app) runDoctor(ctx context.Context) error {
 func programChecks() []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
-		path, err := dialer.Beside(name)
+		path, err := programpath.Beside(name)
 		c := check{Name: "program " + name, State: "ok", Detail: path}
 		if err == nil {
 			_, err = os.Stat(path)

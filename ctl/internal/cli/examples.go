@@ -61,6 +61,8 @@ var examples = map[string][]string{
 	"tool call": {"tool call createSimulatorSession --arg project=com.example.app",
 		`tool call getEventLog '{"since":0}'`},
 	"tool list": {"tool list"},
+	"uninstall": {"uninstall", "uninstall --purge"},
+	"upgrade":   {"upgrade", "upgrade --check"},
 	"usage":     {"usage", "usage --project com.example.app --range 30d"},
 	"version":   {"version"},
 	"whoami":    {"whoami", "whoami --refresh"},

@@ -94,8 +94,7 @@ func serviceExit(v serviceView) error {
 // askServiced runs serviced, the program that the service manager starts, to perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
-		return term.Service{}, &client.Error{Code: "program_missing", Message: d.Program + " does not exist",
-			FixHint: "install it in the folder of this program"}
+		return term.Service{}, &dialer.MissingError{Program: d.Program}
 	}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, d.Program, "service", action)

@@ -10,11 +10,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -30,7 +30,7 @@ type Conn = io.ReadWriteCloser
 // Daemon describes the daemon of one state directory.
 type Daemon struct {
 	Paths rendezvous.Paths
-	// Program is the path of serviced, in the directory of the running executable.
+	// Program is the path of serviced of this installation.
 	Program string
 	// Starter is the path of a program that calls StartDetached for StarterVerb, or empty if there is none. It starts
 	// Program and exits immediately, so that the daemon, which all of a user's clients share, is not a descendant of the
@@ -38,7 +38,8 @@ type Daemon struct {
 	Starter string
 }
 
-// Find returns the daemon of this environment. It accesses no files.
+// Find returns the daemon of this environment. Find it again for each connection: after an upgrade, its program may be
+// in another folder.
 func Find() (Daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
@@ -48,26 +49,11 @@ func Find() (Daemon, error) {
 	if err != nil {
 		return Daemon{}, err
 	}
-	program, err := Beside("serviced")
+	program, err := programpath.Beside("serviced")
 	if err != nil {
 		return Daemon{}, err
 	}
 	return Daemon{Paths: paths, Program: program, Starter: starterBeside(program)}, nil
-}
-
-// Beside returns the path of a program in the folder of the running executable. The program may not exist.
-func Beside(name string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find this executable: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(self); err == nil {
-		self = real
-	}
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return filepath.Join(filepath.Dir(self), name), nil
 }
 
 // WorkingDir returns the working directory with symbolic links resolved, so that the daemon does not have to, or "" if
@@ -150,6 +136,16 @@ type StartError struct {
 }
 
 func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
+
+// MissingError means that the daemon's program is not installed, or was removed while this client was running.
+type MissingError struct{ Program string }
+
+func (e *MissingError) Error() string { return e.Program + " does not exist" }
+
+// Fix returns the next step for the user as one sentence.
+func (e *MissingError) Fix() string {
+	return "install the service again; if you removed it, delete the entry \"service\" from your coding agent's MCP settings"
+}
 
 // Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It returns ErrNotRunning, *SandboxError,
 // *UnsafeError, *NotRespondingError or a system error.

@@ -15,9 +15,12 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	var unsafe *UnsafeError
 	var start *StartError
 	var silent *NotRespondingError
+	var missing *MissingError
 	switch {
 	case errors.As(err, &silent):
 		return Problem{Code: CodeNotResponding, Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}, true
+	case errors.As(err, &missing):
+		return Problem{Code: CodeMissing, Message: missing.Error(), FixHint: missing.Fix()}, true
 	case errors.As(err, &sandbox):
 		return Problem{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}, true
 	case errors.As(err, &unsafe):
@@ -31,6 +34,9 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	}
 	return Problem{}, false
 }
+
+// CodeMissing is the Code for a daemon whose program does not exist.
+const CodeMissing = "program_missing"
 
 // CodeNotResponding is the Code for a daemon that accepts connections but does not respond.
 const CodeNotResponding = "daemon_not_responding"

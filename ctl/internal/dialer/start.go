@@ -18,7 +18,7 @@ const maxCrashLog = 1 << 20
 // start runs `serviced run` in its own session and waits until it is ready. The caller must hold the start lock.
 func (d Daemon) start(ctx context.Context) error {
 	if _, err := os.Stat(d.Program); err != nil {
-		return &StartError{Reason: fmt.Sprintf("%s does not exist: install it in the folder of this program", d.Program)}
+		return &MissingError{Program: d.Program}
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {

@@ -130,11 +130,12 @@ func (d *daemon) checkProgram() control.Check {
 	const name = "daemon's program"
 	switch {
 	case d.program.isGone():
-		return warning(name, d.program.path+" was deleted",
+		return warning(name, d.program.path+" was deleted; the daemon ends when no call is running",
 			"Install the service again.")
 	case d.program.isReplaced():
 		return warning(name, d.program.path+" was replaced after the daemon started",
-			"Run `servicectl daemon restart`; connected agents continue with the new one.")
+			"Run `servicectl daemon restart`, or wait until this one was idle for a while; connected agents continue with "+
+				"the new one.")
 	}
 	return passed(name, d.program.path)
 }
@@ -197,6 +198,8 @@ func (d *daemon) checkAdapters() []control.Check {
 	for _, s := range d.host.Plugins() {
 		c := passed("adapter "+s.Name, "verified; "+s.State)
 		switch err := wrong[s.Name]; {
+		case pluginhost.IsUpgrading(err):
+			c = warning(c.Name, "an upgrade is being installed: "+err.Error(), pluginhost.FixHint(err))
 		case err != nil:
 			c = failure(c.Name, err.Error(), pluginhost.FixHint(err))
 		case s.LastError != "" && s.State != pluginhost.Running:
@@ -207,6 +210,16 @@ func (d *daemon) checkAdapters() []control.Check {
 		out = append(out, c)
 	}
 	return out
+}
+
+// isUpgrading reports whether an adapter's file is refused only while an upgrade is being installed.
+func (d *daemon) isUpgrading() bool {
+	for _, err := range d.host.Check() {
+		if pluginhost.IsUpgrading(err) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *daemon) checkBackend(ctx context.Context) control.Check {
@@ -221,6 +234,9 @@ func (d *daemon) checkBackend(ctx context.Context) control.Check {
 		var problem *backend.Problem
 		if errors.As(err, &problem) {
 			fix = cmp.Or(problem.FixHint, fix)
+		}
+		if problem != nil && problem.Code == backend.CodeAdapterUnavailable && d.isUpgrading() {
+			return warning(name, err.Error(), fix)
 		}
 		return failure(name, err.Error(), fix)
 	}

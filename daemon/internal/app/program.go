@@ -4,9 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/service-dev/service/proto/programpath"
 )
 
-// program identifies this process's executable as it was when the process started.
+// program identifies this process's executable as it was when the process started. path is the one under which it was
+// called, because an upgrade may only switch a link there.
 type program struct {
 	path string // empty if the system does not report it
 	file fs.FileInfo
@@ -14,7 +17,7 @@ type program struct {
 
 // currentProgram returns this process's executable. Call it early, so that a later replacement is noticed.
 func currentProgram() program {
-	path, err := os.Executable()
+	path, err := programpath.Called()
 	if err != nil {
 		return program{}
 	}

@@ -44,7 +44,7 @@ type Options struct {
 }
 
 // Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or
-// its directory or a socket was deleted. It returns ErrRunning if another daemon uses the directory.
+// its directory, a socket or its program was deleted. It returns ErrRunning if another daemon uses the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
@@ -113,6 +113,8 @@ var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")
 	errDeleted = errors.New("its directory or a socket was deleted")
+	errRemoved = errors.New("its program was removed")
+	errUpgrade = errors.New("another version of its program was installed, and it was idle")
 )
 
 // stopLimit bounds how long the components may take to stop. Clients wait a little longer than that for the daemon to

@@ -8,11 +8,18 @@ import (
 // watchInterval is how often the daemon checks whether its directory still exists and whether it is idle.
 const watchInterval = time.Second
 
-// watch stops the daemon when its directory or a socket was deleted, or when it is idle.
+// removedAfter is how long the program must be missing before the daemon stops. Some package managers remove the old
+// version before they install the new one.
+const removedAfter = 5 * time.Second
+
+// watch stops the daemon when its directory or a socket was deleted, when its program was removed and no call is
+// running, or when it is idle. If another version of its program is installed, agents that are only connected do not
+// keep it from being idle: service-mcp continues with the new version.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	idle := idleTimer{since: d.now(), limit: d.config.Current().IdleTimeout}
+	present := d.now() // when the program was last seen
 	for {
 		select {
 		case <-ctx.Done():
@@ -25,24 +32,43 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 			return
 		}
 		d.level.Set(d.config.Current().LogLevel)
+		if !d.program.isGone() {
+			present = d.now()
+		} else if d.now().Sub(present) >= removedAfter && !d.working() {
+			d.end(errRemoved)
+			return
+		}
 		if d.keepsRunning {
 			continue
 		}
 		idle.limit = d.config.Current().IdleTimeout
-		if idle.over(d.now(), d.control.Calls(), d.busy(), func() bool { return d.adaptersBusy(ctx) }) {
-			d.end(errIdle)
+		replaced := d.program.isReplaced()
+		_, total := d.gate.Calls()
+		calls := d.control.Calls() + total
+		if idle.over(d.now(), calls, d.busy(replaced), func() bool { return d.adaptersBusy(ctx) }) {
+			reason := errIdle
+			if replaced {
+				reason = errUpgrade
+			}
+			d.end(reason)
 			return
 		}
 	}
 }
 
-// busy reports whether an agent is connected, a person's call is in progress, a code is being polled, an app is
-// attached, or an unsaved link is waiting for disk space and would be lost.
-func (d *daemon) busy() bool {
+// working reports whether a call is in progress, or an unsaved link is waiting for disk space and would be lost.
+func (d *daemon) working() bool {
 	if _, unsaved := d.accounts.Unsaved(); unsaved {
 		return true
 	}
-	return d.gate.Clients() > 0 || d.control.Active() > 0 || d.link.Polling() > 0 || d.sessions.Attached() > 0
+	running, _ := d.gate.Calls()
+	return running > 0 || d.control.Active() > 0
+}
+
+// busy reports whether the daemon is working, a code is being polled, an app is attached, or an agent is connected.
+// With replaced, an agent does not count.
+func (d *daemon) busy(replaced bool) bool {
+	return d.working() || d.link.Polling() > 0 || d.sessions.Attached() > 0 || !replaced && d.gate.Clients() > 0
 }
 
 // adaptersBusy reports whether pages, apps or codes of the embedded backend need the daemon.

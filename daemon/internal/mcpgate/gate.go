@@ -96,6 +96,9 @@ func New(opts Options) *Gate {
 // Clients returns the number of streams being served.
 func (g *Gate) Clients() int { return int(g.clients.Load()) }
 
+// Calls returns the number of tool calls that are running, and of those since the start.
+func (g *Gate) Calls() (running int, total int64) { return g.limiter.counts() }
+
 // Serve accepts streams until ctx ends or l fails, then waits until the open ones have ended. It closes l.
 func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)

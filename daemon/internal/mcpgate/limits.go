@@ -22,6 +22,7 @@ type limiter struct {
 	mu        sync.Mutex
 	processes map[int]int
 	running   int
+	total     int64 // calls since the start
 }
 
 func newLimiter(opts Options) *limiter {
@@ -69,7 +70,15 @@ func (r *limiter) acquireCall() bool {
 		return false
 	}
 	r.running++
+	r.total++
 	return true
+}
+
+// counts returns how many calls are running, and how many there were since the start.
+func (r *limiter) counts() (running int, total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running, r.total
 }
 
 // releaseCalls releases n calls.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -108,7 +109,7 @@ type daemon struct {
 	usual   bool // whether this is the default state directory
 }
 
-// describe returns the daemon for the environment's state directory, with this executable as its program.
+// describe returns the daemon for the environment's state directory, with this program under its stable path.
 func describe() (daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
@@ -118,12 +119,9 @@ func describe() (daemon, error) {
 	if err != nil {
 		return daemon{}, err
 	}
-	program, err := os.Executable()
+	program, err := programpath.StableSelf()
 	if err != nil {
-		return daemon{}, fmt.Errorf("find this executable: %w", err)
-	}
-	if real, err := filepath.EvalSymlinks(program); err == nil {
-		program = real
+		return daemon{}, err
 	}
 	home, err := rendezvous.Home()
 	if err != nil {

@@ -14,14 +14,16 @@ import (
 type systemd struct {
 	d   daemon
 	dir string // the directory of the user's units
-	run runner
+	// packaged is the directory of the units that the program's package installed, or "" if install writes units.
+	packaged string
+	run      runner
 }
 
 func newSystemd(d daemon, configHome string, run runner) *systemd {
 	if !filepath.IsAbs(configHome) {
 		configHome = filepath.Join(d.home, ".config")
 	}
-	return &systemd{d: d, dir: filepath.Join(configHome, "systemd", "user"), run: run}
+	return &systemd{d: d, dir: filepath.Join(configHome, "systemd", "user"), packaged: packagedUnits(d), run: run}
 }
 
 func (s *systemd) socket() string  { return s.d.name + ".socket" }
@@ -36,7 +38,7 @@ func (s *systemd) files() files {
 
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
-// install writes the units and opens the sockets, now and at every login. A daemon that a client started notices that
+// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that a client started notices that
 // its sockets were replaced and stops; the new one waits for it. If an update fails, the daemon keeps running as
 // before.
 func (s *systemd) install(ctx context.Context) (Report, error) {
@@ -48,6 +50,9 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	}
 	if err := statefile.EnsureDir(s.d.paths.Dir); err != nil {
 		return Report{}, &Error{CodeFile, err.Error(), "correct the directory, or set SERVICE_CONFIG_DIR to another"}
+	}
+	if s.packaged != "" {
+		return s.installPackaged(ctx)
 	}
 	u, err := s.files().writeOver(ctx, s.status)
 	if err != nil {
@@ -81,7 +86,7 @@ func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	}
 	if seen, err := s.show(ctx); err != nil {
 		return Report{}, err
-	} else if seen.socket["LoadState"] != "loaded" || seen.socket["FragmentPath"] != s.socketPath() {
+	} else if seen.socket["LoadState"] != "loaded" || seen.socket["FragmentPath"] != s.expectedSocket() {
 		return Report{}, s.unseen(seen.socket)
 	}
 	steps := [][]string{{"enable", s.socket()}}
@@ -112,10 +117,10 @@ func (s *systemd) unseen(unit map[string]string) error {
 		return &Error{CodeRefused, s.socket() + " is masked",
 			"run `systemctl --user unmask " + s.socket() + "`, then try again"}
 	}
-	if path := unit["FragmentPath"]; path != "" && path != s.socketPath() {
+	if path := unit["FragmentPath"]; path != "" && path != s.expectedSocket() {
 		return &Error{CodeRefused, "systemd loads " + s.socket() + " from " + path, "remove that file, then try again"}
 	}
-	why := "systemd does not read " + s.socketPath()
+	why := "systemd does not read " + s.expectedSocket()
 	if unit["LoadError"] != "" {
 		why += ": " + unit["LoadError"]
 	}
@@ -123,8 +128,16 @@ func (s *systemd) unseen(unit map[string]string) error {
 		"log out and in if you changed XDG_CONFIG_HOME; `systemctl --user show-environment` shows systemd's value"}
 }
 
-// uninstall stops the daemon and removes the files that install wrote, even if systemd does not answer.
+// uninstall stops the daemon and removes what install created.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
+	if s.packaged != "" {
+		return s.uninstallPackaged(ctx)
+	}
+	return s.uninstallOwn(ctx)
+}
+
+// uninstallOwn stops the daemon and removes the files that install wrote, even if systemd does not answer.
+func (s *systemd) uninstallOwn(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()
 	if err != nil {
@@ -185,7 +198,7 @@ func (s *systemd) start(ctx context.Context) (Report, error) {
 func (s *systemd) stop(ctx context.Context) (Report, error) {
 	if units, err := s.files().read(); err != nil {
 		return Report{}, err
-	} else if len(units) == 0 {
+	} else if len(units) == 0 && s.packaged == "" {
 		return Report{}, absent()
 	}
 	if err := s.answers(ctx); err != nil {
@@ -201,9 +214,13 @@ func (s *systemd) stop(ctx context.Context) (Report, error) {
 func (s *systemd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()
+	if err == nil && len(units) == 0 && s.packaged != "" {
+		return s.statusPackaged(ctx)
+	}
 	if err != nil || len(units) == 0 {
 		return r, err
 	}
+	r.Outdated = s.packaged != "" // these units hide the package's
 	for _, f := range s.files().list {
 		unit, ok := units[f.path]
 		r.Outdated = r.Outdated || unit != f.content
@@ -214,6 +231,11 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 			r.setProgram(program)
 		}
 	}
+	return s.ask(ctx, r)
+}
+
+// ask adds systemd's view of the units to a report.
+func (s *systemd) ask(ctx context.Context, r Report) (Report, error) {
 	seen, err := s.show(ctx)
 	if err != nil {
 		var known *Error

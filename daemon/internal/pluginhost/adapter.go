@@ -264,6 +264,14 @@ func (a *adapter) running() *instance {
 
 // unavailable returns the problem of a call that needs an adapter which is not running. The caller holds mu.
 func (a *adapter) unavailable() *backend.Problem {
+	if a.status.State == Refused && IsUpgrading(a.refused) {
+		return &backend.Problem{
+			Code:      backend.CodeAdapterUnavailable,
+			Message:   fmt.Sprintf("adapter %s does not start while an upgrade is being installed: %s", a.name, a.status.LastError),
+			FixHint:   FixHint(a.refused),
+			Retryable: true, RetryAfter: upgradePause,
+		}
+	}
 	if a.status.State == Refused {
 		return &backend.Problem{
 			Code:    backend.CodeAdapterUnavailable,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // Names of the shipped adapters; an adapter's binary is service-plugin-<name>.
@@ -97,11 +97,11 @@ func Unavailable(err error) *Host {
 // New returns a host. The first call that needs an adapter starts it.
 func New(o Options) (*Host, error) {
 	if o.Dir == "" {
-		exe, err := os.Executable()
+		dir, err := programpath.Dir()
 		if err != nil {
 			return nil, err
 		}
-		o.Dir = filepath.Dir(exe)
+		o.Dir = dir
 	}
 	o.ProbeEvery, o.ProbeWait = cmp.Or(o.ProbeEvery, probeEvery), cmp.Or(o.ProbeWait, probeWait)
 	h := Unavailable(nil)

@@ -137,7 +137,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		} else {
 			_ = os.RemoveAll(dir)
 		}
-		return nil, startError(err)
+		return nil, a.explainMismatch(startError(err))
 	}
 	return inst, nil
 }
@@ -218,7 +218,7 @@ func startError(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "incompatible API version"), strings.Contains(text, "incompatible core API"):
-		return refuse("the adapter's protocol version differs from that of this serviced (%d): install the service again "+
+		return refuseMismatch("the adapter's protocol version differs from that of this serviced (%d): install the service again "+
 			"so that all its binaries are of one version", pluginv1.ProtocolVersion)
 	case strings.Contains(text, "Unrecognized remote plugin message"):
 		line, _, _ := strings.Cut(text, "\n")

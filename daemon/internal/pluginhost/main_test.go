@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/packaging/reaper"
@@ -79,8 +80,14 @@ func write(t testing.TB, path string, data []byte, mode os.FileMode) {
 	}
 }
 
-// serve starts a host. When the test ends, serve stops it and waits for it.
+// serve starts a host for files that were installed an hour ago. When the test ends, serve stops it and waits for it.
 func serve(t *testing.T, dir string) (*Host, *lines) {
+	t.Helper()
+	return serveAt(t, dir, func() time.Time { return time.Now().Add(time.Hour) })
+}
+
+// serveAt is serve with another clock.
+func serveAt(t *testing.T, dir string, now func() time.Time) (*Host, *lines) {
 	t.Helper()
 	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)
 	if sockets == "" {
@@ -90,7 +97,7 @@ func serve(t *testing.T, dir string) (*Host, *lines) {
 		t.Fatal(err)
 	}
 	log := &lines{}
-	h, err := New(Options{Dir: dir, ConfigDir: t.TempDir(), SocketDir: sockets,
+	h, err := New(Options{Dir: dir, ConfigDir: t.TempDir(), SocketDir: sockets, Now: now,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	if err != nil {
 		t.Fatal(err)

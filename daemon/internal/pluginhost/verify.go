@@ -22,7 +22,13 @@ const Manifest = "plugins.sha256"
 const maxManifestLines = 256
 
 // refusal says why a file must not run, and how a person can fix that.
-type refusal struct{ reason, fixHint string }
+type refusal struct {
+	reason, fixHint string
+	// mismatch is set if the files are not of one version, as while an upgrade replaces them one after the other.
+	mismatch bool
+	// upgrading is set if the files changed only just now: an upgrade is probably being installed, and a retry helps.
+	upgrading bool
+}
 
 func (r *refusal) Error() string { return r.reason }
 
@@ -33,7 +39,12 @@ func refuse(format string, args ...any) error { return refuseWith(reinstall, for
 
 // refuseWith is refuse with a specific fix hint.
 func refuseWith(fixHint, format string, args ...any) error {
-	return &refusal{fmt.Sprintf(format, args...), fixHint}
+	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: fixHint}
+}
+
+// refuseMismatch is refuse for files that are not of one version.
+func refuseMismatch(format string, args ...any) error {
+	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: reinstall, mismatch: true}
 }
 
 // runHint returns the hint to run a command.
@@ -53,7 +64,7 @@ func (a *adapter) verify() error {
 	if a.added != nil {
 		return verifyAdded(*a.added)
 	}
-	return verify(a.host.opts.Dir, a.path)
+	return a.explainMismatch(verify(a.host.opts.Dir, a.path))
 }
 
 // verify checks that path is a regular file in dir itself, that nobody except this user and root could replace it, and
@@ -71,7 +82,7 @@ func verify(dir, path string) error {
 	}
 	ok, err := (&plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}).Check(path)
 	if err == nil && !ok {
-		err = refuse("the checksum of %s is not the one in %s", path, Manifest)
+		err = refuseMismatch("the checksum of %s is not the one in %s", path, Manifest)
 	}
 	return err
 }
@@ -79,7 +90,7 @@ func verify(dir, path string) error {
 // checkInside refuses a file that is missing, is not a regular file, or is a symbolic link that leads out of dir.
 func checkInside(dir, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return refuse("%s is missing", path)
+		return refuseMismatch("%s is missing", path)
 	} else if err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func checkInside(dir, path string) error {
 func manifestChecksum(manifest, name string) ([]byte, error) {
 	f, err := os.Open(manifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse("%s is missing: adapters without a checksum are not run", manifest)
+		return nil, refuseMismatch("%s is missing: adapters without a checksum are not run", manifest)
 	}
 	if err != nil {
 		return nil, err
@@ -119,12 +130,12 @@ func manifestChecksum(manifest, name string) ([]byte, error) {
 		}
 		b, err := hex.DecodeString(sum)
 		if err != nil || len(b) != sha256.Size {
-			return nil, refuse("%s does not contain a SHA-256 for %s", manifest, name)
+			return nil, refuseMismatch("%s does not contain a SHA-256 for %s", manifest, name)
 		}
 		return b, nil
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", manifest, err)
 	}
-	return nil, refuse("%s does not list %s", manifest, name)
+	return nil, refuseMismatch("%s does not list %s", manifest, name)
 }

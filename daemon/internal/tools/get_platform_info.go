@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // Transports are what the transport adapters describe.
@@ -21,8 +20,8 @@ type Transports interface{ Transports() []backend.Transport }
 
 type getPlatformInfo struct {
 	transports Transports
-	// programs is the folder of the installed programs; if empty, the folder of the running one.
-	programs string
+	// servicectl is the path of the command-line tool; if empty, that of this installation.
+	servicectl string
 }
 
 // platformTransport has no title, because an added adapter writes its own and agents need none.
@@ -79,7 +78,7 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 			"each with a result and send events. Only the address differs between transports.",
 		Steps: known.Steps, DeviceModels: map[string]string{},
 		Capabilities: map[string]string{}, Transports: t.listTransports(), Attach: known.Attach,
-		Limits: platformLimits(), Servicectl: t.servicectl(),
+		Limits: platformLimits(), Servicectl: t.commandLine(),
 		Next: []nextCall{
 			suggest("getCapabilityGuide", `{"capability":"display"}`, "learn a capability"),
 			suggest("startLocalSimulation", `{}`, "get glasses to attach to"),
@@ -110,29 +109,20 @@ func (t getPlatformInfo) listTransports() []platformTransport {
 	return list
 }
 
-// servicectl returns the path of the command-line tool in the daemon's folder; empty if it is not installed there.
-func (t getPlatformInfo) servicectl() string {
-	dir := t.programs
-	if dir == "" {
-		self, err := os.Executable()
-		if err != nil {
+// commandLine returns the path of the command-line tool, which stays valid after an upgrade; empty if it is not
+// installed.
+func (t getPlatformInfo) commandLine() string {
+	path := t.servicectl
+	if path == "" {
+		var err error
+		if path, err = programpath.Stable("servicectl"); err != nil {
 			return ""
 		}
-		dir = filepath.Dir(self)
 	}
-	path := filepath.Join(dir, "servicectl"+programSuffix())
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
 	return path
-}
-
-// programSuffix is the file extension of programs.
-func programSuffix() string {
-	if runtime.GOOS == "windows" {
-		return ".exe"
-	}
-	return ""
 }
 
 // modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, and other parts. It marks

@@ -52,17 +52,16 @@ func TestGetCapabilityGuide_SaysWhatIsProven(t *testing.T) {
 	}
 }
 
-// TestGetPlatformInfo_NamesServicectl expects the program's path if it is in the daemon's folder, otherwise none.
+// TestGetPlatformInfo_NamesServicectl expects the program's path if it is installed, otherwise none.
 func TestGetPlatformInfo_NamesServicectl(t *testing.T) {
-	dir := t.TempDir()
-	if got := (getPlatformInfo{programs: dir}).servicectl(); got != "" {
+	path := filepath.Join(t.TempDir(), "servicectl")
+	if got := (getPlatformInfo{servicectl: path}).commandLine(); got != "" {
 		t.Errorf("servicectl is not installed, but the answer names %s", got)
 	}
-	path := filepath.Join(dir, "servicectl"+programSuffix())
 	if err := os.WriteFile(path, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := getPlatformInfo{programs: dir, transports: newWorld()}.run(t.Context(), call{}, struct{}{})
+	out, err := getPlatformInfo{servicectl: path, transports: newWorld()}.run(t.Context(), call{}, struct{}{})
 	if answer, ok := out.(platformInfoAnswer); err != nil || !ok || answer.Servicectl != path {
 		t.Errorf("got %+v, %v; want %s", out, err, path)
 	}

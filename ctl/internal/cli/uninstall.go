@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/agents"
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/ctl/internal/purge"
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/ctl/internal/upgrade"
+)
+
+// codeNotState is the error code if the state directory must not be removed.
+const codeNotState = "not_a_state_directory"
+
+func (a *app) uninstall() *cobra.Command {
+	var purged, yes bool
+	cmd := command("uninstall", "Undo what the service set up for you",
+		"Removes service-mcp from your coding agents and the OS service, and stops the daemon. It keeps your settings and\n"+
+			"your data unless you pass --purge, which also revokes this machine's link and deletes the state directory, after\n"+
+			"a question. It does not remove the programs: it says how.\n"+
+			"Exit code: 0 done, 1 not confirmed, 2 something could not be removed.",
+		func(ctx context.Context) error { return a.runUninstall(ctx, purged, yes) })
+	cmd.Flags().BoolVar(&purged, "purge", false, "also delete the state directory")
+	yesFlag(cmd, &yes)
+	return cmd
+}
+
+// runUninstall continues after a step that failed, so that one problem does not keep the rest installed.
+func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
+	d, err := dialer.Find()
+	if err != nil {
+		return err
+	}
+	installed, err := upgrade.FindInstalled()
+	if err != nil {
+		return err
+	}
+	var state *purge.State
+	if purged {
+		if state, err = a.confirmPurge(ctx, d.Paths.Dir, yes); err != nil {
+			return err
+		}
+	}
+	done := term.Uninstalled{Agents: []term.UnregisteredAgent{}, RemovePrograms: installed.Remove, Programs: installed.Dir}
+	a.unregisterAll(&done)
+	if state != nil && state.Has["auth.json"] {
+		done.Link = a.endLink(ctx)
+	}
+	a.removeService(ctx, d, &done)
+	if _, err := a.stopOrKill(ctx); err != nil {
+		done.Fail("stop the daemon", err)
+	} else if state != nil {
+		a.deleteState(ctx, *state, &done)
+	}
+	if ctx.Err() != nil {
+		return context.Canceled
+	}
+	if err := a.print(done, func() { a.UninstallReport(done) }); err != nil {
+		return err
+	}
+	if len(done.Failed) > 0 {
+		return exit(exitUnknown)
+	}
+	return nil
+}
+
+// confirmPurge returns the state directory to delete, or nil if there is none. It lists what will be lost, and asks.
+func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.State, error) {
+	state, err := purge.Inspect(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, purge.ErrForeign):
+		return nil, &client.Error{Code: codeNotState, Message: "refusing to delete " + dir + ": " + err.Error(),
+			FixHint: "check SERVICE_CONFIG_DIR, or delete it yourself"}
+	case err != nil:
+		return nil, err
+	}
+	if !a.json || !yes {
+		a.PurgeWarning(dir, state.Has, state.Sessions, state.Others)
+	}
+	if yes {
+		return &state, nil
+	}
+	if !term.CanConfirm(a.in) {
+		return nil, &client.Error{Code: codeNotConfirmed, Message: "this must be confirmed, and the input is not a terminal",
+			FixHint: "pass --yes"}
+	}
+	ok, err := a.Confirm(ctx, a.in, term.PurgeQuestion)
+	if err == nil && !ok {
+		err = &client.Error{Code: codeNotConfirmed, Message: "nothing was changed", FixHint: "repeat it and answer y"}
+	}
+	return &state, err
+}
+
+// unregisterAll removes the entries of all coding agents, also of those that are no longer installed.
+func (a *app) unregisterAll(done *term.Uninstalled) {
+	all, _, err := known()
+	if err != nil {
+		done.Fail("find the coding agents", err)
+		return
+	}
+	for _, g := range all {
+		if !g.Registered() {
+			if g.Found() {
+				if state, _, err := g.State(""); state == agents.StateUnreadable {
+					done.Fail("look for the entry of "+g.Name, err)
+				}
+			}
+			continue
+		}
+		if _, err := g.Remove(false); err != nil {
+			done.Fail("remove the entry of "+g.Name, err)
+			continue
+		}
+		done.Agents = append(done.Agents, term.UnregisteredAgent{ID: g.ID, Name: g.Name, File: g.File})
+	}
+}
+
+// maxDeletions bounds how often the state directory is deleted, because a running agent starts a new daemon in it.
+const maxDeletions = 3
+
+// deleteState deletes the state directory, also if an agent starts the daemon again in the meantime.
+func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uninstalled) {
+	for try := 1; ; try++ {
+		err := state.Remove()
+		now, again := purge.Inspect(state.Dir)
+		if err == nil && (again != nil || len(now.Has) == 0) {
+			done.Purged, done.Kept = state.Dir, state.Others
+			return
+		}
+		if try == maxDeletions {
+			done.Fail("delete "+state.Dir, cmp.Or(err, errors.New("an agent keeps starting the daemon: close your agents")))
+			return
+		}
+		if _, err := a.stopOrKill(ctx); err != nil {
+			done.Fail("stop the daemon", err)
+			return
+		}
+		for name := range now.Has {
+			state.Has[name] = true
+		}
+	}
+}
+
+// endLink revokes this machine's link and returns what became of it.
+func (a *app) endLink(ctx context.Context) string {
+	link := term.LinkUnknown
+	_ = a.connected(ctx, func(c *client.Client) error { // the report says that it is not known
+		r, err := c.Logout(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !r.GetWasLinked():
+			link = term.LinkNone
+		case r.GetRevoked():
+			link = term.LinkRevoked
+		}
+		return nil
+	})
+	return link
+}
+
+// removeService removes the registration with the service manager, if there is one.
+func (a *app) removeService(ctx context.Context, d dialer.Daemon, done *term.Uninstalled) {
+	s, err := askServiced(ctx, d, "status")
+	if err == nil && s.State != "not_installed" {
+		if err = a.endManaged(ctx, d); err == nil {
+			_, err = askServiced(ctx, d, "uninstall")
+		}
+		done.Service = err == nil
+	}
+	var missing *dialer.MissingError
+	var refused *client.Error
+	switch {
+	case err == nil, errors.As(err, &missing):
+	case errors.As(err, &refused) && (refused.Code == codeNoService || refused.Code == "no_service_manager"):
+	default:
+		done.Fail("remove the OS service", err)
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/ctl/internal/upgrade"
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// Error codes of `upgrade --check`.
+const (
+	codeNoReleases         = "releases_not_configured"
+	codeReleasesUnreached  = "releases_unreachable"
+	codeReleasesUntrusted  = "releases_untrusted"
+	codeDevelopmentVersion = "version_unknown"
+)
+
+func (a *app) upgrade() *cobra.Command {
+	var check bool
+	cmd := command("upgrade", "Say how to upgrade, and whether there is a newer version",
+		"Prints the command with which to upgrade, for the way in which this copy was installed. It changes nothing.\n"+
+			"With --check it also looks for the newest release and verifies its signature; without, it uses no network.\n"+
+			"Exit code with --check: 0 up to date, 1 there is a newer version, 2 it could not be determined.",
+		func(ctx context.Context) error { return a.runUpgrade(ctx, check) })
+	cmd.Flags().BoolVar(&check, "check", false, "look for the newest release")
+	return cmd
+}
+
+func (a *app) runUpgrade(ctx context.Context, check bool) error {
+	installed, err := upgrade.FindInstalled()
+	if err != nil {
+		return err
+	}
+	view := term.Upgrade{Version: buildinfo.Version, InstalledBy: installed.By, Dir: installed.Dir,
+		ReleaseURL: buildinfo.ReleaseURL}
+	if check {
+		if err := a.checkUpgrade(ctx, &view); err != nil {
+			return err
+		}
+	}
+	view.Command, view.Download = installed.Command(view.Newest)
+	if err := a.print(view, func() { a.UpgradeReport(view) }); err != nil {
+		return err
+	}
+	if view.Newer {
+		return exit(exitNo)
+	}
+	return nil
+}
+
+// checkUpgrade compares the newest release with this build.
+func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
+	source := upgrade.BuiltIn()
+	newest, err := source.Newest(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return context.Canceled
+	case errors.Is(err, upgrade.ErrNotConfigured):
+		return &client.Error{Code: codeNoReleases, Message: err.Error(),
+			FixHint: "look where you got it; `servicectl upgrade` says how this copy was installed"}
+	case errors.Is(err, upgrade.ErrUntrusted):
+		return &client.Error{Code: codeReleasesUntrusted, Message: fmt.Sprintf("%s: %v", source.URL, err),
+			FixHint: "install nothing from there, and tell whoever publishes it"}
+	case err != nil:
+		return &client.Error{Code: codeReleasesUnreached, Message: "look for the newest release: " + err.Error(),
+			Retryable: true, FixHint: "check the network, then try again"}
+	}
+	order, ok := buildinfo.Compare(newest, buildinfo.Version)
+	if !ok {
+		return &client.Error{Code: codeDevelopmentVersion,
+			Message: fmt.Sprintf("the newest release is %s; this program is the development build %q", newest, buildinfo.Version),
+			FixHint: "build it again from a newer source, or install the release"}
+	}
+	view.Newest, view.Newer, view.Checked = newest, order > 0, true
+	return nil
+}

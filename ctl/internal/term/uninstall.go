@@ -1,0 +1,114 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What became of this machine's link.
+const (
+	LinkNone    = "none"
+	LinkRevoked = "revoked"
+	LinkUnknown = "not_revoked" // the backend did not confirm it
+)
+
+// UnregisteredAgent is a coding agent whose entry was removed.
+type UnregisteredAgent struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	File string `json:"file"`
+}
+
+// Uninstalled is what `uninstall` did.
+type Uninstalled struct {
+	Agents  []UnregisteredAgent `json:"agents"`
+	Service bool                `json:"service"` // whether the OS service was removed
+	Link    string              `json:"link,omitempty"`
+	// Purged is the state directory whose files were deleted; Kept are entries of it that the service did not create.
+	Purged string   `json:"purged,omitempty"`
+	Kept   []string `json:"kept,omitempty"`
+	// Failed are the steps that failed, with the reason.
+	Failed []string `json:"failed,omitempty"`
+	// RemovePrograms is the command that removes the programs, which are in Programs; it may be empty.
+	RemovePrograms string `json:"removePrograms,omitempty"`
+	Programs       string `json:"programs"`
+}
+
+// Fail records a step that failed.
+func (u *Uninstalled) Fail(step string, err error) {
+	u.Failed = append(u.Failed, step+": "+err.Error())
+}
+
+// PurgeQuestion asks whether to delete the state directory.
+const PurgeQuestion = "Delete all of this?"
+
+// losses are the parts of a state directory that a person may miss.
+var losses = []struct{ name, what string }{
+	{"auth.json", "the link to your account; it is revoked"},
+	{"config.yaml", "your settings"},
+	{"backend", "the embedded backend: its accounts, projects, keys and sessions"},
+	{"fonts", "the fonts that you added"},
+	{"adapters.json", "the list of adapters that you added"},
+	{"glasses.json", "the real glasses that you connected"},
+	{"telemetry", "the local log of usage events"},
+	{"log", "the daemon's log"},
+}
+
+// PurgeWarning lists what deleting the state directory destroys.
+func (t *Terminal) PurgeWarning(dir string, has map[string]bool, sessions int, others []string) {
+	t.Remark("this deletes from %s:", dir)
+	for _, loss := range losses {
+		if has[loss.name] {
+			t.RemarkRow("  - %s", loss.what)
+		}
+	}
+	if sessions > 0 {
+		t.RemarkRow("  - local sessions with their events and pictures: %d", sessions)
+	}
+	if len(others) > 0 {
+		t.RemarkRow("Not created by the service and kept: %s", strings.Join(others, ", "))
+	}
+}
+
+// UninstallReport prints what was done and how to remove the programs.
+func (t *Terminal) UninstallReport(u Uninstalled) {
+	for _, g := range u.Agents {
+		t.Say("%s: removed from %s", g.Name, g.File)
+	}
+	if len(u.Agents) == 0 {
+		t.Say("No coding agent was registered.")
+	}
+	if u.Service {
+		t.Say("The OS service is removed.")
+	}
+	t.Say("The daemon is stopped.")
+	switch u.Link {
+	case LinkRevoked:
+		t.Say("The link to your account is revoked.")
+	case LinkUnknown:
+		t.Remark("the backend did not confirm that the link is revoked: revoke it on your account's dashboard")
+	}
+	switch {
+	case len(u.Kept) > 0:
+		t.Say("Deleted from %s; kept there: %s", u.Purged, strings.Join(u.Kept, ", "))
+	case u.Purged != "":
+		t.Say("Deleted: %s", u.Purged)
+	}
+	for _, problem := range u.Failed {
+		t.Remark("%s", problem)
+	}
+	if len(u.Failed) > 0 {
+		t.Next("correct that, then run the command again")
+		return
+	}
+	t.Next("%s", removalStep(u))
+}
+
+// removalStep returns how to remove the programs. An agent that is still running would start the daemon again.
+func removalStep(u Uninstalled) string {
+	step := "restart your coding agents, then "
+	if u.RemovePrograms == "" {
+		return step + "delete the programs in " + u.Programs
+	}
+	return fmt.Sprintf("%sremove the programs with `%s`", step, u.RemovePrograms)
+}

@@ -1,0 +1,131 @@
+package upgrade
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/service-dev/service/proto/programpath"
+)
+
+// Package and formula under which this distribution is installed.
+const (
+	packageName = "service-toolkit"
+	wingetID    = "ServiceDev.ServiceToolkit"
+)
+
+// Installed describes how this copy was installed.
+type Installed struct {
+	// By is deb, rpm, apk, pacman, homebrew, scoop, winget, script, source or archive.
+	By string
+	// Upgrade and Remove are commands for a person to run; they may contain VERSION and ARCH. They are empty for an
+	// archive.
+	Upgrade, Remove string
+	// Dir is the folder of the programs.
+	Dir string
+}
+
+// FindInstalled returns how this copy was installed. It judges by paths and the databases of package managers.
+func FindInstalled() (Installed, error) {
+	dir, err := programpath.Dir()
+	if err != nil {
+		return Installed{}, err
+	}
+	return installedAt(dir, "/"), nil
+}
+
+// packageManagers are those of Linux, recognised by a file below the root; a pattern matches the package's own entry.
+var packageManagers = []struct{ by, sign, upgrade, remove string }{
+	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION_ARCH.deb",
+		"sudo apt remove " + packageName},
+	{"pacman", "var/lib/pacman/local/" + packageName + "-*", "sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst",
+		"sudo pacman -R " + packageName},
+	{"apk", "lib/apk/db/installed", "sudo apk add --allow-untrusted ./" + packageName + "_VERSION_ARCH.apk",
+		"sudo apk del " + packageName},
+	{"rpm", "var/lib/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm", "sudo dnf remove " + packageName},
+	{"rpm", "usr/lib/sysimage/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm",
+		"sudo dnf remove " + packageName},
+}
+
+// installedAt is FindInstalled for programs in dir; the databases of package managers are below root.
+func installedAt(dir, root string) Installed {
+	slashed := filepath.ToSlash(dir)
+	if slashed == "/usr/lib/service" {
+		for _, m := range packageManagers {
+			if found, _ := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.sign))); len(found) > 0 {
+				return Installed{m.by, m.upgrade, m.remove, dir}
+			}
+		}
+	}
+	if name := folderBelow(slashed, "/Cellar/"); name != "" {
+		return Installed{"homebrew", "brew upgrade " + name, "brew uninstall " + name, dir}
+	}
+	if name := folderBelow(slashed, "/scoop/apps/"); name != "" {
+		return Installed{"scoop", "servicectl daemon stop; scoop update " + name, "scoop uninstall " + name, dir}
+	}
+	if folderBelow(slashed, "/WinGet/Packages/") != "" {
+		return Installed{"winget", "winget upgrade --id " + wingetID, "winget uninstall --id " + wingetID, dir}
+	}
+	if prefix, _, ok := strings.Cut(slashed, "/lib/service/"); ok && strings.HasSuffix(slashed, "/bin") {
+		script := "sh install.sh"
+		if home, err := os.UserHomeDir(); err != nil || filepath.ToSlash(home)+"/.local" != prefix {
+			script += " --prefix " + quote(prefix)
+		}
+		return Installed{"script", script, script + " --uninstall", dir}
+	}
+	if checkout := filepath.Dir(dir); isFile(filepath.Join(checkout, "go.mod")) && isFile(filepath.Join(checkout, "Makefile")) {
+		at := quote(checkout)
+		return Installed{"source", "cd " + at + " && git pull && make build", "rm -r " + quote(dir), dir}
+	}
+	return Installed{By: "archive", Dir: dir}
+}
+
+// Command returns the command that upgrades to a version, or to "VERSION" if it is empty, and the file to download
+// before, if any.
+func (i Installed) Command(version string) (command, download string) {
+	arch := runtime.GOARCH
+	if i.By != "deb" {
+		if name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]; ok {
+			arch = name
+		}
+	}
+	version = cmp.Or(version, "VERSION")
+	command = strings.NewReplacer("VERSION", version, "ARCH", arch).Replace(i.Upgrade)
+	switch i.By {
+	case "archive":
+		download = "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
+		if runtime.GOOS == "windows" {
+			download = strings.TrimSuffix(download, ".tar.gz") + ".zip"
+		}
+	case "script":
+		download = "install.sh"
+	default:
+		_, download, _ = strings.Cut(command, " ./")
+	}
+	return command, download
+}
+
+// folderBelow returns the folder that follows mark in path, or "".
+func folderBelow(path, mark string) string {
+	_, rest, _ := strings.Cut(path, mark)
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// quote quotes a word of a command for a person to paste into a shell.
+func quote(s string) string {
+	plain := !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("/._-+:@%,=~", r)
+	})
+	if plain || runtime.GOOS == "windows" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

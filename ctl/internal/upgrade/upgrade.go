@@ -1,0 +1,154 @@
+// Package upgrade finds the newest release of this distribution, and how the running copy was installed. It sends
+// nothing but two GET requests for files whose names are fixed, and changes nothing. It knows no commands and no texts
+// for people.
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/proto/buildinfo"
+)
+
+// Bounds of the requests: their total time, and the sizes of the two files in bytes.
+const (
+	timeout          = 20 * time.Second
+	maxSums          = 1 << 20
+	maxSignature     = 4 << 10
+	maxRedirects     = 5
+	sumsName         = "SHA256SUMS"
+	signatureSuffix  = ".minisig"
+	archivePrefix    = "service-"
+	maxVersionLength = 64
+)
+
+// Errors of Newest.
+var (
+	// ErrNotConfigured means that this build names no releases.
+	ErrNotConfigured = errors.New("this build does not know where its releases are")
+	// ErrUntrusted means that the signature of the releases is missing or wrong.
+	ErrUntrusted = errors.New("the list of releases is not signed by the key of this build")
+)
+
+// Source is where a distribution's releases are: the directory that contains SHA256SUMS, and the minisign key of its
+// signature.
+type Source struct{ URL, Key string }
+
+// BuiltIn returns the source that is compiled in.
+func BuiltIn() Source { return Source{URL: buildinfo.ReleaseURL, Key: buildinfo.ReleaseKey} }
+
+// Newest returns the newest version among the names in the signed SHA256SUMS. Without a source it makes no request.
+func (s Source) Newest(ctx context.Context) (string, error) {
+	if s.URL == "" || s.Key == "" {
+		return "", ErrNotConfigured
+	}
+	base, err := url.Parse(s.URL)
+	if err != nil || !isAllowed(base) {
+		return "", fmt.Errorf("the address of the releases must begin with https: %s", s.URL)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	sums, err := fetch(ctx, base.JoinPath(sumsName), maxSums)
+	if err != nil {
+		return "", err
+	}
+	signature, err := fetch(ctx, base.JoinPath(sumsName+signatureSuffix), maxSignature)
+	if err != nil {
+		return "", err
+	}
+	if err := verify(s.Key, sums, signature); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
+	}
+	return newestIn(string(sums))
+}
+
+// isAllowed reports whether a request may go to u: only https protects it, except on this machine.
+func isAllowed(u *url.URL) bool {
+	if u.Scheme == "https" {
+		return u.Host != ""
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && ip.IsLoopback())
+}
+
+// fetch reads a file of at most limit bytes.
+func fetch(ctx context.Context, from *url.URL, limit int64) ([]byte, error) {
+	client := http.Client{CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects || !isAllowed(req.URL) || from.Scheme == "https" && req.URL.Scheme != "https" {
+			return fmt.Errorf("refusing the redirect to %s", req.URL.Redacted())
+		}
+		return nil
+	}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "servicectl")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", from.Redacted(), resp.Status)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", from.Redacted(), err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is longer than %d bytes", from.Redacted(), limit)
+	}
+	return data, nil
+}
+
+// newestIn returns the newest version among lines of the form "SUM  service-VERSION-OS-ARCH.tar.gz" (or .zip).
+func newestIn(sums string) (string, error) {
+	newest := ""
+	for line := range strings.Lines(sums) {
+		_, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		version, ok := versionOf(name)
+		if !ok {
+			continue
+		}
+		if order, ok := buildinfo.Compare(version, newest); newest == "" || ok && order > 0 {
+			newest = version
+		}
+	}
+	if newest == "" {
+		return "", errors.New("the list of releases names no version")
+	}
+	return newest, nil
+}
+
+// versionOf returns the version in the name of an archive.
+func versionOf(name string) (version string, ok bool) {
+	rest, ok := strings.CutPrefix(name, archivePrefix)
+	if !ok {
+		return "", false
+	}
+	base, isTar := strings.CutSuffix(rest, ".tar.gz")
+	base, isZip := strings.CutSuffix(base, ".zip")
+	if isTar == isZip {
+		return "", false
+	}
+	for range 2 { // the processor, then the system
+		n := strings.LastIndexByte(base, '-')
+		if n < 0 {
+			return "", false
+		}
+		base = base[:n]
+	}
+	_, ok = buildinfo.Compare(base, base)
+	isPlain := !strings.ContainsFunc(base, func(r rune) bool { // it is printed
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(".-+", r)
+	})
+	return base, ok && isPlain && len(base) <= maxVersionLength
+}

@@ -1,0 +1,222 @@
+package upgrade
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// read returns a file of testdata. Debian's minisign made the signatures.
+func read(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), "\r\n", "\n")
+}
+
+func TestVerify(t *testing.T) {
+	key, sums, signature := read(t, "release.pub"), read(t, "SHA256SUMS"), read(t, "SHA256SUMS.minisig")
+	if err := verify(key, []byte(sums), []byte(signature)); err != nil {
+		t.Fatalf("what minisign signed: %v", err)
+	}
+	lines := strings.Split(signature, "\n")
+	with := func(n int, line string) string {
+		other := append([]string{}, lines...)
+		other[n] = line
+		return strings.Join(other, "\n")
+	}
+	for name, c := range map[string]struct{ key, sums, signature, want string }{
+		"one byte of the file changed":   {key, strings.Replace(sums, "1.4.0", "1.5.0", 1), signature, "does not match"},
+		"an appended line":               {key, sums + "\n", signature, "does not match"},
+		"another key":                    {read(t, "other.pub"), sums, signature, "of another key"},
+		"another comment":                {key, sums, with(2, "trusted comment: release 1.5.0"), "comment does not match"},
+		"no comment":                     {key, sums, lines[0] + "\n" + lines[1] + "\n", "not one of minisign"},
+		"another signature's comment":    {key, sums, with(3, lines[1]), "comment cannot be read"},
+		"a signature without prehashing": {key, sums, read(t, "legacy.minisig"), `algorithm "Ed"`},
+		"a cut signature":                {key, sums, with(1, lines[1][:40]), "cannot be read"},
+		"a web page":                     {key, sums, "<html>\n\n\n\n", "not one of minisign"},
+		"no signature":                   {key, sums, "", "not one of minisign"},
+		"a key that is none":             {"AAAA", sums, signature, "public key"},
+		"a signature as key":             {lines[1], sums, signature, "public key"},
+	} {
+		if err := verify(c.key, []byte(c.sums), []byte(c.signature)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	key := read(f, "release.pub")
+	f.Add(key, read(f, "SHA256SUMS"), read(f, "SHA256SUMS.minisig"))
+	f.Add(key, "", "untrusted comment: x\n\ntrusted comment: \n\n")
+	want := read(f, "SHA256SUMS")
+	f.Fuzz(func(t *testing.T, key, sums, signature string) {
+		if err := verify(key, []byte(sums), []byte(signature)); err == nil && sums != want {
+			t.Errorf("a forged file is accepted: %q, %q, %q", key, sums, signature)
+		}
+	})
+}
+
+func TestNewestIn(t *testing.T) {
+	for sums, want := range map[string]string{
+		read(t, "SHA256SUMS"): "1.4.0",
+		"x  service-1.9.0-linux-amd64.tar.gz\nx  service-1.10.0-darwin-arm64.tar.gz\n":      "1.10.0",
+		"x  service-2.0.0-rc.1-linux-amd64.tar.gz\nx  service-1.0.0-linux-amd64.tar.gz\r\n": "2.0.0-rc.1",
+		"x  service-backend_3.0.0_amd64.deb\nx  service-agent-plugin.zip\n":                 "",
+		"x  service-1.0.0-linux-amd64.tar\nx  service-\x1b[31m-linux-amd64.zip":             "",
+		"x  service-1.0.0-\x1b[31m-linux-amd64.zip\nx  service-1.0.0.zip\n":                 "",
+		"": "",
+	} {
+		if got, err := newestIn(sums); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v; want %q", sums, got, err, want)
+		}
+	}
+}
+
+func FuzzNewestIn(f *testing.F) {
+	f.Add(read(f, "SHA256SUMS"))
+	f.Fuzz(func(t *testing.T, sums string) {
+		if got, err := newestIn(sums); err == nil && (len(got) > maxVersionLength || strings.ContainsAny(got, "\x1b\n /")) {
+			t.Errorf("%q: version %q", sums, got)
+		}
+	})
+}
+
+func TestNewest(t *testing.T) {
+	files := map[string]string{"SHA256SUMS": read(t, "SHA256SUMS"), "SHA256SUMS.minisig": read(t, "SHA256SUMS.minisig")}
+	good := func(w http.ResponseWriter, r *http.Request) {
+		text, ok := files[filepath.Base(r.URL.Path)]
+		if !ok || r.Method != http.MethodGet || r.URL.RawQuery != "" || r.Header.Get("User-Agent") != "servicectl" {
+			http.Error(w, "no", http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte(text))
+	}
+	only := func(name string, instead http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if filepath.Base(r.URL.Path) == name {
+				instead(w, r)
+				return
+			}
+			good(w, r)
+		}
+	}
+	redirect := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) }
+	}
+	for name, c := range map[string]struct {
+		serve http.HandlerFunc
+		want  string
+	}{
+		"a release":                 {good, ""},
+		"no signature":              {only("SHA256SUMS.minisig", http.NotFound), "404"},
+		"another file":              {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) }), "not signed"},
+		"an endless file":           {only("SHA256SUMS", endless), "is longer than"},
+		"an endless signature":      {only("SHA256SUMS.minisig", endless), "is longer than"},
+		"a redirect to plain http":  {only("SHA256SUMS", redirect("http://192.0.2.1/SHA256SUMS")), "refusing the redirect"},
+		"a redirect to a file":      {only("SHA256SUMS", redirect("file:///etc/passwd")), "refusing the redirect"},
+		"a redirect without an end": {only("SHA256SUMS", redirect("SHA256SUMS")), "refusing the redirect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(c.serve)
+			defer srv.Close()
+			got, err := Source{URL: srv.URL + "/dist/", Key: read(t, "release.pub")}.Newest(t.Context())
+			switch {
+			case c.want == "" && (err != nil || got != "1.4.0"):
+				t.Errorf("got %q, %v; want 1.4.0", got, err)
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %q, %v; want an error with %q", got, err, c.want)
+			}
+			if strings.Contains(c.want, "not signed") != errors.Is(err, ErrUntrusted) {
+				t.Errorf("%v: is ErrUntrusted %t", err, errors.Is(err, ErrUntrusted))
+			}
+		})
+	}
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	for r.Context().Err() == nil {
+		if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+			return
+		}
+	}
+}
+
+// Without an address or a key, and with an address that is not safe, nothing is asked.
+func TestNewestAsksNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 1)
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			conn.Close()
+			asked <- struct{}{}
+		}
+		close(asked)
+	}()
+	// Every request would go to the listener.
+	t.Setenv("HTTP_PROXY", "http://"+l.Addr().String())
+	t.Setenv("HTTPS_PROXY", "http://"+l.Addr().String())
+	for _, s := range []Source{
+		{}, {Key: "k"}, {URL: "http://" + l.Addr().String()}, {URL: "http://example.org", Key: "k"},
+		{URL: "ftp://example.org", Key: "k"}, {URL: "example.org", Key: "k"}, {URL: ":", Key: "k"},
+	} {
+		_, err := s.Newest(t.Context())
+		if err == nil || (s.URL == "" || s.Key == "") != errors.Is(err, ErrNotConfigured) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	l.Close()
+	if _, called := <-asked; called {
+		t.Error("something was asked")
+	}
+}
+
+func TestInstalledAt(t *testing.T) {
+	root := t.TempDir()
+	home := filepath.Join(root, "home")
+	t.Setenv("HOME", home)
+	for dir, want := range map[string]Installed{
+		"/opt/homebrew/Cellar/service-toolkit/1.2.0/libexec":     {By: "homebrew", Upgrade: "brew upgrade service-toolkit"},
+		"/C/Users/a/scoop/apps/service-toolkit/1.2.0/bin":        {By: "scoop", Upgrade: "servicectl daemon stop; scoop update service-toolkit"},
+		"/C/a/WinGet/Packages/ServiceDev.ServiceToolkit_x/b":     {By: "winget", Upgrade: "winget upgrade --id ServiceDev.ServiceToolkit"},
+		filepath.ToSlash(home) + "/.local/lib/service/1.2.0/bin": {By: "script", Upgrade: "sh install.sh"},
+		"/opt/it's/lib/service/1.2.0/bin":                        {By: "script", Upgrade: `sh install.sh --prefix '/opt/it'\''s'`},
+		"/usr/lib/service":                                       {By: "archive"},
+		"/opt/service":                                           {By: "archive"},
+	} {
+		got := installedAt(dir, root)
+		if got.By != want.By || got.Upgrade != want.Upgrade || (got.Remove == "") != (want.By == "archive") {
+			t.Errorf("%s: got %+v, want %+v", dir, got, want)
+		}
+	}
+	for _, c := range []struct{ file, by string }{
+		{"var/lib/rpm/rpmdb.sqlite", "rpm"}, {"lib/apk/db/installed", "apk"},
+		{"var/lib/pacman/local/service-toolkit-1.2.0-1/desc", "pacman"}, {"var/lib/dpkg/info/service-toolkit.list", "deb"},
+		{"src/go.mod", ""}, {"src/Makefile", "source"},
+	} {
+		path := filepath.Join(root, c.file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir := "/usr/lib/service"
+		if strings.HasPrefix(c.file, "src/") {
+			dir = filepath.Join(root, "src", "bin")
+		}
+		if got := installedAt(dir, root); c.by != "" && (got.By != c.by || got.Upgrade == "" || got.Remove == "") {
+			t.Errorf("%s with %s: got %+v, want %s", dir, c.file, got, c.by)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package osservice
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// packagedUnits returns the folder of the units that a package installed for this daemon, or "" if there are none. They
+// are in systemd/user beside the folder of the programs, as in /usr/lib/service and /usr/lib/systemd/user, and serve
+// only the default state directory.
+func packagedUnits(d daemon) string {
+	if !d.usual {
+		return ""
+	}
+	dir := filepath.Join(filepath.Dir(filepath.Dir(d.program)), "systemd", "user")
+	if !isProgram(filepath.Join(dir, d.name+".socket")) {
+		return ""
+	}
+	unit, err := os.ReadFile(filepath.Join(dir, d.name+".service"))
+	if err != nil || !strings.Contains(string(unit), "\nExecStart="+d.program+" ") && programOf(string(unit)) != d.program {
+		return ""
+	}
+	return dir
+}
+
+// expectedSocket returns the path from which systemd should load the socket: the package's, or the file that install
+// writes.
+func (s *systemd) expectedSocket() string {
+	if s.packaged != "" {
+		return filepath.Join(s.packaged, s.socket())
+	}
+	return s.socketPath()
+}
+
+// installPackaged enables the package's units and opens their sockets. It removes units that an earlier install wrote,
+// because they would hide the package's.
+func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
+	was, err := s.status(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	change := Unchanged
+	switch {
+	case was.Outdated: // units of an earlier install
+		change = Updated
+		if _, err := s.uninstallOwn(ctx); err != nil {
+			return Report{}, err
+		}
+	case !was.AtLogin:
+		change = Created
+	}
+	return s.activate(ctx, change)
+}
+
+// uninstallPackaged stops the daemon and disables the package's units, which stay.
+func (s *systemd) uninstallPackaged(ctx context.Context) (Report, error) {
+	was, err := s.status(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	if was.State == StateAbsent {
+		return r, nothing()
+	}
+	if err := s.answers(ctx); err != nil {
+		return Report{}, err
+	}
+	if was.Outdated {
+		if r, err = s.uninstallOwn(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	err = s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()})
+	if err != nil {
+		return Report{}, err
+	}
+	_ = s.all(ctx, []string{"reset-failed", s.socket(), s.service()}) // fails if they are not loaded
+	r.Change = Removed
+	return r, nil
+}
+
+// statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as
+// not installed.
+func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
+	r := Report{System: "systemd", Name: s.d.name, Files: []string{}}
+	r, err := s.ask(ctx, r)
+	if err != nil || r.State == StateStopped && !r.AtLogin {
+		r.State = StateAbsent
+		return r, err
+	}
+	r.setProgram(s.d.program)
+	r.Files = []string{s.expectedSocket(), filepath.Join(s.packaged, s.service())}
+	return r, nil
+}

@@ -1,0 +1,55 @@
+package pluginhost
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// upgradeWindow is how long after the last change of the installed files a mismatch between them counts as an upgrade in
+// progress: package managers replace files one after the other. upgradePause is when to try again.
+const (
+	upgradeWindow = time.Minute
+	upgradePause  = 5 * time.Second
+)
+
+// explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
+// their folder does not exist: then the daemon is about to end, and the next one is of the version that is installed.
+func (a *adapter) explainMismatch(err error) error {
+	var r *refusal
+	if a.added != nil || !errors.As(err, &r) || !r.mismatch {
+		return err
+	}
+	last, exists := lastChange(a.host.opts.Dir, a.path)
+	age := a.host.now().Sub(last)
+	if exists && (age >= upgradeWindow || age <= -upgradeWindow) { // setting the clock back must not hide a refusal for long
+		return err
+	}
+	return &refusal{
+		reason: r.reason, mismatch: true, upgrading: true,
+		fixHint: "Try again in a few seconds. If this error persists for more than a minute, install the service again.",
+	}
+}
+
+// lastChange returns when the manifest, the adapter or the list of files in their folder last changed; exists is false
+// if there is no such folder. Package managers set the modification time of a file to that of its build, so files are
+// judged by the time of their installation.
+func lastChange(dir, path string) (last time.Time, exists bool) {
+	for _, file := range []string{filepath.Join(dir, Manifest), path} {
+		if info, err := os.Stat(file); err == nil && installedAt(info).After(last) {
+			last = installedAt(info)
+		}
+	}
+	info, err := os.Stat(dir)
+	if err == nil && info.ModTime().After(last) {
+		last = info.ModTime()
+	}
+	return last, err == nil
+}
+
+// IsUpgrading reports whether a refusal is temporary because an upgrade is being installed.
+func IsUpgrading(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.upgrading
+}

@@ -1,0 +1,101 @@
+package pluginhost
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+)
+
+// While an upgrade replaces the files one after the other, a call gets an error that a retry overcomes. If the files
+// still do not belong together after a minute, a person must act. The package's files have old modification times.
+func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
+	built := time.Now().AddDate(-1, 0, 0)
+	next := []byte("#!/bin/sh\nexit 1\n")
+	half := map[string]func(t *testing.T, dir string){
+		"the adapter is new, the manifest old": func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, "service-plugin-backendhttp"), next, 0o755, built)
+		},
+		"the manifest is new, the adapter old": func(t *testing.T, dir string) {
+			put(t, filepath.Join(dir, Manifest), []byte(strings.Repeat("0", 64)+"  service-plugin-backendhttp\n"), 0o644, built)
+		},
+		"the adapter is not there yet": func(t *testing.T, dir string) {
+			if err := os.Remove(filepath.Join(dir, "service-plugin-backendhttp")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	for name, spoil := range half {
+		t.Run(name, func(t *testing.T) {
+			dir := install(t, HTTP)
+			spoil(t, dir)
+			var late atomic.Int64 // how far the clock is ahead
+			h, _ := serveAt(t, dir, func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
+			srv := httptest.NewServer(http.HandlerFunc(healthy))
+			defer srv.Close()
+			target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
+			ask := func() *backend.Problem {
+				_, err := h.Health(t.Context(), target)
+				return code(t, err)
+			}
+			if p := ask(); !p.Retryable || p.Code != backend.CodeAdapterUnavailable || p.RetryAfter <= 0 ||
+				!strings.Contains(p.Message, "an upgrade is being installed") || !strings.Contains(p.FixHint, "Try again") {
+				t.Errorf("in the middle of the upgrade: %+v, want a retryable error", p)
+			}
+			if err := h.Check()[HTTP]; !IsUpgrading(err) {
+				t.Errorf("Check: %v, want an upgrade in progress", err)
+			}
+			late.Store(int64(upgradeWindow))
+			if p := ask(); p.Retryable || p.FixHint != reinstall {
+				t.Errorf("a minute later: %+v, want the refusal", p)
+			}
+			if err := h.Check()[HTTP]; err == nil || IsUpgrading(err) {
+				t.Errorf("Check: %v, want the refusal", err)
+			}
+			late.Store(-int64(upgradeWindow) * 2)
+			if p := ask(); p.Retryable {
+				t.Errorf("with a clock that was set back: %+v, want the refusal", p)
+			}
+			whole := install(t, HTTP)
+			for _, file := range []string{"service-plugin-backendhttp", Manifest} {
+				if err := os.Rename(filepath.Join(whole, file), filepath.Join(dir, file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := h.Health(t.Context(), target); err != nil {
+				t.Errorf("after the upgrade: %v", err)
+			}
+		})
+	}
+}
+
+// A file that anybody could replace is refused even while it is young.
+func TestUnsafeYoungFilesAreRefused(t *testing.T) {
+	dir := install(t, HTTP)
+	if err := os.Chmod(filepath.Join(dir, "service-plugin-backendhttp"), 0o757); err != nil {
+		t.Fatal(err)
+	}
+	h, _ := serveAt(t, dir, time.Now)
+	_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	if p := code(t, err); p.Retryable {
+		t.Errorf("%+v, want the refusal", p)
+	}
+}
+
+// put replaces a file as package managers do: by renaming a new one, whose modification time is that of its build.
+func put(t *testing.T, path string, data []byte, mode os.FileMode, built time.Time) {
+	t.Helper()
+	write(t, path+".new", data, mode)
+	if err := os.Chtimes(path+".new", built, built); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,269 @@
+//go:build unix
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// linkFiles creates hard links in dir to all files of from.
+func linkFiles(t *testing.T, from, dir string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		target := filepath.Join(dir, e.Name())
+		_ = os.Remove(target)
+		if err := os.Link(filepath.Join(from, e.Name()), target); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// keg is an installation like Homebrew's: a folder for each version, a link to it in opt, and links to programs in bin.
+type keg struct {
+	t      *testing.T
+	prefix string
+}
+
+// switchTo installs a version from the given folders, later ones first, and switches the links. It deletes the old
+// version.
+func (k keg) switchTo(version string, from ...string) {
+	k.t.Helper()
+	cellar := filepath.Join(k.prefix, "Cellar", "service")
+	old, _ := filepath.Glob(filepath.Join(cellar, "*"))
+	for _, dir := range from {
+		linkFiles(k.t, dir, filepath.Join(cellar, version, "bin"))
+	}
+	links := map[string]string{filepath.Join(k.prefix, "opt", "service"): filepath.Join("..", "Cellar", "service", version)}
+	for _, name := range []string{"servicectl", "service-mcp"} {
+		links[filepath.Join(k.prefix, "bin", name)] = filepath.Join("..", "Cellar", "service", version, "bin", name)
+	}
+	for link, target := range links {
+		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+			k.t.Fatal(err)
+		}
+		_ = os.Remove(link)
+		if err := os.Symlink(target, link); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	for _, dir := range old {
+		if err := os.RemoveAll(dir); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// agentOf returns an agent's row of `agent list`.
+func agentOf(t *testing.T, w *world, id string) map[string]any {
+	t.Helper()
+	out, errs, exit := w.ctl("agent", "list", "--json")
+	var list struct{ Agents []map[string]any }
+	if exit != 0 || json.Unmarshal([]byte(out), &list) != nil {
+		t.Fatalf("agent list: exit %d: %s%s", exit, out, errs)
+	}
+	for _, row := range list.Agents {
+		if row["id"] == id {
+			return row
+		}
+	}
+	t.Fatalf("agent list has no %s: %s", id, out)
+	return nil
+}
+
+// Two upgrades that delete the old version break neither an agent that was registered before them nor one that is
+// running: both continue with the new version.
+func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
+	t.Parallel()
+	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200)} {
+		t.Run(folder[:4], func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			home := filepath.Dir(w.dir)
+			k := keg{t: t, prefix: filepath.Join(home, folder)}
+			k.switchTo("1.0.0", bin)
+			w.bin = filepath.Join(k.prefix, "bin")
+			registered := filepath.Join(w.bin, "service-mcp")
+			if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if out, errs, exit := w.ctl("agent", "add", "cursor"); exit != 0 {
+				t.Fatalf("agent add: exit %d: %s%s", exit, out, errs)
+			}
+			var file struct {
+				MCPServers map[string]struct{ Command string }
+			}
+			if !readJSON(filepath.Join(home, ".cursor", "mcp.json"), &file) ||
+				file.MCPServers["service"].Command != registered {
+				t.Fatalf("registered: got %+v, want the link %s", file, registered)
+			}
+			running := startAgent(w, "modern", false)
+			session := running.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+			for _, version := range []string{"9.0.0", "9.0.1"} {
+				before := w.daemonPID()
+				k.switchTo(version, bin, next)
+				if row := agentOf(t, w, "cursor"); row["state"] != "registered" {
+					t.Errorf("agent list after the upgrade to %s: got %v, want registered", version, row)
+				}
+				if !waitGone(before, 30*time.Second) {
+					t.Fatalf("the daemon of the deleted version is still running after 30 s")
+				}
+				for name, a := range map[string]*agent{"running": running, "new": startAgent(w, "legacy", false)} {
+					if r := a.call("getDisplayState", map[string]any{"sessionId": session}); r.IsError {
+						t.Errorf("%s agent after the upgrade to %s: got %v", name, version, r.Structured)
+					}
+					info := a.call("getPlatformInfo", map[string]any{})
+					if got := info.Structured["servicectl"]; got != filepath.Join(w.bin, "servicectl") {
+						t.Errorf("%s agent: getPlatformInfo names %v, want the link", name, got)
+					}
+				}
+				if s := statusOf(t, w); s.Replaced || s.Version != nextVersion || !strings.Contains(s.Program, k.prefix) {
+					t.Errorf("status after the upgrade to %s: got %+v, want the new version", version, s)
+				}
+			}
+		})
+	}
+}
+
+// An agent that holds the path of a deleted version is reported with the next step, which corrects it.
+func TestAgentList_NamesStalePath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	home := filepath.Dir(w.dir)
+	stale := filepath.Join(home, "Cellar", "service", "0.9.0", "bin", "service-mcp")
+	if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(home, ".cursor", "mcp.json")
+	write(t, config, fmt.Appendf(nil, `{"mcpServers":{"service":{"command":%q}}}`, stale))
+	row := agentOf(t, w, "cursor")
+	if row["state"] != "other_path" || row["program"] != stale || !strings.Contains(fmt.Sprint(row["fix"]), "servicectl agent add cursor") {
+		t.Errorf("agent list: got %v, want other_path and the next step", row)
+	}
+	if out, errs, exit := w.ctl("agent", "list"); exit != 0 || !strings.Contains(out, "does not exist") ||
+		!strings.Contains(errs, "servicectl agent add cursor") {
+		t.Errorf("agent list: exit %d: %s%s", exit, out, errs)
+	}
+	w.ctl("agent", "add", "cursor")
+	if row := agentOf(t, w, "cursor"); row["state"] != "registered" {
+		t.Errorf("after agent add: got %v, want registered", row)
+	}
+}
+
+// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next call
+// says what to do. When they are installed again, the same agent works again.
+func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.install(t)
+	a := startAgent(w, "modern", false)
+	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+	_, waiting := a.start("waitForEvent", map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}, false,
+		time.Minute)
+	pid := w.daemonPID()
+	if err := os.RemoveAll(w.bin); err != nil {
+		t.Fatal(err)
+	}
+	// Longer than the daemon waits before it ends.
+	if eventually(8*time.Second, func() bool { return w.daemonPID() != pid }) {
+		t.Fatal("the daemon ended during a call")
+	}
+	if r := a.call("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": 1, "y": 1}); r.IsError {
+		t.Errorf("a call of the daemon without files: got %v, want success", r.Structured)
+	}
+	var r toolResult
+	if line := <-waiting; line.Error != nil || json.Unmarshal(line.Result, &r) != nil || r.IsError {
+		t.Errorf("the running call: got %v %v, want the tap", line.Error, r.Structured)
+	}
+	if !waitGone(pid, 15*time.Second) {
+		t.Fatal("the daemon still runs 15 s after its programs were deleted")
+	}
+	gone := a.call("getSessionStatus", map[string]any{"sessionId": session})
+	wantError(t, gone, "program_missing", false)
+	hint := fmt.Sprint(gone.Structured["fixHint"])
+	if !strings.Contains(hint, "install the service again") || !strings.Contains(hint, "MCP settings") {
+		t.Errorf("fixHint: got %q, want both next steps", hint)
+	}
+	w.install(t)
+	must(t, "the same agent continues with the same session", func() bool {
+		return !a.call("getDisplayState", map[string]any{"sessionId": session}).IsError
+	})
+}
+
+// A package manager replaces the files one after the other. In that window a call that needs an adapter gets an error
+// that a retry overcomes, and doctor reports no failure. Then the new version takes over from the idle daemon, although
+// agents are connected.
+func TestUpgrade_OfFilesOneByOne(t *testing.T) {
+	t.Parallel()
+	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	w := newWorld(t, "idle_timeout: 2\n")
+	w.install(t)
+	a := startAgent(w, "modern", false)
+	a.call("getPlatformInfo", map[string]any{})
+	pid := w.daemonPID()
+
+	adapters, err := filepath.Glob(filepath.Join(bin, "service-plugin-*"))
+	if err != nil || len(adapters) == 0 {
+		t.Fatalf("adapters: %v, %v", adapters, err)
+	}
+	var manifest strings.Builder
+	for _, file := range adapters {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = append(data, "next"...) // programs run with such an end
+		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
+		put(t, filepath.Join(w.bin, filepath.Base(file)), data)
+	}
+	r := a.call("startLocalSimulation", map[string]any{})
+	wantError(t, r, "adapter_unavailable", true)
+	if message := fmt.Sprint(r.Structured["message"]); !strings.Contains(message, "upgrade is being installed") {
+		t.Errorf("message in the window: %s", message)
+	}
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || !strings.Contains(out, "upgrade is being installed") {
+		t.Errorf("doctor in the window: exit %d, want 0 and a warning: %s%s", exit, out, errs)
+	}
+	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
+	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
+		upgrade(t, filepath.Join(next, name), filepath.Join(w.bin, name))
+	}
+	if !waitGone(pid, 30*time.Second) {
+		t.Fatal("the replaced daemon did not hand over although it was idle")
+	}
+	if r := a.call("getDisplayState", map[string]any{"sessionId": session}); r.IsError {
+		t.Errorf("after the upgrade: got %v, want the same session", r.Structured)
+	}
+	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
+		t.Errorf("status: got %+v, want the new version and the connected agent", s)
+	}
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
+		t.Errorf("doctor after the upgrade: exit %d, want 0 without warnings: %s%s", exit, out, errs)
+	}
+}
+
+// put replaces a program's file as package managers do.
+func put(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
