@@ -15,9 +15,6 @@ import (
 // AnyOrigin allows pages of every site to connect, as the only pattern of Accept.
 const AnyOrigin = "*"
 
-// handshakeTimeout limits writing the response to the handshake.
-const handshakeTimeout = 10 * time.Second
-
 // Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request, or match one
 // of origins: patterns of path.Match for a host, or for scheme://host if they contain "://". If Accept fails, it has
 // sent the response. After it has succeeded, neither rw nor r may be used.
@@ -30,22 +27,18 @@ func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, 
 		http.Error(rw, err.Error(), http.StatusForbidden)
 		return nil, err
 	}
-	raw, early, err := http.NewResponseController(rw).Hijack()
+	rw.Header().Set("Upgrade", "websocket")
+	rw.Header().Set("Connection", "Upgrade")
+	rw.Header().Set("Sec-WebSocket-Accept", acceptKey(r.Header.Get("Sec-WebSocket-Key")))
+	rw.WriteHeader(http.StatusSwitchingProtocols)
+	raw, buffered, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
-		http.Error(rw, http.StatusText(http.StatusNotImplemented), http.StatusNotImplemented)
 		return nil, fmt.Errorf("take the connection over: %w", err)
 	}
-	c := &Conn{raw: raw}
-	if n := early.Reader.Buffered(); n > 0 { // arrived in the same packet as the request
-		c.ahead, _ = early.Peek(n) // at most 4 KB, in memory of its own until it is read
-	}
-	response := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
-		acceptKey(r.Header.Get("Sec-WebSocket-Key")) + "\r\n\r\n"
 	_ = raw.SetDeadline(time.Time{}) // the HTTP server's deadlines are for requests
-	_ = raw.SetWriteDeadline(time.Now().Add(handshakeTimeout))
-	if _, err := raw.Write([]byte(response)); err != nil {
-		_ = raw.Close()
-		return nil, err
+	c := &Conn{raw: raw}
+	if n := buffered.Reader.Buffered(); n > 0 { // arrived in the same packet as the request
+		c.ahead, _ = buffered.Peek(n) // at most 4 KB, in memory of its own until it is read
 	}
 	return c, nil
 }

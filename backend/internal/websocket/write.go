@@ -44,9 +44,10 @@ func (c *Conn) reserve(size int) (fits bool) {
 		return true
 	}
 	if cap(c.out) < largeBuffer {
-		grown := append(large.Get().(*[largeBuffer]byte)[:0], c.out...)
+		grown := large.Get().(*[largeBuffer]byte)
+		held := copy(grown[:], c.out)
 		free(c.out)
-		c.out = grown
+		c.out = grown[:held]
 	}
 	return need <= largeBuffer
 }
