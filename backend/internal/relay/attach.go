@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
@@ -30,7 +29,7 @@ const (
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// hello's secret authorises the app, so any origin is allowed: apps run in browsers of any site.
-	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(c *conn) *peer {
+	h.takeOver(rw, r, []string{websocket.AnyOrigin}, func(c *conn) *peer {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
 			return nil
@@ -60,7 +59,7 @@ func (h *Hub) ServePage(
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, &websocket.AcceptOptions{OriginPatterns: h.SiteHosts}, func(c *conn) *peer {
+	h.takeOver(rw, r, h.SiteHosts, func(c *conn) *peer {
 		c.isSignedIn = isSignedIn
 		return h.attach(c, toPages, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetPage(ctx, c, stored, since)
@@ -70,28 +69,26 @@ func (h *Hub) ServePage(
 
 // takeOver upgrades a request and continues in a new goroutine, so that net/http can free the memory of the request.
 // attach returns the attached peer, or nil after it has closed the connection.
-func (h *Hub) takeOver(
-	rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, attach func(*conn) *peer,
-) {
-	taken := &hijack{ResponseWriter: rw}
-	ws, err := websocket.Accept(taken, r, o)
+func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, origins []string, attach func(*conn) *peer) {
+	ws, err := websocket.Accept(rw, r, origins...)
 	if err != nil {
 		return // Accept has sent the response
 	}
 	if !h.beginServing() {
-		_ = ws.Close(glasses.CloseRestart, restarts)
+		ws.SendClose(glasses.CloseRestart, restarts)
+		ws.Drop()
 		return
 	}
-	c := h.newConn(ws, taken.wire)
+	c := h.newConn(ws)
 	go func() {
 		defer h.serving.Done()
 		defer h.recovered(c)
 		if p := attach(c); p != nil {
 			h.serving.Add(1)
-			go p.serve() // a new goroutine has a small stack, which matters because it lives long
+			go p.idle()
 			return
 		}
-		_ = ws.CloseNow()
+		ws.Drop()
 	}()
 }
 
@@ -110,22 +107,29 @@ func (h *Hub) beginServing() bool {
 func (h *Hub) recovered(c *conn) {
 	if p := recover(); p != nil {
 		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
-		_ = c.ws.CloseNow()
+		c.ws.Drop()
 	}
 }
 
 // readHello reads the first frame within its time and size limits. If that fails, it closes the connection with the
 // reason.
 func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
-	c.ws.SetReadLimit(glasses.MaxHello)
-	late := time.AfterFunc(h.HelloWait, func() { _ = c.ws.Close(glasses.CloseBadHello, "no hello in time") })
-	_, data, err := c.ws.Read(h.life)
-	if !late.Stop() || err != nil {
+	restarting := context.AfterFunc(h.life, func() { c.ws.SendClose(glasses.CloseRestart, restarts) })
+	defer restarting()
+	c.ws.ReadBy(time.Now().Add(h.HelloWait))
+	m, ok := c.next(glasses.MaxHello, glasses.MaxHello)
+	for ok && m.kind == 0 {
+		m, ok = c.next(glasses.MaxHello, glasses.MaxHello)
+	}
+	if !ok {
+		c.ws.Close(glasses.CloseBadHello, "no hello in time") // unless another reason was sent
 		return glasses.Hello{}, glasses.Frame{}, false
 	}
-	hello, frame, err := glasses.ParseHello(data)
+	c.ws.ReadBy(time.Time{})
+	defer m.release()
+	hello, frame, err := glasses.ParseHello(m.data)
 	if err != nil {
-		_ = c.ws.Close(glasses.CloseBadHello, err.Error())
+		c.ws.Close(glasses.CloseBadHello, err.Error())
 		return hello, frame, false
 	}
 	return hello, frame, true
@@ -147,12 +151,12 @@ func (h *Hub) attach(
 ) *peer {
 	if h.isAway.Load() {
 		// Attaching waits for the writer, so clients that retry would pile up.
-		_ = c.ws.Close(glasses.CloseStore, notReadable)
+		c.ws.Close(glasses.CloseStore, notReadable)
 		return nil
 	}
 	s, ok := h.hold(id)
 	if !ok {
-		_ = c.ws.Close(glasses.CloseRestart, restarts)
+		c.ws.Close(glasses.CloseRestart, restarts)
 		return nil
 	}
 	p := &peer{conn: c, session: s, to: to, sender: glasses.SenderApp}
@@ -184,19 +188,44 @@ func (h *Hub) attach(
 	return p
 }
 
-// serve reads frames until the peer is gone. A peer usually has no other goroutine, so serve keeps its stack small.
-func (p *peer) serve() {
-	defer p.leave()
-	defer p.session.hub.serving.Done()
+// idle waits for the peer's next frame, and continues in a new goroutine when it arrives: a stack that has grown to
+// handle a frame does not shrink to what waiting needs, and most goroutines wait.
+func (p *peer) idle() {
+	if p.ws.Wait() != nil {
+		p.leave()
+		p.session.hub.serving.Done()
+		return
+	}
+	go p.busy()
+}
+
+// busy handles frames until no more arrive.
+func (p *peer) busy() {
+	isGone := true
+	defer func() {
+		if isGone {
+			p.leave()
+			p.session.hub.serving.Done()
+		}
+	}()
 	defer p.session.hub.recovered(p.conn)
 	limit := glasses.MaxFrame
 	if p.to == toPages {
 		limit = glasses.MaxBinary
 	}
-	p.read(limit, p.handle)
+	for p.ws.More() {
+		m, ok := p.next(glasses.MaxFrame, limit)
+		if !ok {
+			return
+		}
+		if m.kind != 0 {
+			p.session.handle(context.Background(), p.conn, p.sender, m)
+			m.release()
+		}
+	}
+	isGone = false
+	go p.idle()
 }
-
-func (p *peer) handle(m message) { p.session.handle(context.Background(), p.conn, p.sender, m) }
 
 // leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the
 // handover, and no page attaches between the detachment and its announcement.
@@ -287,14 +316,14 @@ func (h *Hub) recent(ctx context.Context, stored sessions.Session) (int64, error
 func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	switch {
 	case errors.Is(err, sessions.ErrBadSecret), errors.Is(err, sessions.ErrNotFound):
-		_ = ws.Close(glasses.CloseBadSecret, "the secret does not belong to this session")
+		ws.Close(glasses.CloseBadSecret, "the secret does not belong to this session")
 	case errors.Is(err, sessions.ErrClosed):
-		_ = ws.Close(glasses.CloseSessionOver, "the session is closed")
+		ws.Close(glasses.CloseSessionOver, "the session is closed")
 	case errors.Is(err, errTooManyPeers):
-		_ = ws.Close(glasses.CloseSlow, err.Error())
+		ws.Close(glasses.CloseSlow, err.Error())
 	default:
 		h.Logger.Warn("failed to attach peer", "err", err)
-		_ = ws.Close(glasses.CloseStore, notReadable)
+		ws.Close(glasses.CloseStore, notReadable)
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/websocket"
-
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
@@ -30,11 +29,10 @@ const (
 	maxPressure = 50 * time.Millisecond
 )
 
-// conn is one attached peer. While it is idle, only the reader runs.
+// conn is one attached peer. While it is idle, only a goroutine that waits for its next frame runs.
 type conn struct {
 	id     broker.PeerID
 	ws     *websocket.Conn
-	wire   *wire
 	app    glasses.AppInfo // set for an app
 	isBack bool            // whether the app attached again with its cursor
 	// takesTokens reports whether an app accepts new tokens for the AI gateway. tokenEnds is when its token expires, or
@@ -44,11 +42,10 @@ type conn struct {
 	// isSignedIn reports, for a page, whether its person is still signed in.
 	isSignedIn func(context.Context) bool
 	dropped    *atomic.Int64 // dropped stream frames
-	sizeHint   int           // size of the last frame read
 
-	lastBeat, lastPing time.Time    // used by runMaintenance only
-	received           atomic.Int64 // frames read
-	pinging            atomic.Bool
+	lastBeat, lastPing time.Time     // used by runMaintenance only
+	heard              uint32        // ws.Heard at lastPing
+	isPinged           bool          // a ping was sent at lastPing
 	left               chan struct{} // closed once the peer is gone
 	wg                 sync.WaitGroup
 
@@ -58,20 +55,20 @@ type conn struct {
 	writing  bool // drain is running
 	gone     bool // no new goroutine may be started
 	ending   bool // the close code and reason are set
-	code     websocket.StatusCode
+	code     websocket.Status
 	reason   string
 	// relieved is closed once a peer that lagged behind has caught up; pressedAt is when it began to lag.
 	relieved  chan struct{}
 	pressedAt time.Time
 }
 
-func (h *Hub) newConn(ws *websocket.Conn, w *wire) *conn {
+func (h *Hub) newConn(ws *websocket.Conn) *conn {
 	now := time.Now()
 	bounds := broker.Bounds{
 		Frames: h.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
 	}
 	return &conn{
-		id: broker.PeerID(h.lastPeer.Add(1)), ws: ws, wire: w, dropped: &h.dropped, left: make(chan struct{}),
+		id: broker.PeerID(h.lastPeer.Add(1)), ws: ws, dropped: &h.dropped, left: make(chan struct{}),
 		lastBeat: now, lastPing: now, outbox: broker.NewOutbox[message](bounds), greeting: true,
 	}
 }
@@ -143,13 +140,13 @@ func (c *conn) startQueue() {
 }
 
 // end sends the queued frames and then closes the connection with a reason. Only the first call has an effect.
-func (c *conn) end(code websocket.StatusCode, reason string) {
+func (c *conn) end(code websocket.Status, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(code, reason)
 }
 
-func (c *conn) endLocked(code websocket.StatusCode, reason string) {
+func (c *conn) endLocked(code websocket.Status, reason string) {
 	if c.ending || c.gone {
 		return
 	}
@@ -170,12 +167,12 @@ func (c *conn) drain() {
 		if isDone {
 			releaseAll(batch)
 			if ending {
-				_ = c.ws.Close(c.code, c.reason)
+				c.ws.SendClose(c.code, c.reason)
 			}
 			return
 		}
 		if !c.writeAll(batch) {
-			_ = c.ws.CloseNow() // the reader sees the error
+			c.ws.Drop() // the reader sees the error
 			return
 		}
 	}
@@ -189,16 +186,16 @@ func releaseAll(batch []message) {
 
 // writeAll writes a batch and combines frames into larger writes where they fit.
 func (c *conn) writeAll(batch []message) bool {
-	c.wire.cork()
+	c.ws.Cork()
 	for i, m := range batch {
-		err := c.ws.Write(context.Background(), m.kind, m.data)
+		err := c.ws.Write(m.kind, m.data)
 		c.written(m)
 		if err != nil {
 			releaseAll(batch[i+1:])
 			return false
 		}
 	}
-	return c.wire.uncork() == nil
+	return c.ws.Uncork() == nil
 }
 
 func (c *conn) written(m message) {
@@ -213,51 +210,44 @@ func (c *conn) written(m message) {
 
 // greet writes a frame immediately, before anything in the queue.
 func (c *conn) greet(frame []byte) error {
-	return c.ws.Write(context.Background(), websocket.MessageText, frame)
+	return c.ws.Write(websocket.Text, frame)
 }
 
-// read calls handle for every frame until the peer is gone. After each call, it reuses the frame's memory unless
-// handle has retained it. limit is the maximum size of a binary frame, in bytes.
-func (c *conn) read(limit int, handle func(message)) {
-	c.ws.SetReadLimit(int64(max(limit, glasses.MaxFrame)))
-	for {
-		m, ok := c.next(limit)
-		if !ok {
-			return
-		}
-		c.received.Add(1)
-		handle(m)
-		m.release()
+// next reads one frame of at most as many bytes as its kind may have; its kind is 0 if a ping or its answer arrived
+// instead. It returns false when the peer is gone or has been closed with a reason. The caller must release the frame.
+func (c *conn) next(textLimit, binaryLimit int) (message, bool) {
+	kind, err := c.ws.Next()
+	if err != nil || kind == 0 {
+		return message{}, err == nil
 	}
-}
-
-func (c *conn) next(limit int) (message, bool) {
-	kind, from, err := c.ws.Reader(context.Background())
-	if err != nil {
+	limit := binaryLimit
+	if kind == websocket.Text {
+		limit = textLimit
+	}
+	size := c.ws.Size()
+	if size > uint64(limit) { //nolint:gosec // limits are positive
+		c.ws.Close(glasses.CloseTooBig, "the frame is too big")
 		return message{}, false
 	}
-	if kind == websocket.MessageText {
-		limit = glasses.MaxFrame
-	}
-	b := newBuffer(c.sizeHint + 1) // one extra byte, to detect the end without growing
+	b := newBuffer(int(size) + 1) //nolint:gosec // at most the limit; one extra byte, to detect the end without growing
 	for {
 		if len(b.data) == cap(b.data) {
 			b = b.grow()
 		}
-		n, err := from.Read(b.data[len(b.data):cap(b.data)])
+		n, err := c.ws.Read(b.data[len(b.data):cap(b.data)])
 		b.data = b.data[:len(b.data)+n]
 		switch {
-		case errors.Is(err, io.EOF) && len(b.data) <= limit:
-			c.sizeHint = len(b.data)
-			return message{data: b.data, kind: kind, pooled: b}, true
 		case len(b.data) > limit:
 			b.free()
-			_ = c.ws.Close(glasses.CloseTooBig, "the frame is too big")
+			c.ws.Close(glasses.CloseTooBig, "the frame is too big")
 			return message{}, false
-		case err != nil:
+		case err == nil:
+			continue
+		case !errors.Is(err, io.EOF):
 			b.free()
 			return message{}, false
 		}
+		return message{data: b.data, kind: kind, pooled: b}, true
 	}
 }
 
@@ -271,10 +261,10 @@ func (c *conn) finish() {
 	}
 	c.mu.Unlock()
 	if !isClosing {
-		_ = c.ws.CloseNow()
+		c.ws.Drop()
 	}
 	c.wg.Wait()
-	_ = c.ws.CloseNow()
+	c.ws.Drop()
 	close(c.left)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -283,22 +273,15 @@ func (c *conn) finish() {
 	c.relieve()
 }
 
-// ping closes the connection of a peer that neither answers nor sends a frame within wait; a throttled peer's answer
-// is queued behind its frames. At most one ping is in flight. A peer that is ending is not pinged, because finish may
-// already be waiting for its last goroutine.
-func (c *conn) ping(wait time.Duration) {
+// ping asks the peer for a sign of life. It does nothing while frames are being written to the peer, which fails in
+// time if it is gone, and whose answer would wait behind them.
+func (c *conn) ping() (sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.greeting || c.ending || !c.pinging.CompareAndSwap(false, true) {
-		return
+	if c.gone || c.greeting || c.ending || c.writing {
+		return false
 	}
-	c.wg.Go(func() {
-		defer c.pinging.Store(false)
-		ctx, cancel := context.WithTimeout(context.Background(), wait)
-		defer cancel()
-		before := c.received.Load()
-		if c.ws.Ping(ctx) != nil && c.received.Load() == before {
-			_ = c.ws.CloseNow() // the reader sees the error
-		}
-	})
+	c.outbox.Put(message{kind: websocket.Ping})
+	c.startWriter()
+	return true
 }

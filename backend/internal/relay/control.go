@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -66,7 +65,7 @@ func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte
 	f := glasses.Frame{Type: typ, ID: id, At: h.Now().UnixMilli(), Payload: payload}
 	if len(media) > 0 {
 		data, err := glasses.EncodeBinary(f, media)
-		return message{data: data, kind: websocket.MessageBinary}, err
+		return message{data: data, kind: websocket.Binary}, err
 	}
 	data, err := f.Encode()
 	if err == nil && len(data) > glasses.MaxFrame {

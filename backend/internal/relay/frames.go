@@ -7,15 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coder/websocket"
-
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // handle handles one frame from a peer. It relays the bytes unchanged, so that unknown fields survive.
 func (s *liveSession) handle(ctx context.Context, c *conn, sender string, m message) {
-	if m.kind == websocket.MessageBinary {
+	if m.kind == websocket.Binary {
 		s.handleBinary(c, sender, m)
 		return
 	}

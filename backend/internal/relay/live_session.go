@@ -11,9 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
@@ -296,7 +295,7 @@ func (s *liveSession) handOver(left *conn) {
 	}
 }
 
-func (s *liveSession) endPeers(code websocket.StatusCode, reason string) {
+func (s *liveSession) endPeers(code websocket.Status, reason string) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
 	for _, c := range slices.Concat(s.apps, s.pages) {

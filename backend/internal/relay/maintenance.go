@@ -59,10 +59,15 @@ func (s *liveSession) sendHeartbeats(beat []byte) {
 	}
 }
 
+// pingIfDue pings a peer every so often, and drops one from which nothing has arrived for so long after a ping.
 func (c *conn) pingIfDue(now time.Time, every, wait time.Duration) {
-	if now.Sub(c.lastPing) >= every {
-		c.lastPing = now
-		c.ping(wait)
+	since, heard := now.Sub(c.lastPing), c.ws.Heard()
+	if c.isPinged && since >= wait && heard == c.heard {
+		c.ws.Drop() // the reader sees the error
+		return
+	}
+	if since >= every {
+		c.lastPing, c.heard, c.isPinged = now, heard, c.ping()
 	}
 }
 

@@ -5,22 +5,21 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/coder/websocket"
-
+	"github.com/service-dev/service/backend/internal/websocket"
 	"github.com/service-dev/service/proto/glasses"
 )
 
 // message is one encoded frame for peers. The bytes are shared and must not change.
 type message struct {
 	data []byte
-	kind websocket.MessageType
+	kind websocket.Kind
 	// stream marks a frame that may be dropped for a peer that is behind.
 	stream bool
 	// pooled is the buffer of data if it can be reused, otherwise nil.
 	pooled *buffer
 }
 
-func text(frame []byte) message { return message{data: frame, kind: websocket.MessageText} }
+func text(frame []byte) message { return message{data: frame, kind: websocket.Text} }
 
 // Size returns the frame's length in bytes (broker.Parcel).
 func (m message) Size() int { return len(m.data) }

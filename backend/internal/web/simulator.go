@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
@@ -100,7 +101,7 @@ func (w *Web) simulatorLive(c *call) error {
 // stillSignedIn returns a function that reports whether the browser session still exists. If the store cannot be
 // read, the person stays signed in.
 func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
-	secret := browserSecret(c)
+	secret := strings.Clone(browserSecret(c)) // without the request's header, which the connection would keep in memory
 	return func(ctx context.Context) bool {
 		_, err := w.Accounts.FindSession(ctx, secret)
 		return !errors.Is(err, account.ErrNoSession)

@@ -1,0 +1,241 @@
+package websocket
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"time"
+	"unicode/utf8"
+)
+
+// Wait blocks until something arrives or the connection ends, which Next then reports. It holds no buffer and needs
+// little stack: call it in a new goroutine, and read in another.
+func (c *Conn) Wait() error {
+	if len(c.ahead) > 0 {
+		return nil
+	}
+	c.release()
+	n, err := c.raw.Read(c.first[:])
+	c.ahead = c.first[:n]
+	return err
+}
+
+// More reports whether more can be read now or soon. If it returns false, continue with Wait. It waits for up to 400 ms
+// after a message, because on a busy connection that costs less than Wait.
+func (c *Conn) More() bool {
+	if len(c.ahead) > 0 {
+		return true
+	}
+	if !c.isWarm {
+		return false
+	}
+	if now := time.Now(); c.warmBy.Sub(now) < warmTime { // not before each read, because setting a timer is slow
+		c.warmBy = now.Add(2 * warmTime)
+		c.ReadBy(c.warmBy)
+	}
+	c.take()
+	n, _ := c.raw.Read(c.in[:])
+	if c.ahead = c.in[:n]; n > 0 {
+		return true
+	}
+	c.isWarm = false
+	c.cool()
+	return false // Wait reports the error of a connection that has ended
+}
+
+// cool undoes the deadline of More.
+func (c *Conn) cool() {
+	c.warmBy = time.Time{}
+	c.ReadBy(time.Time{})
+}
+
+// take makes sure that what is read ahead is in a large buffer, at its beginning.
+func (c *Conn) take() {
+	if c.in == nil {
+		c.in = large.Get().(*[largeBuffer]byte)
+	}
+	c.ahead = c.in[:copy(c.in[:], c.ahead)]
+}
+
+// release returns the buffer to the pool. Nothing in it may be unread.
+func (c *Conn) release() {
+	if c.in != nil {
+		large.Put(c.in)
+	}
+	c.in, c.ahead = nil, nil
+}
+
+// fill reads at least one more byte ahead. Little is left of what was read before: at most a part of a header.
+func (c *Conn) fill() error {
+	c.take()
+	n, err := c.receive(c.in[len(c.ahead):])
+	c.ahead = c.in[:len(c.ahead)+n]
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// receive reads from the network. Within a message, the deadline of More does not count. A connection that ends without
+// a close frame is not the end of a message.
+func (c *Conn) receive(p []byte) (int, error) {
+	n, err := c.raw.Read(p)
+	if n == 0 && !c.warmBy.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) {
+		c.cool()
+		n, err = c.raw.Read(p)
+	}
+	if err == io.EOF { //nolint:errorlint // a connection returns it unwrapped
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Next waits for the next message and returns its kind, or 0 if a ping, its answer or a close arrived instead, which it
+// has handled. The rest of the previous message is skipped. After an error the connection is unusable: drop it.
+func (c *Conn) Next() (Kind, error) {
+	for c.kind != 0 {
+		if err := c.skip(); err != nil {
+			return 0, err
+		}
+	}
+	isControl, err := c.nextFrame()
+	if err != nil || isControl {
+		return 0, err
+	}
+	c.kind = c.frame.kind
+	return c.kind, nil
+}
+
+// Size returns the number of unread bytes of the message that are known to follow: all of them, unless the client has
+// fragmented the message.
+func (c *Conn) Size() uint64 { return c.frame.size }
+
+// Read reads from the message. It returns io.EOF at its end (io.Reader).
+func (c *Conn) Read(p []byte) (int, error) {
+	for c.frame.size == 0 {
+		if c.kind == 0 || c.frame.fin {
+			c.kind = 0
+			return 0, io.EOF
+		}
+		if _, err := c.nextFrame(); err != nil {
+			return 0, err
+		}
+	}
+	if uint64(len(p)) > c.frame.size {
+		p = p[:c.frame.size]
+	}
+	n, err := c.readAhead(p)
+	unmask(p[:n], c.frame.mask, c.offset)
+	c.offset = (c.offset + n) % 4
+	c.frame.size -= uint64(n) //nolint:gosec // at most the size
+	return n, err
+}
+
+// readAhead reads at least one byte. A large read that nothing precedes needs no buffer.
+func (c *Conn) readAhead(p []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		if len(p) >= largeBuffer {
+			return c.receive(p)
+		}
+		if err := c.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, c.ahead)
+	c.ahead = c.ahead[n:]
+	return n, nil
+}
+
+// skip reads some more of a message that nobody wants.
+func (c *Conn) skip() error {
+	scrap := large.Get().(*[largeBuffer]byte)
+	defer large.Put(scrap)
+	_, err := c.Read(scrap[:])
+	if err == io.EOF { //nolint:errorlint // Read returns it unwrapped
+		return nil
+	}
+	return err
+}
+
+// nextFrame reads the header of the next frame of a message, or handles a control frame.
+func (c *Conn) nextFrame() (isControl bool, err error) {
+	h, err := c.readHeader()
+	if err != nil {
+		return false, err
+	}
+	if h.kind.isControl() {
+		return true, c.control(h)
+	}
+	if isFirst := c.kind == 0; isFirst == (h.kind == continuation) {
+		return false, c.fail(statusProtocol, violation("a fragment without a beginning, or a message within another"))
+	}
+	c.frame, c.offset, c.isWarm = h, 0, true
+	return false, nil
+}
+
+func (c *Conn) readHeader() (header, error) {
+	for {
+		h, n, err := parseHeader(c.ahead)
+		if err != nil {
+			return h, c.fail(statusProtocol, err)
+		}
+		if n > 0 {
+			c.ahead = c.ahead[n:]
+			c.heard.Add(1)
+			return h, nil
+		}
+		if err := c.fill(); err != nil {
+			return h, err
+		}
+	}
+}
+
+// control handles a control frame. It returns an error if the connection ends.
+func (c *Conn) control(h header) error {
+	c.isWarm = false
+	var room [maxControl]byte
+	payload := room[:h.size]
+	for read := 0; read < len(payload); {
+		n, err := c.readAhead(payload[read:])
+		if err != nil {
+			return err
+		}
+		read += n
+	}
+	unmask(payload, h.mask, 0)
+	switch h.kind {
+	case Ping:
+		return c.write(pong, payload)
+	case closing:
+		return c.closed(payload)
+	}
+	return nil
+}
+
+// errClosed is the error of reads after the peer's close frame.
+var errClosed = errors.New("the peer closed the connection")
+
+// closed answers the peer's close frame, unless it is itself an answer, and returns errClosed.
+func (c *Conn) closed(payload []byte) error {
+	status := statusNone
+	switch {
+	case len(payload) == 1:
+		return c.fail(statusProtocol, violation("a status has two bytes"))
+	case len(payload) >= 2:
+		if status = Status(binary.BigEndian.Uint16(payload)); !status.canBeSent() {
+			return c.fail(statusProtocol, violation("a status must not be sent"))
+		}
+		if !utf8.Valid(payload[2:]) {
+			return c.fail(statusInvalid, violation("a reason is not UTF-8"))
+		}
+	}
+	_ = c.writeClose(status, "")
+	return errClosed
+}
+
+// fail ends the connection with a status and returns why.
+func (c *Conn) fail(status Status, why error) error {
+	_ = c.writeClose(status, why.Error())
+	return why
+}
