@@ -96,16 +96,14 @@ type analyticsView struct {
 	Filter  analyticsFilter
 	Reading string
 	Empty   bool
-	Rough   bool // some counts are estimates
-	Totals  []analyticsTotal
+	Rough   bool   // some counts are estimates
 	Today   string // why the last column is hatched, or ""
-	Plots   []analyticsPlot
+	Trends  []trend
 	Rates   errorRates
+	Ranks   []ranking
 	Ingest  string // URL for the app's events
 	Day     string // "day" or "hour"
 }
-
-type analyticsTotal struct{ Name, N string }
 
 func (w *Web) analyticsPage(c *call) error {
 	span := rangeOf(c)
@@ -120,18 +118,11 @@ func (w *Web) analyticsPage(c *call) error {
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
 		Today:  unfinished(report, w.Now()),
 		Ingest: w.ingestURL(), Day: report.Interval,
-		Totals: []analyticsTotal{
-			{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
-		},
-	}
-	if !filter.On() {
-		page.Totals = append(page.Totals,
-			analyticsTotal{"Active installs, busiest day", grouped(report.PeakActiveInstalls)})
 	}
 	if !page.Empty {
 		file := page.Nav.Path + "/analytics.csv?" + span.values(filter.values()).Encode()
-		page.Plots = plotsOf(report, file, filter, page.Today != "")
-		page.Rates = newErrorRates(report, file, filter)
+		page.Trends = trendsOf(report, file, filter, page.Today != "")
+		page.Rates, page.Ranks = newErrorRates(report, file, filter), ranksOf(report, file, filter)
 	}
 	return w.render(c, http.StatusOK, "analytics", page)
 }
