@@ -69,7 +69,7 @@ func (c Chart) Line() string {
 			`<polyline class="chart-line chart-dashed" fill="none" stroke-dasharray="5 4" points="` +
 			s.line(finished, last) + `"/>`
 	}
-	return c.svg(drawn+s.dots()+s.times())
+	return c.svg(drawn + s.dots() + s.times())
 }
 
 // line returns the coordinates of the points from first to last.

@@ -91,8 +91,8 @@ type analyticsView struct {
 	Nav     projectNav
 	Ranges  []analyticsRange
 	Range   analyticsRange
-	From    shownTime
-	To      shownTime
+	From    string
+	To      string // "" if the range is not over
 	Filter  analyticsFilter
 	Reading string
 	Empty   bool
@@ -113,11 +113,14 @@ func (w *Web) analyticsPage(c *call) error {
 	}
 	page := analyticsView{
 		Nav: c.projectNav("analytics"), Ranges: rangesAt(span, filter.values()), Range: span,
-		From: showTime(report.From), To: showTime(report.To), Filter: filter,
+		From: rangeEdge(report.From, report.Interval), Filter: filter,
 		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
 		Today:  unfinished(report, w.Now()),
 		Ingest: w.ingestURL(), Day: report.Interval,
+	}
+	if page.Today == "" {
+		page.To = rangeEdge(report.To, report.Interval)
 	}
 	if !page.Empty {
 		file := page.Nav.Path + "/analytics.csv?" + span.values(filter.values()).Encode()
@@ -142,6 +145,14 @@ func unfinished(r analytics.Report, now time.Time) string {
 		return "Hatched: the current hour, counted until " + clockTime(now) + ". It is not over yet."
 	}
 	return "Hatched: today, counted until " + clockTime(now) + ". The day is not over yet."
+}
+
+// rangeEdge names the beginning or the end of a range, which is counted in hours or days of UTC.
+func rangeEdge(t time.Time, interval string) string {
+	if interval == analytics.Hour {
+		return showTime(t).Text
+	}
+	return t.UTC().Format("2 Jan 2006")
 }
 
 // grouped formats 1234567 as 1,234,567.

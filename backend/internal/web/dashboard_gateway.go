@@ -25,7 +25,7 @@ type gatewayPage struct {
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
-	From     shownTime
+	From     string // the beginning of the range, in UTC
 	Totals   []total
 	Plots    []spendPlot // nil if no model was called
 	Days     []spendRow  // by day or hour and model, up to listedSpending
@@ -190,7 +190,7 @@ func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	if err != nil {
 		return err
 	}
-	page.From = showTime(q.From)
+	page.From = rangeEdge(q.From, page.Range.interval)
 	page.Totals = []total{
 		{"Spent", dollars(s.total.charged)}, {"Calls", grouped(s.total.calls)}, {"Failed", grouped(s.total.failed)},
 		{"Tokens in", grouped(s.total.in)}, {"Tokens out", grouped(s.total.out)},
