@@ -156,7 +156,7 @@ func capMails(t *testing.T, f *purses) {
 	banners := must(f.Notices(t.Context(), "ada", appID))(t)
 	if len(banners) != 1 || banners[0] != n || n.Spent != 80_000 || n.Limit != 100_000 || n.Text() != "The project "+appID+
 		" has spent $0.08 of its cap of $0.10 a day. Calls that could cost more than what is left are refused until "+
-		"2026-01-03 00:00 UTC, unless you raise the cap." {
+		"3 Jan 2026, 00:00 UTC, unless you raise the cap." {
 		t.Errorf("banners: got %+v, mail text %q; want one about the project's cap of a day", banners, n.Text())
 	}
 	if account := must(f.Notices(t.Context(), "ada", ""))(t); len(account) != 0 {
