@@ -120,7 +120,7 @@ func newLinkMail(a Account, l NewLink, page string) mail.Message {
 			"says of itself:",
 		"Computer: "+quoteUntrusted(l.Host), "System: "+quoteUntrusted(l.OS),
 		"Program: "+quoteUntrusted(l.Client), "Network address: "+cmp.Or(l.Address, "not reported"),
-		"Time: "+l.At.UTC().Format("2006-01-02 15:04 UTC"),
+		"Time: "+l.At.UTC().Format("2 Jan 2006, 15:04 UTC"),
 		"If you approved that, there is nothing to do. If not, revoke it on your account's page, and change your "+
 			"password:"),
 		"See linked agents and revoke", page)

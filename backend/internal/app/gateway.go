@@ -12,8 +12,10 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/usage"
+	"github.com/service-dev/service/proto/assistantscript"
 )
 
 // newGateway loads the catalogue of models and creates the gateway.
@@ -35,8 +37,8 @@ func (a *App) newGateway(f *features, o Options) error {
 	}
 	sources := gateway.KeySources{Store: a.store, Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
-		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{a.store}, Sessions: f.assistants, Settings: f.assistant,
-		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
+		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{a.store}, Sessions: callerSessions{f.assistants},
+		Settings: f.assistant, OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
 		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, len(catalogue.Models) > 0
@@ -83,6 +85,17 @@ func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 		}
 	}
 	return live, err
+}
+
+// callerSessions gives access to the sessions whose apps make calls.
+type callerSessions struct{ *sessions.Assistants }
+
+func (s callerSessions) Script(ctx context.Context, id string) (*assistantscript.Script, error) {
+	script, err := s.Assistants.Script(ctx, id)
+	if errors.Is(err, sessions.ErrClosed) {
+		err = gateway.ErrSessionOver
+	}
+	return script, err
 }
 
 // ownKeys looks up the credentials with which projects pay for their own calls.

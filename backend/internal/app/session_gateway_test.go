@@ -3,12 +3,15 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -194,11 +197,73 @@ func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
 				t.Fatalf("got error %v, want invalid_key", e)
 			}
+			if strings.Contains(message, "the session is over") && w.last().Outcome == gateway.CodeInvalidKey {
+				message = "" // the session ended before the call read its script
+			}
 		}
 		if row := w.last(); row.Outcome != "failed" || row.Source != "script" || row.MicroUSD != 0 {
 			t.Errorf("got call %+v, want a failed one by the script at no charge", row)
 		}
 	})
+}
+
+// If a session ends after its app was authenticated, but before the gateway read its script, the call is refused. It is
+// not forwarded to a provider at the project's expense.
+func TestSessionGateway_RefusesACallThatItsSessionDoesNotOutlive(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		var s backendapi.Session
+		w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+		path := backendapi.PathSessions + "/" + s.SessionID
+		w.call("POST", path+backendapi.PathAssistantScript, milkScript, nil)
+		_, welcome := attachSession(t, w.backendUnderTest, s, "")
+		body := &bodyOnDemand{Reader: strings.NewReader(askForMilk + "}"), begin: func() {
+			if status := w.call("DELETE", path, "", nil); status != http.StatusOK {
+				t.Errorf("close session: got status %d, want 200", status)
+			}
+		}}
+		r, err := http.NewRequestWithContext(t.Context(), "POST", w.url+"/v1/chat/completions", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = int64(len(askForMilk) + 1)
+		r.Header.Set("Authorization", "Bearer "+welcome.Gateway.Token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Expect", "100-continue") // the server asks for the body once it has checked the token
+		transport := &http.Transport{ExpectContinueTimeout: time.Minute}
+		defer transport.CloseIdleConnections()
+		res, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := errorOf(t, string(text)); e["code"] != "invalid_key" || !strings.Contains(string(text), "the session is over") {
+			t.Errorf("got %d %s, want invalid_key because the session is over", res.StatusCode, text)
+		}
+		if book := w.provider.Book(); len(book) != 0 {
+			t.Errorf("the provider received %+v, want no call", book)
+		}
+		if row := w.last(); row.Outcome != gateway.CodeInvalidKey || row.MicroUSD != 0 {
+			t.Errorf("got call %+v, want a refused one at no charge", row)
+		}
+	})
+}
+
+// bodyOnDemand calls begin before the first read.
+type bodyOnDemand struct {
+	io.Reader
+	begin func()
+}
+
+func (b *bodyOnDemand) Read(p []byte) (int, error) {
+	if b.begin != nil {
+		b.begin()
+		b.begin = nil
+	}
+	return b.Reader.Read(p)
 }
 
 func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {

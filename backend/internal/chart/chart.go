@@ -55,7 +55,7 @@ const (
 func (c Chart) Line() string {
 	s := c.scale()
 	if len(c.Points) == 0 {
-		return c.svg(height, s.axis())
+		return c.svg(s.axis())
 	}
 	last := len(c.Points) - 1
 	finished := last
@@ -69,7 +69,7 @@ func (c Chart) Line() string {
 			`<polyline class="chart-line chart-dashed" fill="none" stroke-dasharray="5 4" points="` +
 			s.line(finished, last) + `"/>`
 	}
-	return c.svg(height, drawn+s.dots()+s.times())
+	return c.svg(drawn + s.dots() + s.times())
 }
 
 // line returns the coordinates of the points from first to last.
@@ -113,32 +113,13 @@ func (c Chart) Bars() string {
 			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), c.tip(p))
 	}
 	b.WriteString(s.times())
-	return c.svg(height, b.String())
+	return c.svg(b.String())
 }
 
-// Ranks draws one horizontal bar per point, with the label above it and the number on its right.
-func (c Chart) Ranks() string {
-	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; the table has the full name
-	most := int64(1)
-	for _, p := range c.Points {
-		most = max(most, p.N)
-	}
-	var b strings.Builder
-	for i, p := range c.Points {
-		y, long := float64(i*row), float64(max(0, p.N))/float64(most)*(width-room)
-		fmt.Fprintf(&b, `<text class="chart-name" x="0" y="%s">%s</text>`+
-			`<rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/>`+
-			`<text class="chart-number" x="%s" y="%s">%s</text>`,
-			num(y+13), html.EscapeString(clean(clip(p.Label, letters))), num(y+19), num(max(1, long)), num(long+6), num(y+31),
-			html.EscapeString(c.short(p.N)))
-	}
-	return c.svg(max(1, len(c.Points))*row, b.String())
-}
-
-func (c Chart) svg(h int, inside string) string {
+func (c Chart) svg(inside string) string {
 	return fmt.Sprintf(`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-t %s-d" focusable="false">`+
 		`<title id="%s-t">%s</title><desc id="%s-d">%s</desc>%s</svg>`,
-		width, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
+		width, height, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
 }
 
 // scale converts values and labels to positions.
@@ -240,14 +221,6 @@ func Short(n int64) string {
 
 // num formats a coordinate with at most one decimal.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
-
-// clip truncates text that is longer than most characters.
-func clip(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
 
 // clean removes the characters that XML does not allow.
 func clean(s string) string {

@@ -31,7 +31,7 @@ func TestPictures(t *testing.T) {
 	today, first := some, week(3)
 	today.Unfinished, first.Unfinished = true, true
 	for name, svg := range map[string]string{
-		"line.svg": some.Line(), "bars.svg": some.Bars(), "ranks.svg": some.Ranks(),
+		"line.svg": some.Line(), "bars.svg": some.Bars(),
 		"line-today.svg": today.Line(), "bars-today.svg": today.Bars(), "one-today.svg": first.Line(),
 		"empty.svg": week().Line(), "zeros.svg": week(0, 0, 0).Bars(), "one.svg": week(1).Line(),
 	} {
@@ -93,7 +93,7 @@ func FuzzChart(f *testing.F) {
 		for i := range min(max(n, 0), 200) {
 			c.Points = append(c.Points, chart.Point{Label: label, N: []int64{a, b, a ^ b}[i%3]})
 		}
-		for _, svg := range []string{c.Line(), c.Bars(), c.Ranks()} {
+		for _, svg := range []string{c.Line(), c.Bars()} {
 			wellFormed(t, svg)
 		}
 		ticks := chart.Ticks(a)

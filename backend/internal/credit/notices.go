@@ -38,14 +38,14 @@ func (n Notice) Text() string {
 		next = "A call that could cost more than what is left was refused, and others will be"
 	}
 	if n.Of == OfBalance {
-		return fmt.Sprintf("%s USD of credit are left of %s USD. %s until you top up.", n.Limit-n.Spent, n.Limit, next)
+		return fmt.Sprintf("$%s of credit are left of $%s. %s until you top up.", n.Limit-n.Spent, n.Limit, next)
 	}
 	whose := "Your account"
 	if n.Project != "" {
 		whose = "The project " + n.Project
 	}
-	return fmt.Sprintf("%s has spent %s USD of its cap of %s USD a %s. %s until %s, unless you raise the cap.", whose,
-		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("%s has spent $%s of its cap of $%s a %s. %s until %s, unless you raise the cap.", whose,
+		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2 Jan 2006, 15:04 UTC"))
 }
 
 // Notices returns a notice for each cap of a project and its account, and for the balance, that is mostly spent. If

@@ -35,12 +35,15 @@ type Keys interface {
 
 // Sessions gives access to the simulator sessions whose apps make calls.
 type Sessions interface {
-	// Script returns the script of a session's assistant, or nil if it has none.
+	// Script returns the script of a session's assistant, or nil if it has none. The error may be ErrSessionOver.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)
 	// ToolCalled records in a session's event log that an answer calls a tool. arguments is the text of the call's
 	// arguments.
 	ToolCalled(ctx context.Context, id, name, arguments string)
 }
+
+// ErrSessionOver is returned for a session that ended after its app was authenticated.
+var ErrSessionOver = errors.New("the session is over")
 
 // Settings provides the choices of project owners.
 type Settings interface {

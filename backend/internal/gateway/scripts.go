@@ -25,10 +25,18 @@ func (s *Service) script(ctx context.Context, who Caller, model string) (*assist
 		return nil, nil
 	}
 	script, err := s.Sessions.Script(ctx, who.Session)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrSessionOver): // without this check, a provider would answer instead of the deleted script
+		return nil, sessionOver()
+	case err != nil:
 		return nil, fmt.Errorf("read assistant script: %w", err)
 	}
 	return script, nil
+}
+
+// sessionOver returns the refusal of a call whose session has ended.
+func sessionOver() *Refusal {
+	return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
 }
 
 // playScript answers a call from its session's script once the answer is due.

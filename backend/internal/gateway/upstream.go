@@ -190,7 +190,7 @@ func (c *call) unanswered(err error) *Refusal {
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
 	case errors.Is(err, errRevoked) && c.who.Session != "":
-		return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
+		return sessionOver()
 	case errors.Is(err, errRevoked):
 		return refuse(CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):

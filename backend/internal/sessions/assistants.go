@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 type AssistantStore interface {
 	// SetAssistantScript replaces the script of a session, or returns ErrClosed.
 	SetAssistantScript(ctx context.Context, id, script string) error
-	// AssistantScript returns the script of a session, or "" if it has none.
-	AssistantScript(ctx context.Context, id string) (string, error)
+	// AssistantScript returns the script of an open session, or "" if it has none. It returns ErrClosed if the session is
+	// not open.
+	AssistantScript(ctx context.Context, id string, now time.Time) (string, error)
 	AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error
 	// SessionByGatewayToken returns the open session of a valid token, or ErrBadSecret.
 	SessionByGatewayToken(ctx context.Context, hash string, now time.Time) (Session, error)
@@ -61,9 +63,10 @@ func (a *Assistants) SetScript(ctx context.Context, accountID, id string, text [
 	return nil
 }
 
-// Script returns the assistant script of a session, or nil if it has none.
+// Script returns the assistant script of an open session, or nil if it has none. It returns ErrClosed if the session is
+// not open.
 func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Script, error) {
-	text, err := a.Store.AssistantScript(ctx, id)
+	text, err := a.Store.AssistantScript(ctx, id, a.Sessions.now())
 	if err != nil || text == "" {
 		return nil, err
 	}
@@ -73,7 +76,10 @@ func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Sc
 // Gateway returns the gateway's addresses and a new token for an app, or nil if the session has no model to call.
 func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, error) {
 	if !a.HasModels {
-		if text, err := a.Store.AssistantScript(ctx, id); err != nil || text == "" {
+		switch text, err := a.Store.AssistantScript(ctx, id, a.Sessions.now()); {
+		case errors.Is(err, ErrClosed):
+			return nil, nil
+		case err != nil || text == "":
 			return nil, err
 		}
 	}

@@ -15,10 +15,12 @@ func (s *Store) SetAssistantScript(ctx context.Context, id, script string) error
 		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, script))
 }
 
-// AssistantScript returns the script of a session, or "" if it has none.
-func (s *Store) AssistantScript(ctx context.Context, id string) (string, error) {
-	script, err := queryValue[string](ctx, s.reads, `SELECT body FROM session_scripts WHERE session_id = $1`, id)
-	return script, replaceNoRows(err, nil)
+// AssistantScript returns the script of an open session, or "" if it has none. It returns sessions.ErrClosed for any
+// other session.
+func (s *Store) AssistantScript(ctx context.Context, id string, now time.Time) (string, error) {
+	script, err := queryValue[string](ctx, s.reads, `SELECT COALESCE((SELECT body FROM session_scripts WHERE session_id = $1),
+		'') FROM `+effectiveSessions+` WHERE id = $1 AND closed_at IS NULL AND expires_at > $2`, id, toMS(now))
+	return script, replaceNoRows(err, sessions.ErrClosed)
 }
 
 // AddGatewayToken stores the hash of a token that is valid until ends. It deletes the session's expired tokens, and

@@ -155,8 +155,8 @@ func capMails(t *testing.T, f *purses) {
 	n := m.sent[0]
 	banners := must(f.Notices(t.Context(), "ada", appID))(t)
 	if len(banners) != 1 || banners[0] != n || n.Spent != 80_000 || n.Limit != 100_000 || n.Text() != "The project "+appID+
-		" has spent 0.08 USD of its cap of 0.10 USD a day. Calls that could cost more than what is left are refused until "+
-		"2026-01-03 00:00 UTC, unless you raise the cap." {
+		" has spent $0.08 of its cap of $0.10 a day. Calls that could cost more than what is left are refused until "+
+		"3 Jan 2026, 00:00 UTC, unless you raise the cap." {
 		t.Errorf("banners: got %+v, mail text %q; want one about the project's cap of a day", banners, n.Text())
 	}
 	if account := must(f.Notices(t.Context(), "ada", ""))(t); len(account) != 0 {
@@ -177,8 +177,8 @@ func balanceMails(t *testing.T, f *purses) {
 	m := newMailing(f)
 	m.want(t, "below 80 %", m.spend(t, 1_500_000))
 	m.want(t, "at 80 %", m.spend(t, 200_000), "balance")
-	if n := m.sent[0]; n.Text() != "0.40 USD of credit are left of 2.00 USD. Calls that could cost more than what is "+
-		"left are refused until you top up." && n.Text() != "0.30 USD of credit are left of 2.00 USD. Calls that could "+
+	if n := m.sent[0]; n.Text() != "$0.40 of credit are left of $2.00. Calls that could cost more than what is "+
+		"left are refused until you top up." && n.Text() != "$0.30 of credit are left of $2.00. Calls that could "+
 		"cost more than what is left are refused until you top up." {
 		t.Error(n.Text())
 	}

@@ -25,7 +25,7 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	for range 2 {
 		fatal(t, a.SetScript(t.Context(), "ada", s.ID, []byte(script)))
 	}
-	if got := must(f.store.AssistantScript(t.Context(), s.ID))(t); got != script {
+	if got := must(f.store.AssistantScript(t.Context(), s.ID, f.clock.now()))(t); got != script {
 		t.Errorf("got script %s, want the stored one", got)
 	}
 	first := must(a.Gateway(t.Context(), s.ID))(t)
@@ -48,8 +48,9 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	want(t, "a closed session", errOf(a.Open(t.Context(), second.Token)), sessions.ErrBadSecret)
 	want(t, "a token for a closed session", errOf(a.Gateway(t.Context(), s.ID)), nil)
 	want(t, "a script for a closed session", a.SetScript(t.Context(), "ada", s.ID, []byte(script)), sessions.ErrClosed)
-	if got := must(f.store.AssistantScript(t.Context(), s.ID))(t); got != "" {
-		t.Errorf("a closed session still has the script %s", got)
+	want(t, "the script of a closed session", errOf(a.Script(t.Context(), s.ID)), sessions.ErrClosed)
+	if n := f.store.count("SELECT COUNT(*) FROM session_scripts"); n != 1 {
+		t.Errorf("%d scripts are stored, want only that of the open session", n)
 	}
 
 	// If nobody closes a session, its script is deleted with its rows.
@@ -57,7 +58,7 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	f.clock.pass(sessions.IdleKept + time.Hour)
 	want(t, "an expired session", errOf(a.Open(t.Context(), third.Token)), sessions.ErrBadSecret)
 	fatal(t, f.Sweep(t.Context()))
-	if got := must(f.store.AssistantScript(t.Context(), other.ID))(t); got != "" {
-		t.Errorf("an idle session still has the script %s", got)
+	if n := f.store.count("SELECT COUNT(*) FROM session_scripts"); n != 0 {
+		t.Errorf("%d scripts are stored, want none because the session was idle", n)
 	}
 }

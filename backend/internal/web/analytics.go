@@ -91,21 +91,19 @@ type analyticsView struct {
 	Nav     projectNav
 	Ranges  []analyticsRange
 	Range   analyticsRange
-	From    shownTime
-	To      shownTime
+	From    string
+	To      string // "" if the range is not over
 	Filter  analyticsFilter
 	Reading string
 	Empty   bool
-	Rough   bool // some counts are estimates
-	Totals  []analyticsTotal
+	Rough   bool   // some counts are estimates
 	Today   string // why the last column is hatched, or ""
-	Plots   []analyticsPlot
+	Trends  []trend
 	Rates   errorRates
+	Ranks   []ranking
 	Ingest  string // URL for the app's events
 	Day     string // "day" or "hour"
 }
-
-type analyticsTotal struct{ Name, N string }
 
 func (w *Web) analyticsPage(c *call) error {
 	span := rangeOf(c)
@@ -115,23 +113,19 @@ func (w *Web) analyticsPage(c *call) error {
 	}
 	page := analyticsView{
 		Nav: c.projectNav("analytics"), Ranges: rangesAt(span, filter.values()), Range: span,
-		From: showTime(report.From), To: showTime(report.To), Filter: filter,
+		From: rangeEdge(report.From, report.Interval), Filter: filter,
 		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
 		Today:  unfinished(report, w.Now()),
 		Ingest: w.ingestURL(), Day: report.Interval,
-		Totals: []analyticsTotal{
-			{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
-		},
 	}
-	if !filter.On() {
-		page.Totals = append(page.Totals,
-			analyticsTotal{"Active installs, busiest day", grouped(report.PeakActiveInstalls)})
+	if page.Today == "" {
+		page.To = rangeEdge(report.To, report.Interval)
 	}
 	if !page.Empty {
 		file := page.Nav.Path + "/analytics.csv?" + span.values(filter.values()).Encode()
-		page.Plots = plotsOf(report, file, filter, page.Today != "")
-		page.Rates = newErrorRates(report, file, filter)
+		page.Trends = trendsOf(report, file, filter, page.Today != "")
+		page.Rates, page.Ranks = newErrorRates(report, file, filter), ranksOf(report, file, filter)
 	}
 	return w.render(c, http.StatusOK, "analytics", page)
 }
@@ -151,6 +145,14 @@ func unfinished(r analytics.Report, now time.Time) string {
 		return "Hatched: the current hour, counted until " + clockTime(now) + ". It is not over yet."
 	}
 	return "Hatched: today, counted until " + clockTime(now) + ". The day is not over yet."
+}
+
+// rangeEdge names the beginning or the end of a range, which is counted in hours or days of UTC.
+func rangeEdge(t time.Time, interval string) string {
+	if interval == analytics.Hour {
+		return showTime(t).Text
+	}
+	return t.UTC().Format("2 Jan 2006")
 }
 
 // grouped formats 1234567 as 1,234,567.

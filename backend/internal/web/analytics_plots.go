@@ -9,58 +9,59 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// analyticsPlot is a chart and the table of its numbers.
-type analyticsPlot struct {
+// trend is a number for each hour or day: a chart and the table of its numbers.
+type trend struct {
 	ID, Title, File string
-	About           string // what the chart compares, if that is not everything that the page shows
-	Picture         template.HTML
-	What, Count     string // column heads of the table
-	Rows            []plotRow
-	None            string // text shown if there is no picture
-	Series          bool   // whether it shows hours or days
+	Sum, Of         string        // the number of the whole range, and what it counts
+	Picture         template.HTML // "" if every number is 0
+	What, Count     string        // column heads of the table
+	Rows            []trendRow
 }
 
-// plotRow is a row of the table. Unfinished marks an hour or day that is not over.
-type plotRow struct {
+// trendRow is a row of the table. Unfinished marks an hour or day that is not over.
+type trendRow struct {
 	Label, N   string
 	Unfinished bool
 }
 
-func plotsOf(r analytics.Report, file string, filter analyticsFilter, unfinished bool) []analyticsPlot {
-	by := "by " + r.Interval
-	series := func(id, title, unit string, draw func(chart.Chart) string, n func(analytics.Point) int64) analyticsPlot {
-		plot := overTime(id, title+" "+by, unit, r, unfinished, draw, n)
-		plot.File = file
-		return plot
+func trendsOf(r analytics.Report, file string, filter analyticsFilter, unfinished bool) []trend {
+	one := func(id, title, unit string, sum int64, draw func(chart.Chart) string, n func(analytics.Point) int64) trend {
+		t := overTime(id, title+" by "+r.Interval, unit, r, unfinished, draw, n)
+		t.File, t.Sum, t.Of = file, grouped(sum), "in this range"
+		return t
 	}
-	plots := []analyticsPlot{
-		series("sessions", "Sessions", "Sessions", chart.Chart.Bars, func(p analytics.Point) int64 { return p.Sessions })}
+	trends := []trend{one("sessions", "Sessions", "Sessions", r.Sessions, chart.Chart.Bars,
+		func(p analytics.Point) int64 { return p.Sessions })}
 	if !filter.On() {
-		plots = append(plots, series("installs", "Active installs", "Installs", chart.Chart.Line,
-			func(p analytics.Point) int64 { return p.ActiveInstalls }))
+		installs := one("installs", "Active installs", "Installs", r.PeakActiveInstalls, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.ActiveInstalls })
+		installs.Of = "in the busiest " + r.Interval
+		trends = append(trends, installs)
 	}
-	plots = append(plots, series("errors-time", "Errors", "Errors", chart.Chart.Line,
+	return append(trends, one("errors-time", "Errors", "Errors", r.Errors, chart.Chart.Line,
 		func(p analytics.Point) int64 { return p.Errors }))
-	for _, list := range []struct {
-		id, title, about, what, none string
-		counts                       []analytics.Count
-		name                         func(string) string
-	}{
-		{"errors", "Errors by kind", "", "Kind", "No error was counted.", r.ByError, eventName},
-		{"versions", "Versions of the app", filter.Versions(), "Version", "No event named its version.", r.ByVersion,
-			versionName},
-		{"events", "Events by name", "", "Event", "No event was counted.", r.ByEvent, eventName},
-		{"platforms", "Platforms", filter.Platforms(), "Platform", "No event named its platform.", r.ByPlatform,
-			platformName},
-		{"devices", "Glasses", "", "Model", "No event named the glasses.", r.ByDevice, modelName},
-	} {
-		plot := byName(list.id, list.title, list.what, list.none, list.counts, list.name)
-		if plot.None == "" {
-			plot.File, plot.About = file+"&list="+list.id, list.about
-		}
-		plots = append(plots, plot)
+}
+
+func ranksOf(r analytics.Report, file string, filter analyticsFilter) []ranking {
+	ranks := []ranking{
+		{ID: "errors", Title: "Errors by kind", What: "Kind", None: "No error was counted.",
+			Rows: byName(r.ByError, eventName)},
+		{ID: "events", Title: "Events by name", What: "Event", None: "No event was counted.",
+			Rows: byName(r.ByEvent, eventName)},
+		{ID: "versions", Title: "Versions of the app", What: "Version", None: "No event named its version.",
+			About: filter.Versions(), Rows: byName(r.ByVersion, versionName)},
+		{ID: "platforms", Title: "Platforms", What: "Platform", None: "No event named its platform.",
+			About: filter.Platforms(), Rows: byName(r.ByPlatform, platformName)},
+		{ID: "devices", Title: "Glasses", What: "Model", None: "No event named the glasses.",
+			Rows: byName(r.ByDevice, modelName)},
 	}
-	return plots
+	for i := range ranks {
+		ranks[i].Count, ranks[i].File = "Count", file+"&list="+ranks[i].ID
+	}
+	if r.Events > 0 {
+		ranks[1].Sum, ranks[1].Of = grouped(r.Events), "in this range"
+	}
+	return ranks
 }
 
 func eventName(name string) string {
@@ -99,48 +100,43 @@ func timeForms(interval string) (short, long string) {
 // overTime plots a number for each hour or day.
 func overTime(id, title, unit string, r analytics.Report, unfinished bool,
 	draw func(chart.Chart) string, n func(analytics.Point) int64,
-) analyticsPlot {
-	plot := analyticsPlot{ID: id, Title: title, What: capital(r.Interval) + " (UTC)", Count: unit, Series: true}
+) trend {
+	t := trend{ID: id, Title: title, What: capital(r.Interval) + " (UTC)", Count: unit}
 	form, long := timeForms(r.Interval)
 	picture := chart.Chart{ID: "plot-" + id, Title: title, Unfinished: unfinished}
 	most, last := 0, len(r.Series)-1
 	for i, p := range r.Series {
 		picture.Points = append(picture.Points, chart.Point{Label: p.At.UTC().Format(form), N: n(p)})
-		plot.Rows = append(plot.Rows, plotRow{p.At.UTC().Format(long), grouped(n(p)), unfinished && i == last})
+		t.Rows = append(t.Rows, trendRow{p.At.UTC().Format(long), grouped(n(p)), unfinished && i == last})
 		if n(p) > n(r.Series[most]) {
 			most = i
 		}
 	}
-	top := plot.Rows[most]
-	picture.Desc = fmt.Sprintf("From %s to %s; the highest is %s on %s.", plot.Rows[0].Label, plot.Rows[last].Label,
-		top.N, top.Label)
+	if last < 0 || n(r.Series[most]) == 0 {
+		return t
+	}
+	top := t.Rows[most]
+	picture.Desc = fmt.Sprintf("From %s to %s; the highest is %s on %s.", t.Rows[0].Label, t.Rows[last].Label, top.N,
+		top.Label)
 	if unfinished {
 		picture.Desc += " The last " + r.Interval + " is not over yet."
 	}
 	picture.Desc += " The table has every number."
-	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes its input
-	return plot
+	t.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes its input
+	return t
 }
 
-// byName plots the frequency of each name.
-func byName(id, title, what, none string, counts []analytics.Count, name func(string) string) analyticsPlot {
-	plot := analyticsPlot{ID: id, Title: title, What: what, Count: "Count"}
-	if len(counts) == 0 {
-		plot.None = none
-		return plot
+// byName ranks names by how often they were counted.
+func byName(counts []analytics.Count, name func(string) string) []rank {
+	most := int64(0)
+	for _, c := range counts {
+		most = max(most, c.N)
 	}
-	picture := chart.Chart{ID: "plot-" + id, Title: title}
-	const drawn = 8
-	for i, c := range counts {
-		if i < drawn {
-			picture.Points = append(picture.Points, chart.Point{Label: name(c.Name), N: c.N})
-		}
-		plot.Rows = append(plot.Rows, plotRow{Label: name(c.Name), N: grouped(c.N)})
+	var rows []rank
+	for _, c := range counts {
+		rows = append(rows, rank{Label: name(c.Name), N: grouped(c.N), Share: share(float64(c.N), float64(most))})
 	}
-	picture.Desc = fmt.Sprintf("The most frequent is %s, %s times. The table has every number.",
-		plot.Rows[0].Label, plot.Rows[0].N)
-	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
-	return plot
+	return rows
 }
 
 // errorRates is a table of errors per 100 sessions, by version.
@@ -169,10 +165,7 @@ func newErrorRates(r analytics.Report, file string, filter analyticsFilter) erro
 		row := errorRate{Version: versionName(use.Version), Sessions: grouped(use.Sessions), Errors: grouped(use.Errors),
 			Chosen: filter.Version == use.Version}
 		if rate, ok := use.ErrorsPer100Sessions(); ok {
-			row.Rate = rateText(rate)
-			if most > 0 {
-				row.Share = int(rate / most * 100)
-			}
+			row.Rate, row.Share = rateText(rate), share(rate, most)
 		}
 		rates.Rows = append(rates.Rows, row)
 	}

@@ -14,6 +14,7 @@ import (
 // fakeCounts returns reports with the counts of one app, or with none.
 type fakeCounts struct {
 	empty, rough, unsliced bool
+	flawless               bool // there are no errors
 	asked                  *analytics.Query
 }
 
@@ -39,6 +40,12 @@ func (f fakeCounts) Report(_ context.Context, account, project string, q analyti
 	for i := range r.Series {
 		r.Series[i].Sessions, r.Series[i].ActiveInstalls, r.Series[i].Errors = int64(400+i), int64(90+i), int64(i%3)
 		r.Sessions += int64(400 + i)
+	}
+	if f.flawless {
+		for i := range r.Series {
+			r.Series[i].Errors = 0
+		}
+		return r, nil
 	}
 	r.Events, r.Errors, r.PeakActiveInstalls, r.Reading = 1234567, 2, 97, "Sessions are up by 5 %."
 	r.ByError = []analytics.Count{{Name: "timeout", N: 2}}
@@ -89,6 +96,21 @@ func TestAnalyticsPage(t *testing.T) {
 	v.get("/account/projects/com.example.nobody/analytics").want(404)
 	signedIn(t, site, "eve@example.org").get(path).want(404)
 	visit(t, site).get(path).want(303)
+}
+
+// A chart without anything to show is a sentence, and a rate of 0 has no bar.
+func TestAnalyticsPage_DrawsNoZeros(t *testing.T) {
+	var q analytics.Query
+	v, _ := countsSite(t, fakeCounts{asked: &q, flawless: true})
+	v.get("/account/projects/com.example.hello/analytics").want(200, "Errors by day", "None in this range.")
+	if n := strings.Count(v.page, `<svg class="chart"`); n != 2 {
+		t.Errorf("the page has %d charts, want those of sessions and installs", n)
+	}
+	for n, want := range map[float64]int{0: 0, .2: 1, 50: 50, 100: 100} {
+		if got := share(n, 100); got != want {
+			t.Errorf("share(%v, 100) = %d, want %d", n, got, want)
+		}
+	}
 }
 
 func TestAnalyticsFile(t *testing.T) {

@@ -21,6 +21,17 @@ func (s *pageTest) noObstacles(name string) {
 	s.do(chromedp.EmulateViewport(1280, 800))
 }
 
+// oneRowOfTabs checks that the tabs of a phone are in one row each, in which the current one is visible.
+func (s *pageTest) oneRowOfTabs() {
+	s.t.Helper()
+	s.do(chromedp.EmulateViewport(390, 844), chromedp.Reload())
+	s.see(`[...document.querySelectorAll(".account-nav, .project-nav")].length === 2 && [...document.querySelectorAll(".account-nav, .project-nav")].every((nav) => {
+		const here = nav.querySelector("[aria-current]").getBoundingClientRect();
+		return new Set([...nav.querySelectorAll("a")].map((a) => a.offsetTop)).size === 1 && here.left >= 0 && here.right <= innerWidth;
+	})`)
+	s.do(chromedp.EmulateViewport(1280, 800))
+}
+
 // A person filters by version and platform without scripts, changes the range and shows everything again.
 func TestAnalytics_FilterWithoutScripts(t *testing.T) {
 	for scheme, flags := range map[string][]string{"light": nil,
@@ -32,6 +43,7 @@ func TestAnalytics_FilterWithoutScripts(t *testing.T) {
 			s.withoutScripts()
 			s.do(chromedp.Navigate(site.URL + helloPath + "/analytics"))
 			s.noObstacles(scheme + "-analytics")
+			s.oneRowOfTabs()
 			for _, align := range eval[[]string](s, `[...document.querySelectorAll(".numbers td")].map(
 				(e) => getComputedStyle(e).textAlign)`) {
 				if align != "end" && align != "right" {

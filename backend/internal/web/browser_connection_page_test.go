@@ -130,6 +130,25 @@ func TestConnectionPage_AddsRows(t *testing.T) {
 	}
 }
 
+// Leaving the page asks first while something entered is not saved.
+func TestConnectionPage_AsksBeforeItForgets(t *testing.T) {
+	s, _ := walkToPage(t)
+	s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
+	s.see(`document.querySelector("[data-preview]").ariaPressed === "true"`)
+	const asks = `!dispatchEvent(new Event("beforeunload", {cancelable: true}))`
+	if eval[bool](s, asks) {
+		t.Error("the page asks although nothing was entered")
+	}
+	saved := s.frame()
+	s.do(chromedp.SendKeys("#title", "!"))
+	s.frameChanges(saved)
+	if !eval[bool](s, asks) {
+		t.Error("the page does not ask about what was entered, after its preview")
+	}
+	s.do(chromedp.SendKeys("#title", "\r")) // Enter saves
+	s.see(`document.body.innerText.includes("Saved.")`)
+}
+
 // Every problem is beside its field and in the summary, which has the focus and links to the fields.
 func TestConnectionPage_ShowsEveryProblem(t *testing.T) {
 	for scheme, flags := range map[string][]string{"light": nil,

@@ -100,10 +100,6 @@ func TestForms_AreAccessible(t *testing.T) {
 	s.do(chromedp.SendKeys("#name", strings.Repeat("long", 30)), chromedp.Submit("#name"))
 	s.see(`document.querySelector("#name-error")`)
 	look("answer-name")
-	open("/connection-page")
-	s.do(chromedp.SendKeys("#toggle-id-2", "not so"), chromedp.Submit("#toggle-id-2"))
-	s.see(`document.querySelector("[aria-invalid]")`)
-	look("answer-page")
 	open("/assistant")
 	agentChange(t, h, "harbor")
 	s.do(chromedp.Click("#sounds"), chromedp.Submit("#sounds"))
@@ -114,6 +110,10 @@ func TestForms_AreAccessible(t *testing.T) {
 	s.do(chromedp.SendKeys("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
 	s.see(`document.querySelector("#value-openai-error")`)
 	look("answer-credential")
+	open("/connection-page")                            // the last page, because it asks before it is left
+	s.do(chromedp.SendKeys("#toggle-id-2", "not so\r")) // Enter sends the form
+	s.see(`document.querySelector("[aria-invalid]")`)
+	look("answer-page")
 }
 
 // dashboardPages are checked automatically and saved as screenshots for review.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// newBrowser returns a browser without cookies. Tests share one process, in which each has a browser context of its own,
+// because starting Chromium takes longer than most tests. A test that needs flags or options starts a process of its own.
 func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
@@ -24,9 +27,48 @@ func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOpti
 	if err != nil {
 		missing(t, "chromium")
 	}
+	var ctx context.Context
+	var stop context.CancelFunc
+	if len(flags)+len(more) > 0 {
+		ctx, stop, err = startChromium(path, t.TempDir(), flags, more...)
+		if err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		shared, err := sharedChromium()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop = chromedp.NewContext(shared, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(func() { cancel(); stop() })
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("open a page in chromium: %v", err)
+	}
+	return ctx
+}
+
+// sharedChromium starts the process of most tests. TestMain ends it.
+var sharedChromium = sync.OnceValues(func() (context.Context, error) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "chromium-*")
+	if err != nil {
+		return nil, err
+	}
+	ctx, _, err := startChromium(path, dir, nil)
+	return ctx, err
+})
+
+// startChromium starts a process that runs until stop is called.
+func startChromium(
+	path, dir string, flags []string, more ...chromedp.ExecAllocatorOption,
+) (ctx context.Context, stop context.CancelFunc, err error) {
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()),
+	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 800))
 	for _, f := range flags {
@@ -38,14 +80,14 @@ func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOpti
 		opts = append(opts, chromedp.Flag(name, value))
 	}
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
-	ctx, stop := chromedp.NewContext(alloc)
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
+	ctx, stopTab := chromedp.NewContext(alloc)
+	stop = func() { stopTab(); stopAlloc() }
 	// The browser runs as long as the context of its first call.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start chromium: %v", err)
+		stop()
+		return nil, nil, fmt.Errorf("start chromium: %w", err)
 	}
-	return ctx
+	return ctx, stop, nil
 }
 
 func missing(t *testing.T, what string) {

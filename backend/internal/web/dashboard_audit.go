@@ -34,7 +34,8 @@ type activityPage struct {
 // activityRow is one entry as shown on the page.
 type activityRow struct {
 	Who, What, Summary string
-	Project            string
+	Project            string // its name, or its id if it no longer exists
+	ProjectID          string
 	ProjectPath        string // "" if the project no longer exists
 	When               shownTime
 	Changes            []valueChange // the values before and after, if the entry has them; then there is no Summary
@@ -110,21 +111,22 @@ func actorOf(e audit.Entry) string {
 }
 
 func activityRows(entries []audit.Entry, list []projects.Project) []activityRow {
-	exists := map[string]bool{}
+	names := map[string]string{}
 	for _, p := range list {
-		exists[p.ID] = true
+		names[p.ID] = p.DisplayName
 	}
 	rows := make([]activityRow, len(entries))
 	for i, e := range entries {
 		row := activityRow{Who: actorOf(e), What: actionTitle(e.Action), Summary: summaryOf(e),
-			Project: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
+			Project: e.Project, ProjectID: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
 		if row.Changes = changesOf(e); len(row.Changes) > 0 {
 			row.Summary = ""
 		}
-		if exists[e.Project] {
-			row.ProjectPath = projectPath(e.Project)
+		name, exists := names[e.Project]
+		if exists {
+			row.Project, row.ProjectPath = name, projectPath(e.Project)
 		}
-		if (exists[e.Project] || e.Project == "") && e.Undoable() && undoFeature(e) != "" {
+		if (exists || e.Project == "") && e.Undoable() && undoFeature(e) != "" {
 			row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
 		}
 		rows[i] = row

@@ -122,6 +122,9 @@ func (f activityFilter) entries() audit.Filter {
 	return filter
 }
 
+// Backwards reports whether the first day is after the last, so that nothing can match.
+func (f activityFilter) Backwards() bool { return f.From != "" && f.To != "" && f.From > f.To }
+
 func (f activityFilter) isSet() bool { return f != activityFilter{} }
 
 // path returns the URL of the entries before the one with an ID, or of the newest.

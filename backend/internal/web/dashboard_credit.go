@@ -17,13 +17,16 @@ const (
 	lastPage        = 100_000
 )
 
+// total is a number at the head of a page.
+type total struct{ Name, N string }
+
 // creditPage is the data of the template "dashboard_credit".
 type creditPage struct {
 	formErrors
 	Done      *notice
 	Notices   []string // about limits that are almost used up
 	Credit    credit.Account
-	Totals    []analyticsTotal
+	Totals    []total
 	Free      string
 	Caps      capsForm
 	Transfers []transferRow
@@ -56,7 +59,7 @@ func (w *Web) showCredit(c *call, f formErrors, entered *capsForm) error {
 	page := creditPage{
 		formErrors: f, Done: c.notice(), Credit: own, Free: freeText(own.Free),
 		Caps: newCapsForm(creditPath, own.Caps, own.Day, own.Month, entered),
-		Totals: []analyticsTotal{
+		Totals: []total{
 			{"Available", dollars(own.Available())}, {"Reserved by calls in flight", dollars(own.Held)},
 			{"Spent today", dollars(own.Day.Spent)}, {"Spent this month", dollars(own.Month.Spent)},
 		},

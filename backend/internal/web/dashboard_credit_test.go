@@ -83,10 +83,10 @@ func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	for _, path := range []string{"/account", creditPath} {
-		v.get(path).want(http.StatusOK, "0.30 USD of credit are left of 2.00 USD").lacks("of its cap")
+		v.get(path).want(http.StatusOK, "$0.30 of credit are left of $2.00").lacks("of its cap")
 	}
 	for _, path := range []string{helloPath, helloGateway} {
-		v.get(path).want(http.StatusOK, "0.30 USD of credit are left", "has spent 0.45 USD of its cap of 0.50 USD a day")
+		v.get(path).want(http.StatusOK, "$0.30 of credit are left", "has spent $0.45 of its cap of $0.50 a day")
 	}
 	v.get("/account/projects/com.example.other/gateway").want(http.StatusOK, "credit are left").lacks("of its cap")
 	signedIn(t, site, "eve@example.org").get(creditPath).want(http.StatusOK).lacks("credit are left")

@@ -25,8 +25,8 @@ type gatewayPage struct {
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
-	From, To shownTime
-	Totals   []analyticsTotal
+	From     string // the beginning of the range, in UTC
+	Totals   []total
 	Plots    []spendPlot // nil if no model was called
 	Days     []spendRow  // by day or hour and model, up to listedSpending
 	More     bool        // there are more days
@@ -40,10 +40,11 @@ type gatewayPage struct {
 	Compared string // the tokens whose cost Models compares; "" if there are none
 }
 
-// spendPlot is a chart and the table of its numbers.
+// spendPlot is a chart or a ranking, with the table of its numbers.
 type spendPlot struct {
 	ID, Title, What string
-	Picture         template.HTML
+	Picture         template.HTML // a chart, if Ranks is empty
+	Ranks           []rank
 	Rows            []spendRow
 }
 
@@ -189,8 +190,8 @@ func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	if err != nil {
 		return err
 	}
-	page.From, page.To = showTime(q.From), showTime(w.Now())
-	page.Totals = []analyticsTotal{
+	page.From = rangeEdge(q.From, page.Range.interval)
+	page.Totals = []total{
 		{"Spent", dollars(s.total.charged)}, {"Calls", grouped(s.total.calls)}, {"Failed", grouped(s.total.failed)},
 		{"Tokens in", grouped(s.total.in)}, {"Tokens out", grouped(s.total.out)},
 	}
@@ -229,21 +230,19 @@ func (s *sums) overTime(interval string) spendPlot {
 
 func (s *sums) byModel() spendPlot {
 	plot := spendPlot{ID: "model", Title: "Spending by model", What: "Model"}
-	picture := chart.Chart{ID: "plot-model", Title: plot.Title, Format: backendapi.Dollars}
-	const drawn = 8
-	for _, key := range dearest(s.by) {
+	keys := dearest(s.by)
+	for i, key := range keys {
 		label := key.model
 		if by := paidBy(key.source); key.source != credit.SourceCredit {
 			label += " (" + by + ")"
 		}
+		spent := s.by[key].charged
 		plot.Rows = append(plot.Rows, s.by[key].row(label))
-		if len(picture.Points) < drawn {
-			picture.Points = append(picture.Points, chart.Point{Label: label, N: int64(s.by[key].charged)})
+		if i < shownRanks {
+			most := s.by[keys[0]].charged
+			plot.Ranks = append(plot.Ranks, rank{label, dollars(spent), share(float64(spent), float64(most))})
 		}
 	}
-	picture.Desc = fmt.Sprintf("The most expensive is %s, %s. The table has every number.",
-		plot.Rows[0].Label, plot.Rows[0].Amount)
-	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
 	return plot
 }
 

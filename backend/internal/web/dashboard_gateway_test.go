@@ -29,7 +29,7 @@ func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "$0.008251", "<dd>13</dd>", "<dd>1</dd>",
 		"<dd>1,255</dd>", "<dd>311</dd>", `<svg class="chart"`, "$0.007001", "$0.00125", "local &lt;b&gt;", "local, free",
-		"is careful, $0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
+		"<bdi>careful</bdi></th><td>$0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
 	v.lacks("secret-model", "$5.00", "No model was called")
 	if n := strings.Count(v.page, `data-label="Tokens in"`); n != 3 {
 		t.Errorf("got %d rows by day and model, want 3", n)

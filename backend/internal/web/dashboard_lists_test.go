@@ -153,6 +153,10 @@ func TestActivity_Filters(t *testing.T) {
 			t.Errorf("%s: the page does not say that nothing matches", query)
 		}
 	}
+	v.get("/account/audit?from=2026-11-22&to=2026-11-20").want(http.StatusOK, "The first day of the filter is after its last",
+		`aria-invalid="true" aria-describedby="backwards"`)
+	v.get("/account/audit?from=2026-11-22&to=2026-11-22").lacks("is after its last")
+	v.get("/account/audit?before="+h.entries[0].ID).want(http.StatusOK, "No older entry").lacks("Nothing yet")
 	v.get("/account/audit?kind=keys&from=2026-11-01&who=person").want(http.StatusOK, `value="2026-11-01"`,
 		`<option value="keys" selected>`, `<option value="person" selected>`, "Clear")
 }

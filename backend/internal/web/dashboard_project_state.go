@@ -15,16 +15,10 @@ import (
 // projectState is the first part of a project's page: what happens with it now, and what is set up.
 type projectState struct {
 	Sessions sessionCards // the newest
-	Week     []weekLine   // nil if the backend counts nothing
+	Week     []trend      // nil if the backend counts nothing
 	Counted  bool         // whether anything was counted in the week
 	Last     *activityRow // the last change by an agent; nil if there is none
 	SetUp    []step
-}
-
-// weekLine is a chart of seven days, and their sum.
-type weekLine struct {
-	Title, Sum string
-	analyticsPlot
 }
 
 func (w *Web) projectState(c *call, keys []projects.KeyInfo) (s projectState, err error) {
@@ -59,12 +53,13 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 	}
 	isToday := unfinished(report, w.Now()) != ""
 	s.Counted = report.Sessions+report.Errors > 0
-	s.Week = []weekLine{
-		{"Sessions", grouped(report.Sessions), overTime("sessions", "Sessions by day", "Sessions", report, isToday,
-			chart.Chart.Line, func(p analytics.Point) int64 { return p.Sessions })},
-		{"Errors", grouped(report.Errors), overTime("errors", "Errors by day", "Errors", report, isToday,
-			chart.Chart.Line, func(p analytics.Point) int64 { return p.Errors })},
+	s.Week = []trend{
+		overTime("sessions", "Sessions by day", "Sessions", report, isToday, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.Sessions }),
+		overTime("errors", "Errors by day", "Errors", report, isToday, chart.Chart.Line,
+			func(p analytics.Point) int64 { return p.Errors }),
 	}
+	s.Week[0].Sum, s.Week[1].Sum = grouped(report.Sessions), grouped(report.Errors)
 	return nil
 }
 

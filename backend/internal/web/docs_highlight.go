@@ -55,12 +55,22 @@ func highlight(language, code string) string {
 	for _, group := range g.pattern.FindAllStringSubmatchIndex(code, -1) {
 		for i, class := range g.classes {
 			if from, to := group[2*i], group[2*i+1]; class != "" && from >= 0 {
-				out.WriteString(html.EscapeString(code[at:from]))
+				out.WriteString(between(language, code[at:from]))
 				out.WriteString(`<span class="` + class + `">` + html.EscapeString(code[from:to]) + `</span>`)
 				at = to
 			}
 		}
 	}
-	out.WriteString(html.EscapeString(code[at:]))
+	out.WriteString(between(language, code[at:]))
 	return out.String()
+}
+
+// between escapes the code between two coloured words. Frames in JSON are one long line, which may be broken after a
+// comma or a colon.
+func between(language, code string) string {
+	code = html.EscapeString(code)
+	if language == "json" {
+		code = strings.NewReplacer(", ", ", ", ",", ",<wbr>", ": ", ": ", ":", ":<wbr>").Replace(code)
+	}
+	return code
 }

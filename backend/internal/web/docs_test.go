@@ -106,6 +106,7 @@ func TestHighlight_ColoursWords(t *testing.T) {
 	for _, c := range []struct{ language, code, want string }{
 		{"json", `{"a": "b", "n": -1.5, "t": true}`, `{<p>"a"</p>: <s>"b"</s>, ` +
 			`<p>"n"</p>: <n>-1.5</n>, <p>"t"</p>: <k>true</k>}`},
+		{"json", `{"a":1,"b":",:"}`, `{<p>"a"</p>:<wbr><n>1</n>,<wbr><p>"b"</p>:<wbr><s>",:"</s>}`},
 		{"sh", "a --all 'x' $HOME # why\nb#c", "a <k>--all</k> <s>'x'</s> <p>$HOME</p> <c># why</c>\nb#c"},
 		{"ts", "const a = \"if\"; // if", "<k>const</k> a = <s>\"if\"</s>; <c>// if</c>"},
 		{"py", "if a: # b", "<k>if</k> a: <c># b</c>"},

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -10,8 +11,15 @@ import (
 )
 
 func (w *Web) home(c *call) error {
-	return w.render(c, http.StatusOK, "home", struct{ Export string }{w.exportCommand()})
+	var page struct{ Export *setting }
+	if name, value, ok := strings.Cut(w.exportCommand(), "="); ok {
+		page.Export = &setting{name, value}
+	}
+	return w.render(c, http.StatusOK, "home", page)
 }
+
+// setting is an assignment that a page may break into two lines after its name.
+type setting struct{ Name, Value string }
 
 // privacyPage is the data of the template "privacy".
 type privacyPage struct {

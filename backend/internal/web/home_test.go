@@ -62,7 +62,7 @@ func TestHome_CommandsNameTheStateDirectory(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h, func(o *Options) { o.Embedded, o.StateDir = true, "/home/ada/o'hara/.run" })
 	const export = "export SERVICE_CONFIG_DIR=&#39;/home/ada/o&#39;\\&#39;&#39;hara/.run&#39;\nservicectl agent add --all"
-	visit(t, site).get("/").want(http.StatusOK, export)
+	visit(t, site).get("/").want(http.StatusOK, strings.Replace(export, "=", "=<wbr>", 1))
 	v := signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, export)
 	if strings.Contains(v.page, "by themselves") || strings.Contains(v.page, "SERVICE_BACKEND_URL") {
 		t.Error("the first steps lead to another backend")
@@ -78,7 +78,7 @@ func TestHome_CommandsFitTheBackend(t *testing.T) {
 		site := newSite(t, newFake(), func(o *Options) { o.Embedded, o.SiteURL = embedded, "http://service.example.org" })
 		v := visit(t, site).get("/").want(http.StatusOK, "servicectl agent add --all", "servicectl login",
 			"servicectl session run", "home.png")
-		if got := strings.Contains(v.page, "export SERVICE_BACKEND_URL=http://service.example.org"); got == embedded {
+		if got := strings.Contains(v.page, "export SERVICE_BACKEND_URL=<wbr>http://service.example.org"); got == embedded {
 			t.Errorf("embedded %v: the page sets the address: %v", embedded, got)
 		}
 	}

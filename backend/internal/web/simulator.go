@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -29,7 +30,8 @@ type Simulators interface {
 // simulatorView is the data of the template "simulator".
 type simulatorView struct {
 	ID       string
-	Project  string
+	Project  string // the app id
+	Name     string
 	Platform string
 	Model    glasses.DeviceModel
 	Models   []glasses.DeviceModel // models that the person can choose from
@@ -76,11 +78,21 @@ func (w *Web) simulator(c *call) error {
 	}
 	c.rw.Header().Set("Content-Security-Policy", simulatorPolicy)
 	return w.render(c, http.StatusOK, "simulator", simulatorView{
-		ID: s.ID, Project: s.Project, Platform: s.Platform, Model: model, Setup: string(setup), Picture: picture,
+		ID: s.ID, Project: s.Project, Name: w.projectName(c, s.Project), Platform: s.Platform, Model: model, Setup: string(setup), Picture: picture,
 		Models: glasses.Models(), Program: w.assets.program() != nil, Chips: []string{glasses.ChipErrors, glasses.ChipVoice,
 			glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle, glasses.ChipCustom},
 		Expires: s.ExpiresAt.UTC().Format(time.RFC3339), Open: s.Open(w.Now()), Endpoint: w.Simulators.AppEndpoint(s.ID),
 	})
+}
+
+// projectName returns the name by which the person knows a project, or the default one if it cannot be read.
+func (w *Web) projectName(c *call, id string) string {
+	if w.Dashboard != nil {
+		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {
+			return p.DisplayName
+		}
+	}
+	return projects.DefaultName(id)
 }
 
 // simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect until the origin has been

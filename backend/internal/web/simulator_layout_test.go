@@ -89,6 +89,8 @@ func TestSimulatorLayout_PhoneBeginsWithThePanel(t *testing.T) {
 	s.see(`!document.querySelector("#log").checkVisibility()`)
 	s.see(`[...document.querySelectorAll("[role=tab]")].filter((e) => e.checkVisibility())[1].id === "tab-log" && document.querySelector("#tab-log").getBoundingClientRect().right < innerWidth`)
 	s.see(`new Set([...document.querySelectorAll("[role=tab]")].filter((e) => e.checkVisibility()).map((e) => e.offsetTop)).size === 1`)
+	s.see(`document.querySelector("#tabs").scrollWidth <= document.querySelector("#tabs").clientWidth`)
+	s.see(`document.querySelector(".sim-title").textContent === "Hello"`)
 	s.do(chromedp.Focus("#tab-use"), chromedp.KeyEvent(kb.ArrowRight))
 	s.see(`document.activeElement.id === "tab-log" && !document.querySelector("#pane-use").checkVisibility()`)
 	s.see(`document.querySelector("#pane-log").role === "tabpanel"`)

@@ -67,7 +67,7 @@ func ago(t, now time.Time) string {
 	case d < 24*time.Hour:
 		return count(int(d.Hours()), "hour") + " ago"
 	}
-	return "on " + t.UTC().Format("2 January 2006")
+	return "on " + t.UTC().Format("2 Jan 2006")
 }
 
 func count(n int, unit string) string {

@@ -62,8 +62,18 @@ function follow(event) {
   timer = setTimeout(preview, pause);
 }
 
-form.addEventListener("input", follow);
-form.addEventListener("submit", () => { clearTimeout(timer); });
+// What is entered but not saved is lost with the page, so leaving asks first.
+let unsaved = form.dataset.entered !== undefined;
+
+form.addEventListener("input", (event) => {
+  unsaved = true;
+  follow(event);
+});
+form.addEventListener("submit", (event) => {
+  clearTimeout(timer);
+  if (!states.some((state) => state === event.submitter)) unsaved = false;
+});
+addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
 // The colour picker and its text.
 const accent = get("accent", HTMLInputElement);

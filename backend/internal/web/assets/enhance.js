@@ -55,3 +55,4 @@ for (const source of document.querySelectorAll("[data-copyable]")) {
 for (const time of document.querySelectorAll("time[datetime]")) {
   if (time instanceof HTMLTimeElement) localise(time);
 }
+for (const here of document.querySelectorAll("nav a[aria-current]")) here.scrollIntoView({ block: "nearest", inline: "center" });

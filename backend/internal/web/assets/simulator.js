@@ -7,12 +7,13 @@ import { Controls } from "./controls.js";
 import { Device } from "./device.js";
 import { get } from "./elements.js";
 import { Host } from "./host.js";
-import { lesson } from "./lessons.js";
+import { Inbox } from "./inbox.js";
 import { Live } from "./live.js";
 import { Log } from "./log.js";
 import { Media } from "./media.js";
 import { Models } from "./models.js";
 import { Moments } from "./moments.js";
+import { Observer } from "./observer.js";
 import { Panel } from "./panel.js";
 import { forget, notice, page, remark, showConnection, showPeers, showSocket } from "./page.js";
 import { Past } from "./past.js";
@@ -22,6 +23,7 @@ import { Share } from "./share.js";
 import { Tabs } from "./tabs.js";
 import { Tools } from "./tools.js";
 import { Travel } from "./travel.js";
+import { View } from "./view.js";
 import { Ears, Microphone, Speaker } from "./voice.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -32,14 +34,12 @@ const root = page("simulator");
 /** @type {{session: string, project: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null, picture: string}} */
 const setup = JSON.parse(root.dataset.setup ?? "{}");
 const store = `glasses ${setup.session}`;
-const clear = "The panel is clear.";
-const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
 const device = new Device({
   out: onOut, ask: (a) => speaksNow() && host.take(a), carry: (o) => real.carry(o),
   links: (list) => real.setLinks(list),
-  panel: (p) => real.setPanel(p), redraw, changed, handled: (keys) => active && moments.note(keys), refused: remark,
+  panel: (p) => real.setPanel(p), redraw: () => view.redraw(), changed, handled: (keys) => active && moments.note(keys), refused: remark,
 });
 const real = new RealGlasses(`real ${setup.session}`, {
   name: (id) => setup.models.find((m) => m.id === id)?.name ?? id, identify: (id, name) => device.identify(id, name),
@@ -75,29 +75,23 @@ const log = new Log({
 const past = new Past(device);
 const moments = new Moments(log, past);
 const travel = new Travel(log, moments, showMoment);
+const view = new View({ device, panel, models, controls, tools, travel, past }, setup, page("idle"));
 new Share(setup, log, moments);
+const observer = new Observer(device);
+const inbox = new Inbox(device, (answer) => active && onOut(answer, JSON.stringify(answer)));
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
 /** Whether this page acts as the glasses. If several are open, the newest does. */
 let active = true;
-/** While the page replays earlier rows, its output is not sent. */
-let learning = false;
 /** @type {{deviceModel: Model, display: unknown, glasses: unknown, lastSeq: number} | null} */
 let welcome = null;
 let known = -1; // the last row whose effect is part of the welcome
-/** @type {{f: Frame, data: string | Uint8Array}[]} */
-let waiting = [];
-/** @type {{type: string, payload: any}[]} */
-let lessons = [];
 /** @type {Set<string>} */
 const asked = new Set(); // ids of control frames, whose results are not acknowledged
-/** @type {Model} */
-let model = setup.model;
-let shownModel = model;
 /** @type {{apps: {name: string, version?: string}[], pages: number}} */
 let peers = { apps: [], pages: 0 };
 
-const speaksNow = () => active && !learning;
+const speaksNow = () => active && !observer.learning;
 
 /**
  * @param {Frame} f
@@ -112,7 +106,7 @@ function onFrame(f, text) {
       begin();
       return;
     case "row":
-      learn(f.payload);
+      if (!active && f.payload.seq > known) observer.learn(f.payload);
       addRow(f.payload, text);
       return;
     case "peers":
@@ -165,24 +159,11 @@ function take(f, data) {
   if (!active && !["display.show", "display.clear", "phrases.announce"].includes(f.type)) return;
   if (f.type.startsWith("sim.") && f.id) asked.add(f.id);
   if (f.type === "audio.start" && f.id) media.listen(f.id);
-  if (device.running) device.handle(data, keyOf(f));
-  else if (broken) refuse(f);
-  else if (waiting.length < maxWaiting) waiting.push({ f, data });
+  inbox.take(f, data, broken !== "");
 }
-
-/** The key of the row of a frame from an app, "" for a control frame. @param {Frame} f */
-const keyOf = (f) => (f.id && !f.type.startsWith("sim.") ? `request ${f.id}` : "");
 
 /** Reports why the program does not run. If the build lacks it, the page itself says so. */
 let broken = setup.program ? "" : "missing";
-
-/** @param {Frame} f */
-function refuse(f) {
-  if (!active || !f.id) return;
-  const payload = { error: { code: "platform_error", message: "the simulator page's program does not run: see the page" } };
-  const answer = { v: 1, type: "result", id: f.id, at: Date.now(), payload };
-  onOut(answer, JSON.stringify(answer));
-}
 
 /**
  * Sends a frame of the glasses; streams and answers to agents are not acknowledged.
@@ -215,18 +196,15 @@ function begin() {
   else if (!isReal && live.unacknowledged.size === 0 && !device.agrees(id, welcome.display, welcome.glasses)) {
     device.start(id, device.last, welcome.display, welcome.glasses);
   }
-  const now = { lessons, waiting };
-  lessons = [];
-  waiting = [];
-  now.lessons.forEach(apply);
-  now.waiting.forEach(({ f, data }) => device.handle(data, keyOf(f)));
+  observer.catchUp();
+  inbox.deliver();
   ready();
 }
 
 /** Opens a new socket for the other glasses, so that the service tells them what apps have set. */
 function changeGlasses() {
   if (active && !live.isOver()) live.restart();
-  else if (!active && device.running) mirror();
+  else if (!active && device.running) observer.mirror();
 }
 
 /**
@@ -248,27 +226,6 @@ function startSimulated(id, from) {
   device.control("sim.state", { link: "connected" }); // that of the real glasses is down
 }
 
-/**
- * Applies the events of another page's glasses while this page only observes.
- * @param {import("./log.js").Row} row
- */
-function learn(row) {
-  if (row.sender !== "glasses" || active || row.seq <= known) return;
-  const learned = lesson(row);
-  if (learned) lessons.push(learned);
-  if (!device.running) return;
-  const now = lessons;
-  lessons = [];
-  now.forEach(apply);
-}
-
-/** @param {{type: string, payload: unknown}} learned */
-function apply(learned) {
-  learning = true;
-  device.control(learned.type, learned.payload);
-  learning = false;
-}
-
 /** @param {boolean} now */
 function setRole(now) {
   if (active && !now) {
@@ -276,18 +233,11 @@ function setRole(now) {
     asked.clear();
     active = false;
     if (device.real) real.leave();
-    else if (device.running) mirror();
+    else if (device.running) observer.mirror();
   }
   active = now;
   showPeers(peers, active, lacks());
   ready();
-}
-
-/** Follows the glasses of another page. Streams and captures end here, because that page has its own. */
-function mirror() {
-  /** @type {Snapshot} */
-  const s = JSON.parse(device.last);
-  device.start(s.deviceModel, device.last, s.view.tree ? { tree: s.view.tree } : null);
 }
 
 /** @param {import("./live.js").State} state */
@@ -310,7 +260,7 @@ function ready() {
   const up = live.state === "up" && device.running;
   const on = up && active;
   const isUsable = on && !travel.isPast;
-  showIdle();
+  view.showIdle(!broken);
   root.dataset.live = up ? "yes" : "no";
   showConnection(live.state, lacks());
   showPeers(peers, active, lacks());
@@ -323,91 +273,30 @@ function ready() {
   tabs.setShown("senses", !device.real);
 }
 
-let drawing = 0;
 let saving = 0;
-/** @type {Snapshot | null} */
-let snapshot = null;
 
 /**
  * @param {Snapshot} s
  * @param {Model} m
  */
 function changed(s, m) {
-  snapshot = s;
+  view.snapshot = s;
   clips.add(device.last);
   saving ||= setTimeout(save, 200);
-  const isOther = m.id !== model.id;
-  model = m;
+  const isOther = m.id !== view.model.id;
+  view.model = m;
   if (isOther) real.setModel(m.id);
   if (travel.isPast) return;
-  if (isOther) showModel(m);
+  if (isOther) view.showModel(m);
   controls.showState(s.state);
-  redraw();
+  view.redraw();
 }
 
-/** Shows the chosen moment, or the live session again. */
 function showMoment() {
   forget();
-  const of = travel.moment?.snapshot ?? snapshot;
-  const then = setup.models.find((m) => m.id === travel.moment?.snapshot.deviceModel) ?? model;
-  if (then !== shownModel) showModel(then);
-  const known = travel.isKnown ? travel.moment?.text ?? "" : "";
-  tools.setMoment(travel.isPast, known);
-  models.setMoment(travel.isPast, known);
-  showIdle();
-  if (of) controls.showState(of.state);
+  view.showMoment();
   ready();
-  redraw();
-}
-
-/** Says why the panel has no content. */
-function showIdle() {
-  const now = device.running ? "Clear" : broken ? "Not running" : "Loading";
-  page("idle").textContent = !travel.isPast ? now : travel.isKnown ? "Clear" : "Not known";
-}
-
-function redraw() {
-  models.update();
-  drawing ||= requestAnimationFrame(draw);
-}
-
-function draw() {
-  drawing = 0;
-  if (travel.isPast) {
-    const shown = travel.moment && past.show(travel.moment.text);
-    shown?.fonts?.then(redraw);
-    if (!shown) panel.erase();
-    const content = travel.moment?.snapshot.view.tree ? "" : clear;
-    panel.show(shown?.picture ?? null, shown?.reading ?? { lines: [], focus: "" }, travel.isKnown ? content : "What the panel showed is not known.");
-    return;
-  }
-  if (!device.running) return void drawAhead();
-  panel.show(device.picture(), device.reading(), snapshot?.view.tree ? "" : clear);
-  reach("first-picture");
-  reach("live-panel");
-}
-
-/**
- * Marks the time at which the page first reaches a point.
- * @param {string} point
- */
-function reach(point) {
-  if (performance.getEntriesByName(point).length === 0) performance.mark(point);
-}
-
-/** Shows the service's picture of the panel until the program draws its own. */
-async function drawAhead() {
-  if (!setup.picture) return;
-  const picture = new Image();
-  picture.src = setup.picture;
-  try {
-    await picture.decode();
-  } catch {
-    return; // the session has just ended, or the network failed
-  }
-  if (device.running || travel.isPast) return;
-  panel.preview(picture);
-  reach("first-picture");
+  view.redraw();
 }
 
 /** Stores the state of the glasses, so that it survives a reload of the page. */
@@ -421,28 +310,13 @@ function save() {
   }
 }
 
-/** @param {Model} m */
-function setModel(m) {
-  model = m;
-  showModel(m);
-  real.setModel(m.id);
-}
-
-/** @param {Model} m */
-function showModel(m) {
-  shownModel = m;
-  panel.setModel(m);
-  controls.setModel(m);
-  models.setModel(m.id);
-}
-
 async function load() {
   if (!setup.program) return;
   try {
     await device.load(setup.program, () => fail("The simulator's program has stopped. Reload this page."));
     controls.faults.setWords(device.words());
     await real.setKinds(device.kinds(), device.problems());
-    real.setModel(model.id);
+    real.setModel(view.model.id);
     begin();
   } catch (e) {
     fail(`The simulator's program could not be loaded (${e instanceof Error ? e.message : e}). Reload this page, or try another browser.`);
@@ -452,8 +326,7 @@ async function load() {
 /** @param {string} why */
 function fail(why) {
   broken = why;
-  for (const { f } of waiting) refuse(f);
-  waiting = [];
+  inbox.refuseAll();
   notice(why);
   ready();
 }
@@ -467,8 +340,8 @@ addEventListener("pagehide", () => {
   save();
   if (device.real) device.leave(); // as far as the browser still lets it
 });
-setModel(setup.model);
+real.setModel(setup.model.id);
 ready();
 live.start();
-drawAhead();
+view.drawAhead();
 await load();
