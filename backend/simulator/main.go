@@ -202,16 +202,21 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
-// picture returns {width, height, data} in RGBA, or null for a model without a panel.
+// pixels is the page's array for pictures, as long as the largest so far. A new one for each picture would fill the
+// page's memory before the browser collects them.
+var pixels = js.Global().Get("Uint8ClampedArray").New(0)
+
+// picture returns an ImageData, which is valid until the next one, or null for a model without a panel.
 func picture(img *image.NRGBA) any {
 	if img == nil {
 		return nil
 	}
-	v := js.Global().Get("Object").New()
-	v.Set("width", img.Rect.Dx())
-	v.Set("height", img.Rect.Dy())
-	v.Set("data", arrayOf(img.Pix))
-	return v
+	if pixels.Length() < len(img.Pix) {
+		pixels = js.Global().Get("Uint8ClampedArray").New(len(img.Pix))
+	}
+	data := pixels.Call("subarray", 0, len(img.Pix))
+	js.CopyBytesToJS(data, img.Pix)
+	return js.Global().Get("ImageData").New(data, img.Rect.Dx(), img.Rect.Dy())
 }
 
 // previewOn returns {picture, fit}, where fit is the preview as JSON, or null.
