@@ -60,7 +60,7 @@ func main() {
 		"snapshot": js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Snapshot()) }),
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
-		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(render.Draw(p.dev.Model(), p.seen())) }),
+		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return drawn(&p) }),
 		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(shownBy(&p, a[1]), a[0].String()) }),
 		"step":     js.FuncOf(func(_ js.Value, a []js.Value) any { return stepOf(shownBy(&p, a[0])) }),
 		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
@@ -202,6 +202,16 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
+// panelPicture is the last picture that drawn has drawn. The memory of this program never shrinks, so that a new one for
+// each picture would stay with the page.
+var panelPicture *image.NRGBA
+
+// drawn returns what the wearer sees, as picture does.
+func drawn(p *player) any {
+	panelPicture = render.DrawOver(panelPicture, p.dev.Model(), p.seen())
+	return picture(panelPicture)
+}
+
 // pixels is the page's array for pictures, as long as the largest so far. A new one for each picture would fill the
 // page's memory before the browser collects them.
 var pixels = js.Global().Get("Uint8ClampedArray").New(0)
@@ -263,7 +273,7 @@ func showSnapshot(snapshot string) any {
 	}
 	v := js.Global().Get("Object").New()
 	v.Set("wanted", text(p.wanted(nil)))
-	v.Set("picture", picture(render.Draw(p.dev.Model(), p.seen())))
+	v.Set("picture", drawn(p))
 	v.Set("reading", text(p.read()))
 	return v
 }
