@@ -60,7 +60,7 @@ func main() {
 		"snapshot": js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Snapshot()) }),
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
-		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(render.Draw(p.dev.Model(), p.seen())) }),
+		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return drawn(&p) }),
 		"preview":  js.FuncOf(func(_ js.Value, a []js.Value) any { return previewOn(shownBy(&p, a[1]), a[0].String()) }),
 		"step":     js.FuncOf(func(_ js.Value, a []js.Value) any { return stepOf(shownBy(&p, a[0])) }),
 		"show":     js.FuncOf(func(_ js.Value, a []js.Value) any { return showSnapshot(a[0].String()) }),
@@ -202,16 +202,31 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
-// picture returns {width, height, data} in RGBA, or null for a model without a panel.
+// panelPicture is the last picture that drawn has drawn. The memory of this program never shrinks, so that a new one for
+// each picture would stay with the page.
+var panelPicture *image.NRGBA
+
+// drawn returns what the wearer sees, as picture does.
+func drawn(p *player) any {
+	panelPicture = render.DrawOver(panelPicture, p.dev.Model(), p.seen())
+	return picture(panelPicture)
+}
+
+// pixels is the page's array for pictures, as long as the largest so far. A new one for each picture would fill the
+// page's memory before the browser collects them.
+var pixels = js.Global().Get("Uint8ClampedArray").New(0)
+
+// picture returns an ImageData, which is valid until the next one, or null for a model without a panel.
 func picture(img *image.NRGBA) any {
 	if img == nil {
 		return nil
 	}
-	v := js.Global().Get("Object").New()
-	v.Set("width", img.Rect.Dx())
-	v.Set("height", img.Rect.Dy())
-	v.Set("data", arrayOf(img.Pix))
-	return v
+	if pixels.Length() < len(img.Pix) {
+		pixels = js.Global().Get("Uint8ClampedArray").New(len(img.Pix))
+	}
+	data := pixels.Call("subarray", 0, len(img.Pix))
+	js.CopyBytesToJS(data, img.Pix)
+	return js.Global().Get("ImageData").New(data, img.Rect.Dx(), img.Rect.Dy())
 }
 
 // previewOn returns {picture, fit}, where fit is the preview as JSON, or null.
@@ -258,7 +273,7 @@ func showSnapshot(snapshot string) any {
 	}
 	v := js.Global().Get("Object").New()
 	v.Set("wanted", text(p.wanted(nil)))
-	v.Set("picture", picture(render.Draw(p.dev.Model(), p.seen())))
+	v.Set("picture", drawn(p))
 	v.Set("reading", text(p.read()))
 	return v
 }

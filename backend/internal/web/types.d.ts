@@ -46,14 +46,7 @@ interface GlassesOut {
   note?: string;
 }
 
-/** Pixels of a panel in RGBA. */
-interface GlassesPicture {
-  width: number;
-  height: number;
-  data: Uint8Array<ArrayBuffer>;
-}
-
-/** The interface of the Go program (backend/simulator). JSON is passed as text. */
+/** The interface of the Go program (backend/simulator). JSON is passed as text. A picture is valid until the next one. */
 interface GlassesProgram {
   words(): string;
   start(model: string, stored: string, display: string, state: string, prefix: string): string;
@@ -89,13 +82,13 @@ interface GlassesProgram {
   wanted(data: string): string;
   /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
   font(name: string, ttf: Uint8Array | null): string;
-  picture(): GlassesPicture | null;
+  picture(): ImageData | null;
   /** What is on the panel on another model, and as JSON what of it does not fit; null if nothing is on the panel. */
-  preview(model: string, snapshot: string): { picture: GlassesPicture; fit: string } | null;
+  preview(model: string, snapshot: string): { picture: ImageData; fit: string } | null;
   /** A step of a scenario that expects what the wearer sees, as JSON. */
   step(snapshot: string): string;
   /** What glasses with a snapshot show; reading and wanted are JSON. Returns null if it cannot be shown. */
-  show(snapshot: string): { picture: GlassesPicture | null; reading: string; wanted: string } | null;
+  show(snapshot: string): { picture: ImageData | null; reading: string; wanted: string } | null;
   /** The glasses after rows of the event log, as a JSON list (backend/simulator/past.go). */
   rebuild(request: string): string;
   /** The SHA-256 of a text in base64. */

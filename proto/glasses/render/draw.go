@@ -14,13 +14,18 @@ const maxSide = 4096
 
 // Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
 // round panel are black. It returns nil for a model without a panel.
-func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
+func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA { return DrawOver(nil, m, v) }
+
+// DrawOver is Draw, but replaces an earlier picture instead of allocating one, if that has the size of the panel.
+func DrawOver(img *image.NRGBA, m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	sc, ok := newScreen(m)
 	if !ok {
 		return nil
 	}
-	img := image.NewNRGBA(image.Rect(0, 0, m.Panel.Width, m.Panel.Height))
-	img.Pix[3] = 0xff
+	if size := image.Rect(0, 0, m.Panel.Width, m.Panel.Height); img == nil || img.Rect != size {
+		img = image.NewNRGBA(size)
+	}
+	copy(img.Pix, []byte{0, 0, 0, 0xff})
 	for n := 4; n < len(img.Pix); n *= 2 {
 		copy(img.Pix[n:], img.Pix[:n])
 	}

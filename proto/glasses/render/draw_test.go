@@ -31,6 +31,24 @@ func TestWords(t *testing.T) {
 	}
 }
 
+func TestDrawOver_LeavesNothingOfThePictureBefore(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	busy := glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: "A text that fills lines", Style: glasses.StyleLarge}}
+	before := render.Draw(m, busy)
+	over := render.DrawOver(before, m, glasses.View{})
+	if over != before {
+		t.Error("the picture has the size of the panel, but another one was allocated")
+	}
+	if !bytes.Equal(over.Pix, render.Draw(m, glasses.View{}).Pix) {
+		t.Error("pixels of the picture before are left")
+	}
+	small, _ := glasses.Model("even_g1")
+	if got, want := render.DrawOver(over, small, busy), render.Draw(small, busy); got.Rect != want.Rect ||
+		!bytes.Equal(got.Pix, want.Pix) {
+		t.Error("the picture on a panel of another size differs from a new one")
+	}
+}
+
 func TestTargetsAndHit(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{

@@ -108,9 +108,9 @@ export class ClipBuffer {
     c.clearRect(0, 0, c.canvas.width, c.canvas.height);
     const picture = this.device.program?.show(snapshot)?.picture;
     if (!picture) return;
-    const { width, height, data } = picture;
+    const { width, height } = picture;
     const pixels = Object.assign(document.createElement("canvas"), { width, height });
-    pixels.getContext("2d")?.putImageData(new ImageData(new Uint8ClampedArray(data.buffer), width, height), 0, 0);
+    pixels.getContext("2d")?.putImageData(picture, 0, 0);
     c.imageSmoothingEnabled = false;
     c.drawImage(pixels, (c.canvas.width - scale * width) / 2, (c.canvas.height - scale * height) / 2, scale * width, scale * height);
   }

@@ -100,8 +100,7 @@ export class Models {
       c.findings.replaceChildren();
       return;
     }
-    const { width, height, data } = seen.picture;
-    c.canvas.getContext("2d")?.putImageData(new ImageData(new Uint8ClampedArray(data.buffer), width, height), 0, 0);
+    c.canvas.getContext("2d")?.putImageData(seen.picture, 0, 0);
     /** @type {Fit} */
     const fit = JSON.parse(seen.fit);
     const problems = fit.findings.length;

@@ -113,16 +113,13 @@ export class Panel {
 
   /**
    * Shows pixels, and their content as text.
-   * @param {{width: number, height: number, data: Uint8Array<ArrayBuffer>} | null} picture
+   * @param {ImageData | null} picture
    * @param {{lines: string[], focus: string}} reading
    * @param {string} empty says why there is no content; "" if there is
    */
   show(picture, reading, empty) {
     const { canvas, idle, lines, focus } = this.parts;
-    if (picture) {
-      const data = new ImageData(new Uint8ClampedArray(picture.data.buffer), picture.width, picture.height);
-      canvas.getContext("2d")?.putImageData(data, 0, 0);
-    }
+    if (picture) canvas.getContext("2d")?.putImageData(picture, 0, 0);
     idle.hidden = !empty;
     const text = empty || reading.lines.join("\n");
     // Only changes are written, because screen readers announce each write.

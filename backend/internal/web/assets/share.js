@@ -142,11 +142,11 @@ export class Share {
     }
     const of = { ...nothing, lines: JSON.parse(this.past.redact(JSON.stringify(shown?.reading.lines ?? []))), clear: !m.snapshot.view.tree };
     if (!shown?.picture || m.certainty === "unknown") return of;
-    const { width, height, data } = shown.picture;
+    const { width, height } = shown.picture;
     const canvas = document.createElement("canvas");
     canvas.width = width;
     canvas.height = height;
-    canvas.getContext("2d")?.putImageData(new ImageData(new Uint8ClampedArray(data.buffer), width, height), 0, 0);
+    canvas.getContext("2d")?.putImageData(shown.picture, 0, 0);
     const png = await new Promise((/** @type {(b: Blob | null) => void} */ done) => canvas.toBlob(done, "image/png"));
     if (!png) return of;
     pictures.push({ src: await dataURL(png), width, height });
