@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
+		if bin = os.Getenv("SERVICE_E2E_BIN"); bin != "" { // the tests with the tag release, of an installed package
+			return m.Run()
+		}
 		bin = filepath.Join(dir, "bin")
 		build := exec.Command("make", "-s", "build", "BIN="+bin)
 		build.Dir = filepath.Join("..", "..")
