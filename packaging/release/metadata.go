@@ -141,6 +141,13 @@ func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	return []entry{notices, copyrightFile, overridesFile, changelog}, err
 }
 
+// rpmChangelog writes the changelog in the format from which nfpm fills an rpm.
+func (r *release) rpmChangelog(name string) (string, error) {
+	return r.write(name+"-changelog.yaml", fmt.Sprintf(
+		"- semver: %s-1\n  date: %s\n  packager: %q\n  changes:\n    - note: Release %s.\n",
+		r.version, r.time.Format(time.RFC3339), maintainer, r.version))
+}
+
 // compressed returns an entry with text as its content, compressed as by gzip -9n.
 func (r *release) compressed(name, text string) (entry, error) {
 	var b bytes.Buffer

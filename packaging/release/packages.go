@@ -20,6 +20,7 @@ var formats = []string{"deb", "rpm", "apk", "archlinux"}
 type osPackage struct {
 	name        string
 	section     string   // of Debian
+	group       string   // of rpm
 	description string   // a line, and paragraphs
 	programs    []string // those with man pages
 	// packages returns the main packages of this repository that the package contains.
@@ -69,6 +70,11 @@ func (p osPackage) write(ctx context.Context, r *release, t target, format, file
 	for _, e := range append(entries, docs...) {
 		info.Contents = append(info.Contents, r.content(e, format))
 	}
+	if format == "rpm" {
+		if info.Changelog, err = r.rpmChangelog(p.name); err != nil {
+			return err
+		}
+	}
 	if info.Scripts, err = p.maintainerScripts(r, format); err != nil {
 		return err
 	}
@@ -86,7 +92,7 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 	}
 	summary, _, _ := strings.Cut(p.description, "\n")
 	info.RPM = nfpm.RPM{
-		BuildHost: "localhost", Compression: "zstd", Packager: maintainer,
+		BuildHost: "localhost", Compression: "zstd", Packager: maintainer, Group: p.group,
 		Summary: strings.ToUpper(summary[:1]) + summary[1:],
 	}
 	switch format {
