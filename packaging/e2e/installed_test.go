@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -36,6 +37,8 @@ func linkFiles(t *testing.T, from, dir string) {
 type keg struct {
 	t      *testing.T
 	prefix string
+	// unlinked means that there are no links in bin.
+	unlinked bool
 }
 
 // switchTo installs a version from the given folders, later ones first, and switches the links. It deletes the old
@@ -49,6 +52,9 @@ func (k keg) switchTo(version string, from ...string) {
 	}
 	links := map[string]string{filepath.Join(k.prefix, "opt", "service"): filepath.Join("..", "Cellar", "service", version)}
 	for _, name := range []string{"servicectl", "service-mcp"} {
+		if k.unlinked {
+			break
+		}
 		links[filepath.Join(k.prefix, "bin", name)] = filepath.Join("..", "Cellar", "service", version, "bin", name)
 	}
 	for link, target := range links {
@@ -89,14 +95,17 @@ func agentOf(t *testing.T, w *world, id string) map[string]any {
 func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
-	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200)} {
+	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200), "opt only"} {
 		t.Run(folder[:4], func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
 			home := filepath.Dir(w.dir)
-			k := keg{t: t, prefix: filepath.Join(home, folder)}
+			k := keg{t: t, prefix: filepath.Join(home, folder), unlinked: folder == "opt only"}
 			k.switchTo("1.0.0", bin)
 			w.bin = filepath.Join(k.prefix, "bin")
+			if k.unlinked { // as after `brew unlink`
+				w.bin = filepath.Join(k.prefix, "opt", "service", "bin")
+			}
 			registered := filepath.Join(w.bin, "service-mcp")
 			if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
 				t.Fatal(err)
@@ -204,17 +213,24 @@ func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	})
 }
 
-// A package manager replaces the files one after the other. In that window a call that needs an adapter gets an error
-// that a retry overcomes, and doctor reports no failure. Then the new version takes over from the idle daemon, although
-// agents are connected.
+// A package manager replaces the files one after the other, while agents are working: no input is lost or happens
+// twice. In that window a call that has to start an adapter gets an error that a retry overcomes, and doctor reports no
+// failure. Then the new version takes over from the idle daemon, although agents are connected.
 func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
 	w := newWorld(t, "idle_timeout: 2\n")
 	w.install(t)
 	a := startAgent(w, "modern", false)
-	a.call("getPlatformInfo", map[string]any{})
+	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
 	pid := w.daemonPID()
+	p := &taps{done: map[string]bool{}, maybe: map[string]bool{}}
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() { p.work(t, a, session, stop) })
+	}
+	must(t, "the agents are at work", func() bool { return p.count() > 20 })
 
 	adapters, err := filepath.Glob(filepath.Join(bin, "service-plugin-*"))
 	if err != nil || len(adapters) == 0 {
@@ -230,7 +246,7 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
 		put(t, filepath.Join(w.bin, filepath.Base(file)), data)
 	}
-	r := a.call("startLocalSimulation", map[string]any{})
+	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.app"})
 	wantError(t, r, "adapter_unavailable", true)
 	if message := fmt.Sprint(r.Structured["message"]); !strings.Contains(message, "upgrade is being installed") {
 		t.Errorf("message in the window: %s", message)
@@ -239,9 +255,19 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 		t.Errorf("doctor in the window: exit %d, want 0 and a warning: %s%s", exit, out, errs)
 	}
 	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
-	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+	// A successful call would issue a code, whose polling keeps the daemon busy.
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
+		t.Errorf("doctor after the upgrade of the adapters: exit %d, want 0 and the backend: %s%s", exit, out, errs)
+	}
 	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
 		upgrade(t, filepath.Join(next, name), filepath.Join(w.bin, name))
+	}
+	before := p.count()
+	must(t, "the agents work on", func() bool { return p.count() > before+20 })
+	close(stop)
+	workers.Wait()
+	if len(p.maybe) > 0 {
+		t.Errorf("%d calls failed, want none", len(p.maybe))
 	}
 	if !waitGone(pid, 30*time.Second) {
 		t.Fatal("the replaced daemon did not hand over although it was idle")
@@ -249,6 +275,7 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	if r := a.call("getDisplayState", map[string]any{"sessionId": session}); r.IsError {
 		t.Errorf("after the upgrade: got %v, want the same session", r.Structured)
 	}
+	p.check(t, eventRows(t, a, session))
 	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
 		t.Errorf("status: got %+v, want the new version and the connected agent", s)
 	}
