@@ -13,7 +13,7 @@ import (
 type program struct {
 	path string // under which it was called, because an upgrade may only switch a link there; empty if unknown
 	real string // path with links resolved; the adapters are beside it
-	file fs.FileInfo
+	file fs.FileInfo // nil if it could not be found
 }
 
 // currentProgram returns this process's executable. Call it early, so that a later replacement is noticed.
@@ -30,7 +30,7 @@ func programAt(path string) program {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		p.real = real
 	}
-	p.file, _ = os.Stat(path) // nil if it cannot be read
+	p.file, _ = os.Stat(path)
 	return p
 }
 
@@ -48,9 +48,9 @@ func (p program) isReplaced() bool {
 }
 
 // isGone reports whether the program was deleted: clients could not start a daemon from its path, or its adapters were
-// deleted with it.
+// deleted with it. A program that could not be found even at the start does not count.
 func (p program) isGone() bool {
-	if p.path == "" {
+	if p.file == nil {
 		return false
 	}
 	_, atPath := os.Stat(p.path)
