@@ -11,8 +11,8 @@ import (
 
 // program identifies this process's executable as it was when the process started.
 type program struct {
-	path string // under which it was called, because an upgrade may only switch a link there; empty if unknown
-	real string // path with links resolved; the adapters are beside it
+	path string      // under which it was called, because an upgrade may only switch a link there; empty if unknown
+	real string      // path with links resolved; the adapters are beside it
 	file fs.FileInfo // nil if it could not be found
 }
 
