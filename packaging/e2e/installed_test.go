@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -36,6 +35,8 @@ func linkFiles(t *testing.T, from, dir string) {
 type keg struct {
 	t      *testing.T
 	prefix string
+	// unlinked means that there are no links in bin.
+	unlinked bool
 }
 
 // switchTo installs a version from the given folders, later ones first, and switches the links. It deletes the old
@@ -49,6 +50,9 @@ func (k keg) switchTo(version string, from ...string) {
 	}
 	links := map[string]string{filepath.Join(k.prefix, "opt", "service"): filepath.Join("..", "Cellar", "service", version)}
 	for _, name := range []string{"servicectl", "service-mcp"} {
+		if k.unlinked {
+			break
+		}
 		links[filepath.Join(k.prefix, "bin", name)] = filepath.Join("..", "Cellar", "service", version, "bin", name)
 	}
 	for link, target := range links {
@@ -89,14 +93,17 @@ func agentOf(t *testing.T, w *world, id string) map[string]any {
 func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
-	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200)} {
+	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200), "opt only"} {
 		t.Run(folder[:4], func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
 			home := filepath.Dir(w.dir)
-			k := keg{t: t, prefix: filepath.Join(home, folder)}
+			k := keg{t: t, prefix: filepath.Join(home, folder), unlinked: folder == "opt only"}
 			k.switchTo("1.0.0", bin)
 			w.bin = filepath.Join(k.prefix, "bin")
+			if k.unlinked { // as after `brew unlink`
+				w.bin = filepath.Join(k.prefix, "opt", "service", "bin")
+			}
 			registered := filepath.Join(w.bin, "service-mcp")
 			if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
 				t.Fatal(err)
@@ -139,6 +146,64 @@ func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	}
 }
 
+// Programs work through links of every kind, from any folder, and register the link that stays.
+func TestPrograms_ReachedThroughLinks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		links map[string]string // link -> target, both below the home; HOME stands for it
+		call  string            // the folder of the servicectl that is called
+		want  string            // the registered service-mcp
+	}{
+		"one link": {map[string]string{"bin/servicectl": "HOME/DIR/servicectl", "bin/service-mcp": "HOME/DIR/service-mcp"},
+			"bin", "bin/service-mcp"},
+		"two links": {map[string]string{"a/servicectl": "../bin/servicectl", "bin/servicectl": "../DIR/servicectl",
+			"bin/service-mcp": "../DIR/service-mcp"}, "a", "bin/service-mcp"},
+		"a link to the folder": {map[string]string{"current": "DIR"}, "current", "current/service-mcp"},
+		"a dangling link beside it": {map[string]string{"bin/servicectl": "../DIR/servicectl", "bin/service-mcp": "../gone"},
+			"bin", "DIR/service-mcp"},
+		"no link": {nil, "DIR", "DIR/service-mcp"},
+	} {
+		for _, folder := range []string{"programs", `my "own" it's`, strings.Repeat("p", 200)} {
+			t.Run(name+" "+folder[:2], func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, "")
+				home := filepath.Dir(w.dir)
+				linkFiles(t, bin, filepath.Join(home, folder))
+				below := func(path string) string { return strings.NewReplacer("DIR", folder, "HOME", home).Replace(path) }
+				for link, target := range c.links {
+					link = filepath.Join(home, link)
+					if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.Symlink(below(target), link); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := os.Mkdir(filepath.Join(home, ".cursor"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				w.bin = filepath.Join(home, below(c.call))
+				if out, errs, exit := w.ctl("tool", "call", "startLocalSimulation"); exit != 0 {
+					t.Errorf("startLocalSimulation: exit %d: %s%s", exit, out, errs)
+				}
+				if out, errs, exit := w.ctl("agent", "add", "cursor"); exit != 0 {
+					t.Errorf("agent add: exit %d: %s%s", exit, out, errs)
+				}
+				var file struct {
+					MCPServers map[string]struct{ Command string }
+				}
+				want := filepath.Join(home, below(c.want))
+				if !readJSON(filepath.Join(home, ".cursor", "mcp.json"), &file) || file.MCPServers["service"].Command != want {
+					t.Errorf("registered: got %+v, want %s", file, want)
+				}
+				if row := agentOf(t, w, "cursor"); row["state"] != "registered" {
+					t.Errorf("agent list: got %v, want registered", row)
+				}
+			})
+		}
+	}
+}
+
 // An agent that holds the path of a deleted version is reported with the next step, which corrects it.
 func TestAgentList_NamesStalePath(t *testing.T) {
 	t.Parallel()
@@ -161,109 +226,5 @@ func TestAgentList_NamesStalePath(t *testing.T) {
 	w.ctl("agent", "add", "cursor")
 	if row := agentOf(t, w, "cursor"); row["state"] != "registered" {
 		t.Errorf("after agent add: got %v, want registered", row)
-	}
-}
-
-// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next call
-// says what to do. When they are installed again, the same agent works again.
-func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "")
-	w.install(t)
-	a := startAgent(w, "modern", false)
-	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
-	_, waiting := a.start("waitForEvent", map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}, false,
-		time.Minute)
-	pid := w.daemonPID()
-	if err := os.RemoveAll(w.bin); err != nil {
-		t.Fatal(err)
-	}
-	// Longer than the daemon waits before it ends.
-	if eventually(8*time.Second, func() bool { return w.daemonPID() != pid }) {
-		t.Fatal("the daemon ended during a call")
-	}
-	if r := a.call("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": 1, "y": 1}); r.IsError {
-		t.Errorf("a call of the daemon without files: got %v, want success", r.Structured)
-	}
-	var r toolResult
-	if line := <-waiting; line.Error != nil || json.Unmarshal(line.Result, &r) != nil || r.IsError {
-		t.Errorf("the running call: got %v %v, want the tap", line.Error, r.Structured)
-	}
-	if !waitGone(pid, 15*time.Second) {
-		t.Fatal("the daemon still runs 15 s after its programs were deleted")
-	}
-	gone := a.call("getSessionStatus", map[string]any{"sessionId": session})
-	wantError(t, gone, "program_missing", false)
-	hint := fmt.Sprint(gone.Structured["fixHint"])
-	if !strings.Contains(hint, "install the service again") || !strings.Contains(hint, "MCP settings") {
-		t.Errorf("fixHint: got %q, want both next steps", hint)
-	}
-	w.install(t)
-	must(t, "the same agent continues with the same session", func() bool {
-		return !a.call("getDisplayState", map[string]any{"sessionId": session}).IsError
-	})
-}
-
-// A package manager replaces the files one after the other. In that window a call that needs an adapter gets an error
-// that a retry overcomes, and doctor reports no failure. Then the new version takes over from the idle daemon, although
-// agents are connected.
-func TestUpgrade_OfFilesOneByOne(t *testing.T) {
-	t.Parallel()
-	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
-	w := newWorld(t, "idle_timeout: 2\n")
-	w.install(t)
-	a := startAgent(w, "modern", false)
-	a.call("getPlatformInfo", map[string]any{})
-	pid := w.daemonPID()
-
-	adapters, err := filepath.Glob(filepath.Join(bin, "service-plugin-*"))
-	if err != nil || len(adapters) == 0 {
-		t.Fatalf("adapters: %v, %v", adapters, err)
-	}
-	var manifest strings.Builder
-	for _, file := range adapters {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data = append(data, "next"...) // programs run with such an end
-		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
-		put(t, filepath.Join(w.bin, filepath.Base(file)), data)
-	}
-	r := a.call("startLocalSimulation", map[string]any{})
-	wantError(t, r, "adapter_unavailable", true)
-	if message := fmt.Sprint(r.Structured["message"]); !strings.Contains(message, "upgrade is being installed") {
-		t.Errorf("message in the window: %s", message)
-	}
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || !strings.Contains(out, "upgrade is being installed") {
-		t.Errorf("doctor in the window: exit %d, want 0 and a warning: %s%s", exit, out, errs)
-	}
-	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
-	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
-	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
-		upgrade(t, filepath.Join(next, name), filepath.Join(w.bin, name))
-	}
-	if !waitGone(pid, 30*time.Second) {
-		t.Fatal("the replaced daemon did not hand over although it was idle")
-	}
-	if r := a.call("getDisplayState", map[string]any{"sessionId": session}); r.IsError {
-		t.Errorf("after the upgrade: got %v, want the same session", r.Structured)
-	}
-	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
-		t.Errorf("status: got %+v, want the new version and the connected agent", s)
-	}
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
-		t.Errorf("doctor after the upgrade: exit %d, want 0 without warnings: %s%s", exit, out, errs)
-	}
-}
-
-// put replaces a program's file as package managers do.
-func put(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
 	}
 }

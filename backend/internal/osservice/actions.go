@@ -42,6 +42,11 @@ func Control(ctx context.Context, action string, o Options) (Report, error) {
 	case action != "install":
 		return Report{}, &Error{CodeNotInstalled, "the service is not installed", "run `service-backend service install`"}
 	}
+	if other := m.other(); action == "install" && other != "" {
+		err := &Error{CodeForeign, other + " exists, which an earlier `service-backend service install` hides",
+			"run `service-backend service uninstall`, then `sudo systemctl enable --now " + m.name + "`"}
+		return Report{}, err
+	}
 	if action == "install" {
 		return m.install(ctx, text, was, o)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -133,14 +134,14 @@ func (m manager) open(s spec, text string) (control, error) {
 }
 
 // read returns the registered description, or fs.ErrNotExist if there is none. It returns an error for a description
-// that install did not write.
+// that install did not write. A description that install wrote hides that of a package.
 func (m manager) read() (string, spec, error) {
-	for _, path := range m.others {
-		if _, err := os.Lstat(path); err == nil {
-			return "", spec{}, m.foreign(path)
+	text, err := description(m.path, m.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if other := m.other(); other != "" {
+			err = m.foreign(other)
 		}
 	}
-	text, err := description(m.path, m.name)
 	if err != nil {
 		return "", spec{}, err
 	}
@@ -151,9 +152,26 @@ func (m manager) read() (string, spec, error) {
 	return text, s, nil
 }
 
+// other returns the path at which somebody else installed a service of the same name, or "".
+func (m manager) other() string {
+	for _, path := range m.others {
+		if _, err := os.Lstat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// packageDirs are the directories for the units of packages.
+var packageDirs = []string{"/usr/lib/systemd/system", "/lib/systemd/system"}
+
 func (m manager) foreign(path string) error {
 	if path == "" {
 		path = "the Windows service " + m.name
+	}
+	if slices.Contains(packageDirs, filepath.Dir(path)) {
+		return &Error{CodeForeign, path + " was not installed by `service-backend service install`, but by a package",
+			"correct the settings file that it names, then run `sudo systemctl enable --now " + m.name + "`"}
 	}
 	return &Error{CodeForeign, path + " was not installed by `service-backend service install`, so it is not changed",
 		"manage it with " + m.system + " itself, or remove it first"}

@@ -223,6 +223,19 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 	}
 	_, _, err = m.read()
 	refused(t, err, CodeForeign)
+	for dir, step := range map[string]string{"/usr/lib/systemd/system": "systemctl enable --now", "/run/systemd/system": "remove it first"} {
+		var told *Error
+		if err := m.foreign(dir + "/service-backend.service"); !errors.As(err, &told) || !strings.Contains(told.FixHint, step) {
+			t.Errorf("a unit in %s: %+v, want the step %q", dir, told, step)
+		}
+	}
+	// What an earlier install wrote can still be removed, although a package brought a unit since.
+	if err := os.WriteFile(m.path, []byte(m.text(sample)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, s, err := m.read(); err != nil || s.Program != sample.Program {
+		t.Errorf("own description beside a package's: %+v, %v", s, err)
+	}
 }
 
 // TestDetect_RefusesAServiceManagerThatDoesNotRun simulates each manager first as installed only, then as running.

@@ -40,7 +40,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 		Use: word + " NAME... | --all", Short: short,
 		ValidArgsFunction: agentNames,
 		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
-			"machine, and for remove every agent with an entry.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
+			"machine,\nand for remove every agent with an entry.\nExit code: 0 done, 1 no agent was found, 2 a file was not changed.",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("name at least one agent, or use --all")

@@ -25,7 +25,9 @@ func TestService_UnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/
 func TestService_LifecycleUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
 
 // TestService_FromPackageUnderSystemd covers programs that a package installed together with units.
-func TestService_FromPackageUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/packaged.txtar") }
+func TestService_FromPackageUnderSystemd(t *testing.T) {
+	underSystemd(t, "testdata/systemd/packaged.txtar")
+}
 
 // underSystemd runs one script. A systemd has one home directory, so each script starts its own.
 func underSystemd(t *testing.T, story string) {

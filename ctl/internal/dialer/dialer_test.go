@@ -163,9 +163,10 @@ func TestConnect_StartFails(t *testing.T) {
 	}
 	d := newDaemon(t, "")
 	d.Program += "-missing"
-	var start *StartError
-	if _, err := d.Connect(context.Background(), d.Paths.MCP); !errors.As(err, &start) {
-		t.Errorf("missing program: got %v, want a StartError", err)
+	_, err := d.Connect(context.Background(), d.Paths.MCP)
+	if p, ok := ProblemOf(err); !ok || p.Code != CodeMissing || p.Retryable || !strings.Contains(p.Message, d.Program) ||
+		!strings.Contains(p.FixHint, "install the service again") {
+		t.Errorf("missing program: got %v (%+v), want %s with the next step", err, p, CodeMissing)
 	}
 }
 

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,8 +18,10 @@ const maxCrashLog = 1 << 20
 
 // start runs `serviced run` in its own session and waits until it is ready. The caller must hold the start lock.
 func (d Daemon) start(ctx context.Context) error {
-	if _, err := os.Stat(d.Program); err != nil {
+	if _, err := os.Stat(d.Program); errors.Is(err, os.ErrNotExist) {
 		return &MissingError{Program: d.Program}
+	} else if err != nil {
+		return &StartError{Reason: err.Error()}
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {

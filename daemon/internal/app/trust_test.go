@@ -5,6 +5,7 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -251,11 +252,7 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 		}
 	}
 	put("one")
-	file, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := program{path: path, file: file}
+	p := programAt(path)
 	if p.isReplaced() || p.isGone() {
 		t.Error("an unchanged program counts as replaced or deleted")
 	}
@@ -268,6 +265,23 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 	}
 	if p.isReplaced() || !p.isGone() {
 		t.Errorf("deleted program: isReplaced %t, isGone %t; want false, true", p.isReplaced(), p.isGone())
+	}
+
+	// An upgrade that switches a link and deletes the old version.
+	put("three")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	p = programAt(link)
+	if p.isReplaced() || p.isGone() {
+		t.Error("an unchanged link counts as replaced or deleted")
+	}
+	if err := errors.Join(os.Rename(path, path+".next"), os.Remove(link), os.Symlink(path+".next", link)); err != nil {
+		t.Fatal(err)
+	}
+	if !p.isGone() {
+		t.Error("a program whose folder was deleted behind a link does not count as deleted")
 	}
 
 	d := start(t, short(t), Options{})

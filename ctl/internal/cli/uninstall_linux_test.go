@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// uninstall --purge lists what will be lost and asks. Without a yes nothing changes; with it the link is revoked first.
+func TestUninstall_AsksOnATerminal(t *testing.T) {
+	t.Parallel()
+	l := newLocal(t)
+	login := onTerminal(t, l.home, 80, nil, "login")
+	login.await("Waiting for approval")
+	found := activateURL.FindStringSubmatch(login.text())
+	if found == nil {
+		t.Fatalf("there is no URL on the terminal:\n%s", login.text())
+	}
+	l.approve(newPerson(t), found[0], "ada@example.org")
+	login.exits(exitYes)
+
+	p := onTerminal(t, l.home, 80, nil, "uninstall", "--purge")
+	p.answer("Delete all of this? [y/N] ", "")
+	wantText(t, p.exits(exitNo), "the link to your account; it is revoked", "the embedded backend", "nothing was changed")
+	if _, err := os.Stat(filepath.Join(l.home, ".service", "auth.json")); err != nil {
+		t.Fatalf("after the answer no: %v", err)
+	}
+	p = onTerminal(t, l.home, 80, nil, "uninstall", "--purge")
+	p.answer("Delete all of this? [y/N] ", "y")
+	shown := p.exits(exitYes)
+	wantText(t, shown, "The link to your account is revoked.", "The daemon is stopped.", "Deleted: "+filepath.Join(l.home, ".service"),
+		"restart your coding agents")
+	if wide := tooWide(shown, 80); len(wide) > 0 {
+		t.Errorf("lines are broken by the terminal:\n%v", wide)
+	}
+	if _, err := os.Stat(filepath.Join(l.home, ".service")); !os.IsNotExist(err) {
+		t.Errorf("the state directory after the answer yes: %v", err)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build unix
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next call
+// says what to do. When they are installed again, the same agent works again.
+func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.install(t)
+	a := startAgent(w, "modern", false)
+	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+	_, waiting := a.start("waitForEvent", map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}, false,
+		time.Minute)
+	pid := w.daemonPID()
+	if err := os.RemoveAll(w.bin); err != nil {
+		t.Fatal(err)
+	}
+	// Longer than the daemon waits before it ends.
+	if eventually(8*time.Second, func() bool { return w.daemonPID() != pid }) {
+		t.Fatal("the daemon ended during a call")
+	}
+	if r := a.call("injectInput", map[string]any{"sessionId": session, "kind": "tap", "x": 1, "y": 1}); r.IsError {
+		t.Errorf("a call of the daemon without files: got %v, want success", r.Structured)
+	}
+	var r toolResult
+	if line := <-waiting; line.Error != nil || json.Unmarshal(line.Result, &r) != nil || r.IsError {
+		t.Errorf("the running call: got %v %v, want the tap", line.Error, r.Structured)
+	}
+	if !waitGone(pid, 15*time.Second) {
+		t.Fatal("the daemon still runs 15 s after its programs were deleted")
+	}
+	gone := a.call("getSessionStatus", map[string]any{"sessionId": session})
+	wantError(t, gone, "program_missing", false)
+	hint := fmt.Sprint(gone.Structured["fixHint"])
+	if !strings.Contains(hint, "install the service again") || !strings.Contains(hint, "MCP settings") {
+		t.Errorf("fixHint: got %q, want both next steps", hint)
+	}
+	w.install(t)
+	must(t, "the same agent continues with the same session", func() bool {
+		return !a.call("getDisplayState", map[string]any{"sessionId": session}).IsError
+	})
+}
+
+// A package manager replaces the files one after the other, while agents are working: no input is lost or happens
+// twice. In that window a call that has to start an adapter gets an error that a retry overcomes, and doctor reports no
+// failure. Then the new version takes over from the idle daemon, although agents are connected.
+func TestUpgrade_OfFilesOneByOne(t *testing.T) {
+	t.Parallel()
+	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	w := newWorld(t, "idle_timeout: 2\n")
+	w.install(t)
+	a := startAgent(w, "modern", false)
+	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
+	pid := w.daemonPID()
+	p := &taps{done: map[string]bool{}, maybe: map[string]bool{}}
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() { p.work(t, a, session, stop) })
+	}
+	must(t, "the agents are at work", func() bool { return p.count() > 20 })
+
+	adapters, err := filepath.Glob(filepath.Join(bin, "service-plugin-*"))
+	if err != nil || len(adapters) == 0 {
+		t.Fatalf("adapters: %v, %v", adapters, err)
+	}
+	var manifest strings.Builder
+	for _, file := range adapters {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data = append(data, "next"...) // programs run with such an end
+		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
+		put(t, filepath.Join(w.bin, filepath.Base(file)), data)
+	}
+	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.app"})
+	wantError(t, r, "adapter_unavailable", true)
+	if message := fmt.Sprint(r.Structured["message"]); !strings.Contains(message, "upgrade is being installed") {
+		t.Errorf("message in the window: %s", message)
+	}
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || !strings.Contains(out, "upgrade is being installed") {
+		t.Errorf("doctor in the window: exit %d, want 0 and a warning: %s%s", exit, out, errs)
+	}
+	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
+	// A successful call would issue a code, whose polling keeps the daemon busy.
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
+		t.Errorf("doctor after the upgrade of the adapters: exit %d, want 0 and the backend: %s%s", exit, out, errs)
+	}
+	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
+		upgrade(t, filepath.Join(next, name), filepath.Join(w.bin, name))
+	}
+	before := p.count()
+	must(t, "the agents work on", func() bool { return p.count() > before+20 })
+	close(stop)
+	workers.Wait()
+	if len(p.maybe) > 0 {
+		t.Errorf("%d calls failed, want none", len(p.maybe))
+	}
+	if !waitGone(pid, 30*time.Second) {
+		t.Fatal("the replaced daemon did not hand over although it was idle")
+	}
+	if r := a.call("getDisplayState", map[string]any{"sessionId": session}); r.IsError {
+		t.Errorf("after the upgrade: got %v, want the same session", r.Structured)
+	}
+	p.check(t, eventRows(t, a, session))
+	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
+		t.Errorf("status: got %+v, want the new version and the connected agent", s)
+	}
+	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
+		t.Errorf("doctor after the upgrade: exit %d, want 0 without warnings: %s%s", exit, out, errs)
+	}
+}
+
+// put replaces a program's file as package managers do.
+func put(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
