@@ -33,8 +33,8 @@ const (
 //go:embed files/image-config.yaml
 var imageSettings []byte
 
-const rootsNotice = "\n/" + imageRoots + ": Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
-	"https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
+const rootsNotice = "\n/" + imageRoots + ": Mozilla's list of CA certificates, under the\n" +
+	"Mozilla Public License 2.0, from https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
 
 // image is the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
 func image(r *release) artefact {
@@ -148,7 +148,8 @@ func (r *release) imageLabels() map[string]string {
 func (r *release) addImageFiles(w *tar.Writer) error {
 	folders := []string{"etc", "etc/service-backend", "etc/ssl", "etc/ssl/certs", "var", "var/lib"}
 	for _, name := range folders {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o555, ModTime: r.time}); err != nil {
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o555, ModTime: r.time}
+		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,11 @@ type installWorld struct {
 	path   string
 }
 
+// sharedLinks are links that install.sh makes below PREFIX/share.
+var sharedLinks = []string{
+	"man/man1/servicectl.1", "bash-completion/completions/servicectl", "zsh/site-functions/_servicectl",
+}
+
 // installShells are the interpreters under which install.sh must work.
 var installShells = [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}}
 
@@ -44,7 +49,9 @@ func newInstallWorld(t *testing.T, shell ...string) *installWorld {
 			lacking(t, program, "apt-get install "+program)
 		}
 	}
-	w := &installWorld{t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH")}
+	w := &installWorld{
+		t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH"),
+	}
 	w.prefix = filepath.Join(t.TempDir(), "it's a \"prefix\" with $paces")
 	w.public = publicKeyLine(w.key)
 	server := httptest.NewServer(http.FileServer(http.Dir(w.dist)))

@@ -229,7 +229,8 @@ func containerDrains(t *testing.T, rootfs, data, secrets string) {
 func containerNamesMissingSettings(t *testing.T, rootfs, data string) {
 	c := startContainer(t, rootfs, data, nil)
 	<-c.exited
-	if code := c.cmd.ProcessState.ExitCode(); code == 0 || !regexp.MustCompile(`hmac|base_url`).MatchString(c.log.String()) {
+	code, named := c.cmd.ProcessState.ExitCode(), regexp.MustCompile(`hmac|base_url`).MatchString(c.log.String())
+	if code == 0 || !named {
 		t.Errorf("the server exited with %d and does not name what is missing:\n%s", code, c.log)
 	}
 }
@@ -263,8 +264,9 @@ func containerUsesRoots(t *testing.T, rootfs, data, secrets string) {
 		c.waitHealthy()
 		asked := startProvider(t, c, certificate)
 		location := signIn(t, c)
-		if got := strings.HasPrefix(location, "https://127.0.0.1:8443/authorize?"); got != trusted || (asked.Load() > 0) != trusted {
-			t.Errorf("with the provider's root trusted %v, the sign-in leads to %q after %d requests\n", trusted, location, asked.Load())
+		leads := strings.HasPrefix(location, "https://127.0.0.1:8443/authorize?")
+		if requests := asked.Load(); leads != trusted || (requests > 0) != trusted {
+			t.Errorf("trusted %v: the sign-in leads to %q after %d requests", trusted, location, requests)
 		}
 		c.kill()
 	}
@@ -289,8 +291,8 @@ func startProvider(t *testing.T, c *container, certificate tls.Certificate) *ato
 		asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		const issuer = "https://127.0.0.1:8443"
-		_, _ = io.WriteString(w, `{"issuer":"`+issuer+`","authorization_endpoint":"`+issuer+`/authorize","token_endpoint":"`+issuer+
-			`/token","jwks_uri":"`+issuer+`/keys","response_types_supported":["code"],"subject_types_supported":["public"],`+
+		_, _ = io.WriteString(w, `{"issuer":"`+issuer+`","authorization_endpoint":"`+issuer+`/authorize",`+
+			`"token_endpoint":"`+issuer+`/token","jwks_uri":"`+issuer+`/keys","response_types_supported":["code"],"subject_types_supported":["public"],`+
 			`"id_token_signing_alg_values_supported":["RS256"],"code_challenge_methods_supported":["S256"]}`)
 	}))
 	_ = server.Listener.Close()
@@ -318,7 +320,8 @@ func signIn(t *testing.T, c *container) string {
 		t.Fatalf("the sign-in page has no form: %s", body)
 	}
 	form := url.Values{"csrf": {string(token[1])}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost:8080/signin/oidc/acme", strings.NewReader(form.Encode()))
+	const address = "http://localhost:8080/signin/oidc/acme"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +351,8 @@ func testCertificate(t *testing.T) ([]byte, tls.Certificate) {
 		NotAfter: now.Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	rootKey, leafKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	rootKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	leafKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	rootDER := must(x509.CreateCertificate(rand.Reader, ca, ca, &rootKey.PublicKey, rootKey))
 	leafDER := must(x509.CreateCertificate(rand.Reader, leaf, ca, &leafKey.PublicKey, rootKey))
 	pemRoot := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rootDER})

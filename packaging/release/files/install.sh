@@ -166,7 +166,8 @@ make_work() {
 			fail "another installation is running (process ${process%%.*})" "wait until it ends; if none runs, remove $other"
 		rm -rf "$other"
 	done
-	work=$(mktemp -d "$lib/.install.$$.XXXXXX") || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
+	work=$(mktemp -d "$lib/.install.$$.XXXXXX") ||
+		fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
 }
 
 # fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory.
@@ -270,7 +271,7 @@ switch() {
 	fi
 }
 
-# replace renames a link to the place of another. By default mv would move it into the directory to which that one leads.
+# replace renames a link to the place of another. By default mv would move it into the directory to which that leads.
 replace() {
 	mv -fT "$1" "$2" 2>/dev/null || mv -fh "$1" "$2" 2>/dev/null || ln -sfn "$(readlink "$1")" "$2"
 }
@@ -342,7 +343,8 @@ report() {
 quote() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 
 uninstall() {
-	[ -L "$lib/current" ] || [ -d "$lib" ] || fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
+	[ -L "$lib/current" ] || [ -d "$lib" ] ||
+		fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
 	done=1
 	for program in servicectl service-mcp; do
 		file=$prefix/bin/$program
