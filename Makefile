@@ -20,10 +20,18 @@ NPM_DIR   = packaging/e2e/npm
 TSC       = $(NPM_DIR)/node_modules/.bin/tsc
 GOLANGCI ?= $(shell command -v golangci-lint || echo $$($(GO) env GOPATH)/bin/golangci-lint)
 
+# A release: where it will be downloaded from, its minisign public key (a line of base64), and the file of the secret key.
+DIST        ?= dist
+RELEASE_URL ?=
+RELEASE_KEY ?=
+SIGNING_KEY ?=
+FULL        ?=
+
 INFO = github.com/service-dev/service/proto/buildinfo
 # DEFAULT_BACKEND_URL is a distribution's own backend, which is compiled in; empty means the embedded one.
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
-          -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL)
+          -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL) \
+          -X $(INFO).ReleaseURL=$(RELEASE_URL) -X $(INFO).ReleaseKey=$(RELEASE_KEY)
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildcard plugins/*/main.go))))
 
@@ -33,11 +41,11 @@ WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go proto
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media proto/glasses/driver -type f \
                        ! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/packs/*')
 
-.PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean
+.PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
 
 help: ## print this list
 	@echo "usage: make <target>"; echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-13s %s\n", $$1, $$2}' Makefile
 
 build: wasm ## build every program into bin/, with the checksum manifest of the adapters
 	@mkdir -p "$(BIN)"
@@ -121,5 +129,13 @@ agents-npm: ## install the coding agents of agents-test (1.5 GB; not with npm ci
 agents-test: wasm ## run real coding agents with the tools and a scripted model on loopback
 	$(GO) test -tags agents -count=1 -v -timeout 5m ./packaging/agents
 
+release: ## make the artefacts of VERSION in dist/: the same bytes from the same commit. RELEASE_URL, RELEASE_KEY and SIGNING_KEY are optional
+	$(GO) run -C packaging/release . -root "$(CURDIR)" -out "$(abspath $(DIST))" -version "$(VERSION)" -url "$(RELEASE_URL)" \
+		-public-key "$(RELEASE_KEY)" -backend "$(DEFAULT_BACKEND_URL)" $(if $(SIGNING_KEY),-key "$(abspath $(SIGNING_KEY))")
+
+release-check: ## make Linux artefacts for amd64, and test what is in them; FULL=1 makes all and takes long
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GO) build -o "$$tmp/gotest" ./packaging/gotest && cd packaging/release && \
+	RELEASE_CHECK_FULL="$(FULL)" "$$tmp/gotest" -count=1 -timeout 60m ./...
+
 clean: ## remove the output of build and run
-	rm -rf $(BIN) $(RUN_DIR) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js
+	rm -rf $(BIN) $(RUN_DIR) $(DIST) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js

@@ -13,7 +13,7 @@ import (
 // TestK07_RealPrograms installs this release from its archive and uses it.
 func TestK07_RealPrograms(t *testing.T) {
 	w := newInstallWorld(t, "dash")
-	archive := madeFile(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+	archive := artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version := strings.TrimSuffix(filepath.Base(archive), "-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version = strings.TrimPrefix(version, "service-")
 	w.write(filepath.Base(archive), must(os.ReadFile(archive)))

@@ -44,11 +44,7 @@ var installShells = [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}}
 
 func newInstallWorld(t *testing.T, shell ...string) *installWorld {
 	t.Helper()
-	for _, program := range []string{shell[0], "curl", "minisign"} {
-		if _, err := exec.LookPath(program); err != nil {
-			lacking(t, program, "apt-get install "+program)
-		}
-	}
+	require(t, map[string]string{shell[0]: shell[0], "curl": "curl", "minisign": "minisign"})
 	w := &installWorld{
 		t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH"),
 	}

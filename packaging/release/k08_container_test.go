@@ -180,18 +180,3 @@ func addMountPoints(t *testing.T, rootfs string) {
 		}
 	}
 }
-
-func output(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		lacking(t, name, "apt-get install "+name)
-	}
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, &errs)
-	}
-	return string(out)
-}

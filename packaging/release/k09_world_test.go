@@ -127,7 +127,7 @@ func npmProgram(t *testing.T, folder, name, how string) string {
 	t.Helper()
 	file := must(filepath.Abs(filepath.Join(folder, "node_modules", name)))
 	if _, err := os.Stat(file); err != nil {
-		lacking(t, name, how)
+		skip(t, name+" is missing: "+how)
 	}
 	return file
 }
@@ -151,7 +151,7 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 func linuxPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	output(t, "tar", "-xzf", madeFile(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
+	output(t, "tar", "-xzf", artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
 	bins, err := filepath.Glob(filepath.Join(dir, "*", "bin"))
 	if err != nil || len(bins) != 1 {
 		t.Fatalf("the archive has the folders %q, %v", bins, err)

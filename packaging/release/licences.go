@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -156,7 +157,7 @@ func (r *release) thirdParty(ctx context.Context, t target, packages ...string) 
 func (m linkedModule) note(files []string) string {
 	where := "https://" + m.Path
 	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil && strings.Contains(string(data), "Mozilla Public License") {
+		if data, err := os.ReadFile(file); err == nil && bytes.Contains(data[:min(len(data), 300)], []byte("Mozilla Public License")) {
 			return where + "\nUnder the Mozilla Public License 2.0; unchanged. Its source code: https://proxy.golang.org/" +
 				escapeModule(m.Path) + "/@v/" + escapeModule(m.Version) + ".zip"
 		}

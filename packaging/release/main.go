@@ -29,6 +29,7 @@ func run() error {
 	flag.StringVar(&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned")
 	flag.StringVar(&o.targets, "targets", "", "make only the artefacts for these, such as linux-amd64,linux-arm64")
 	flag.StringVar(&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'")
+	flag.BoolVar(&o.dirty, "dirty", false, "take files that are not committed too; for tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -37,5 +38,11 @@ func run() error {
 		return err
 	}
 	defer r.close()
-	return r.makeAll(ctx)
+	if err := r.makeAll(ctx); err != nil {
+		return err
+	}
+	if o.secretKey == "" {
+		fmt.Println("SHA256SUMS is not signed: name a minisign secret key by -key (make: SIGNING_KEY)")
+	}
+	return nil
 }

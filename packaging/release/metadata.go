@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -118,7 +119,7 @@ func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	copyright, err := r.template("copyright", map[string]string{"HOMEPAGE": homepage, "VENDOR": vendor, "PACKAGE": name})
+	copyright, err := r.template("copyright", map[string]string{"HOMEPAGE": homepage, "VENDOR": vendor, "YEAR": strconv.Itoa(r.time.Year()), "PACKAGE": name})
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +127,25 @@ func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	overrides, err := r.template("lintian/"+name, nil)
+	if err != nil {
+		return nil, err
+	}
+	overridesFile, err := r.generated("usr/share/lintian/overrides/"+name, overrides)
+	if err != nil {
+		return nil, err
+	}
 	changes := fmt.Sprintf("%s (%s-1) stable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n", name,
 		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
 	changelog, err := r.compressed(folder+"changelog.Debian.gz", changes)
-	return []entry{notices, copyrightFile, changelog}, err
+	return []entry{notices, copyrightFile, overridesFile, changelog}, err
+}
+
+// rpmChangelog writes the changelog in the format from which nfpm fills an rpm.
+func (r *release) rpmChangelog(name string) (string, error) {
+	return r.write(name+"-changelog.yaml", fmt.Sprintf(
+		"- semver: %s-1\n  date: %s\n  packager: %q\n  changes:\n    - note: Release %s.\n",
+		r.version, r.time.Format(time.RFC3339), maintainer, r.version))
 }
 
 // compressed returns an entry with text as its content, compressed as by gzip -9n.

@@ -20,6 +20,7 @@ var formats = []string{"deb", "rpm", "apk", "archlinux"}
 type osPackage struct {
 	name        string
 	section     string   // of Debian
+	group       string   // of rpm
 	description string   // a line, and paragraphs
 	programs    []string // those with man pages
 	// packages returns the main packages of this repository that the package contains.
@@ -67,7 +68,12 @@ func (p osPackage) write(ctx context.Context, r *release, t target, format, file
 		return err
 	}
 	for _, e := range append(entries, docs...) {
-		info.Contents = append(info.Contents, r.content(e))
+		info.Contents = append(info.Contents, r.content(e, format))
+	}
+	if format == "rpm" {
+		if info.Changelog, err = r.rpmChangelog(p.name); err != nil {
+			return err
+		}
 	}
 	if info.Scripts, err = p.maintainerScripts(r, format); err != nil {
 		return err
@@ -84,7 +90,11 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 		Homepage: homepage, License: "Apache-2.0", MTime: r.time, DisableGlobbing: true,
 		Overridables: nfpm.Overridables{Umask: 0o022},
 	}
-	info.RPM = nfpm.RPM{BuildHost: "localhost", Compression: "zstd", Packager: maintainer}
+	summary, _, _ := strings.Cut(p.description, "\n")
+	info.RPM = nfpm.RPM{
+		BuildHost: "localhost", Compression: "zstd", Packager: maintainer, Group: p.group,
+		Summary: strings.ToUpper(summary[:1]) + summary[1:],
+	}
 	switch format {
 	case "deb":
 		info.License = "" // Debian has no such field
@@ -99,7 +109,7 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 }
 
 // content returns an entry as nfpm describes it, with every property set, so that nfpm reads none from the file system.
-func (r *release) content(e entry) *files.Content {
+func (r *release) content(e entry, format string) *files.Content {
 	c := &files.Content{
 		Source: e.from, Destination: "/" + e.name, Type: files.TypeFile,
 		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: e.mode, MTime: r.time},
@@ -109,6 +119,10 @@ func (r *release) content(e entry) *files.Content {
 		c.Source, c.Type, c.FileInfo.Mode = e.link, files.TypeSymlink, 0o777
 	case e.config:
 		c.Type = files.TypeConfigNoReplace
+	case format == "rpm" && strings.HasPrefix(e.name, "usr/share/man/"):
+		c.Type = files.TypeRPMDoc
+	case format == "rpm" && strings.HasPrefix(e.name, "usr/share/licenses/"):
+		c.Type = files.TypeRPMLicense
 	}
 	return c
 }

@@ -22,6 +22,7 @@ type options struct {
 	targets                            string // such as linux-amd64,linux-arm64; empty means all
 	releaseURL, releaseKey, backendURL string
 	secretKey                          string // a file
+	dirty                              bool   // take files that are not committed too
 }
 
 // release is what every artefact is made from.
@@ -53,6 +54,11 @@ func newRelease(ctx context.Context, o options) (*release, error) {
 	commit, seconds, err := headOf(ctx, o.root)
 	if err != nil {
 		return nil, err
+	}
+	if changes, err := command(ctx, o.root, "git", "status", "--porcelain").Output(); err != nil {
+		return nil, fmt.Errorf("git status: %w", err)
+	} else if len(changes) > 0 && !o.dirty {
+		return nil, fmt.Errorf("a release is made from a commit, but these files differ from it:\n%s", changes)
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return nil, err

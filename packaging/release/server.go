@@ -10,7 +10,7 @@ import (
 
 // serverPackage is the package of what an operator needs. The unit is not enabled, because the server needs keys first.
 var serverPackage = osPackage{
-	name: "service-backend", section: "net",
+	name: "service-backend", section: "net", group: "Productivity/Networking/Web/Servers",
 	description: "server of the service for several people and machines\n" +
 		"Accounts, links of machines, live simulator sessions, projects and the gateway\n" +
 		"to AI models, over HTTP. It stores everything in SQLite or PostgreSQL.",

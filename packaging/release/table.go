@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // artefact is one file of the release.
 type artefact struct {
@@ -10,12 +13,18 @@ type artefact struct {
 
 // table returns every artefact, in the order in which they are made.
 func table(r *release) []artefact {
-	var all []artefact
+	var archives, contents []artefact
 	for _, t := range r.chosen {
-		all = append(all, archive(r, t))
+		archives = append(archives, archive(r, t))
+		contents = append(contents, sboms(r, t)...)
 	}
-	all = append(all, packages(r, toolkit)...)
-	all = append(all, packages(r, serverPackage)...)
-	all = append(all, bundles(r)...)
-	return append(all, artefact{"SHA256SUMS", writeChecksums})
+	return slices.Concat(
+		archives,
+		packages(r, toolkit),
+		packages(r, serverPackage),
+		contents,
+		bundles(r),
+		[]artefact{{sums, writeChecksums}},
+		signatures(r),
+	)
 }

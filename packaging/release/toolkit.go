@@ -12,7 +12,7 @@ import (
 // where they find each other. The units are not enabled, and no script runs: whoever never uses the service notices
 // nothing of it.
 var toolkit = osPackage{
-	name: "service-toolkit", section: "devel",
+	name: "service-toolkit", section: "devel", group: "Development/Tools",
 	description: "build apps for smart glasses with a coding agent\n" +
 		"The daemon serviced with its adapters, the command line servicectl, and\n" +
 		"service-mcp, which coding agents start. Each user's daemon starts on demand.",

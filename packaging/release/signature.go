@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"aead.dev/minisign"
+)
+
+const (
+	sums      = "SHA256SUMS"
+	signature = sums + ".minisig"
+)
+
+// signatures returns the artefact that signs the checksums, and with them every file; none without a key.
+func signatures(r *release) []artefact {
+	if r.secretKey == "" {
+		return nil
+	}
+	return []artefact{{signature, writeSignature}}
+}
+
+// writeSignature signs the checksums. The trusted comment is part of what is signed and names the version, not the time
+// of signing, so that the same key writes the same bytes.
+func writeSignature(_ context.Context, r *release, file string) error {
+	text, err := os.ReadFile(r.secretKey)
+	if err != nil {
+		return err
+	}
+	var key minisign.PrivateKey
+	if minisign.IsEncrypted(text) {
+		return fmt.Errorf("%s is protected by a password: make a key by `minisign -G -W`", r.secretKey)
+	}
+	if err := key.UnmarshalText(text); err != nil {
+		return fmt.Errorf("read %s: %w", r.secretKey, err)
+	}
+	if err := r.checkKey(key); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(strings.TrimSuffix(file, ".minisig"))
+	if err != nil {
+		return err
+	}
+	hashed := minisign.NewReader(bytes.NewReader(data)) // minisign's present format; without, it is the one before
+	if _, err := io.Copy(io.Discard, hashed); err != nil {
+		return err
+	}
+	signed := hashed.SignWithComments(key, "service "+r.version, "signature of "+sums)
+	return os.WriteFile(file, append(signed, '\n'), 0o644)
+}
+
+// checkKey refuses a key whose signatures the programs of this release would reject.
+func (r *release) checkKey(key minisign.PrivateKey) error {
+	public, ok := key.Public().(minisign.PublicKey)
+	if !ok {
+		return fmt.Errorf("%s has no public key", r.secretKey)
+	}
+	if r.releaseKey == "" {
+		return nil
+	}
+	var built minisign.PublicKey
+	if err := built.UnmarshalText([]byte(r.releaseKey)); err != nil {
+		return fmt.Errorf("RELEASE_KEY is no minisign public key: %w", err)
+	}
+	if !built.Equal(public) {
+		return fmt.Errorf("RELEASE_KEY is not the public key of %s", r.secretKey)
+	}
+	return nil
+}
