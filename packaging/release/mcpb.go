@@ -15,31 +15,26 @@ import (
 
 // mcpbs are the bundles by which Claude Desktop installs the service with one click.
 func mcpbs(r *release) []artefact {
+	intel := func(ctx context.Context) (string, error) { return r.programs(ctx, target{"windows", "amd64"}) }
 	return []artefact{
-		{mcpbName(r, "darwin"), func(ctx context.Context, r *release, file string) error {
-			dir, err := r.universalPrograms(ctx)
-			if err != nil {
-				return err
-			}
-			third, err := r.mcpbLicences(ctx, target{"darwin", "arm64"})
-			if err != nil {
-				return err
-			}
-			return r.writeMCPB(file, dir, third, "darwin", "service-mcp")
-		}},
-		{mcpbName(r, "win32"), func(ctx context.Context, r *release, file string) error {
-			// Windows on Arm runs these as well.
-			dir, err := r.programs(ctx, target{"windows", "amd64"})
-			if err != nil {
-				return err
-			}
-			third, err := r.mcpbLicences(ctx, target{"windows", "amd64"})
-			if err != nil {
-				return err
-			}
-			return r.writeMCPB(file, dir, third, "win32", "service-mcp.exe")
-		}},
+		mcpb(r, "darwin", target{"darwin", "arm64"}, r.universalPrograms),
+		mcpb(r, "win32", target{"windows", "amd64"}, intel), // Windows on Arm runs these as well
 	}
+}
+
+// mcpb is a bundle of the programs in the directory that programs returns, with the licences of a target.
+func mcpb(r *release, platform string, t target, programs func(context.Context) (string, error)) artefact {
+	return artefact{mcpbName(r, platform), func(ctx context.Context, r *release, file string) error {
+		dir, err := programs(ctx)
+		if err != nil {
+			return err
+		}
+		third, err := r.mcpbLicences(ctx, t)
+		if err != nil {
+			return err
+		}
+		return r.writeMCPB(file, dir, third, platform, t.program("service-mcp"))
+	}}
 }
 
 func mcpbName(r *release, platform string) string {
