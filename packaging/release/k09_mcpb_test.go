@@ -126,7 +126,7 @@ func checkUniversal(t *testing.T, file string) {
 func mcpbRuns(t *testing.T, r *release) {
 	t.Helper()
 	file, dir := filepath.Join(t.TempDir(), "linux.mcpb"), filepath.Join(t.TempDir(), "unpacked")
-	if err := r.writeMCPB(file, linuxPrograms(t), "../../LICENSE", "linux", "service-mcp"); err != nil {
+	if err := r.writeMCPB(t.Context(), file, linuxPrograms(t), "linux", target{"linux", "amd64"}); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := judge(t, npmProgram(t, "npm", ".bin/mcpb", "make npm"), "unpack", file, dir); err != nil {

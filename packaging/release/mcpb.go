@@ -29,11 +29,7 @@ func mcpb(r *release, platform string, t target, programs func(context.Context) 
 		if err != nil {
 			return err
 		}
-		third, err := r.mcpbLicences(ctx, t)
-		if err != nil {
-			return err
-		}
-		return r.writeMCPB(file, dir, third, platform, t.program("service-mcp"))
+		return r.writeMCPB(ctx, file, dir, platform, t)
 	}}
 }
 
@@ -41,18 +37,18 @@ func mcpbName(r *release, platform string) string {
 	return "service-" + r.version + "-" + platform + ".mcpb"
 }
 
-// mcpbLicences writes the licences of what a bundle's programs contain, and returns the file.
-func (r *release) mcpbLicences(ctx context.Context, t target) (string, error) {
+// mcpbLicences returns the entry with the licences of what a bundle's programs contain.
+func (r *release) mcpbLicences(ctx context.Context, t target) (entry, error) {
 	packages, err := r.toolkitPackages()
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
 	text, err := r.thirdParty(ctx, t, packages...)
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
-	third, err := r.generated("mcpb/"+t.String()+"/THIRD_PARTY", text)
-	return third.from, err
+	file, err := r.write("mcpb/"+t.String()+"/THIRD_PARTY", text)
+	return entry{name: "THIRD_PARTY", from: file, mode: 0o644}, err
 }
 
 // universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
@@ -85,9 +81,12 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 	return dir, writeManifest(dir)
 }
 
-// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need. third is the file
-// with the licences of what they contain.
-func (r *release) writeMCPB(file, dir, third, platform, program string) error {
+// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.
+func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t target) error {
+	third, err := r.mcpbLicences(ctx, t)
+	if err != nil {
+		return err
+	}
 	programs, err := programEntries(dir, "server")
 	if err != nil {
 		return err
@@ -95,7 +94,7 @@ func (r *release) writeMCPB(file, dir, third, platform, program string) error {
 	programs = slices.DeleteFunc(programs, func(e entry) bool {
 		return strings.TrimSuffix(path.Base(e.name), ".exe") == path.Base(server)
 	})
-	data, err := json.MarshalIndent(r.mcpbManifest(platform, program), "", "  ")
+	data, err := json.MarshalIndent(r.mcpbManifest(platform, t.program("service-mcp")), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -106,7 +105,7 @@ func (r *release) writeMCPB(file, dir, third, platform, program string) error {
 	return r.writeZip(file, append(programs,
 		entry{name: "manifest.json", from: description, mode: 0o644},
 		entry{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-		entry{name: "THIRD_PARTY", from: third, mode: 0o644},
+		third,
 	))
 }
 
