@@ -12,7 +12,7 @@ import (
 
 // installTools are the programs that install.sh runs.
 var installTools = []string{
-	"tar", "gzip", "mktemp", "readlink", "find", "sort", "curl", "minisign", "sha256sum", "uname", "cut", "sed", "mv", "ln",
+	"tar", "gzip", "readlink", "find", "sort", "curl", "minisign", "sha256sum", "uname", "cut", "sed", "mv", "ln",
 	"rm", "mkdir", "basename", "dirname", "cat", "rmdir",
 }
 

@@ -182,7 +182,7 @@ func wgetDownloads(t *testing.T, w *installWorld) {
 	// A directory with links to every program but curl.
 	dir := t.TempDir()
 	for _, name := range []string{
-		"tar", "gzip", "mktemp", "readlink", "find", "sort", "wget", "sha256sum", "uname", "cut", "sed", "mv", "ln", "rm",
+		"tar", "gzip", "readlink", "find", "sort", "wget", "sha256sum", "uname", "cut", "sed", "mv", "ln", "rm",
 		"mkdir", "basename", "dirname", "cat", "sh", "rmdir",
 	} {
 		path, err := exec.LookPath(name)

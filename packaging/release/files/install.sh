@@ -43,6 +43,7 @@ work=''
 finish() {
 	status=$?
 	trap - EXIT
+	trap '' HUP INT TERM
 	[ -z "$work" ] || rm -rf "$work" || true
 	[ "$status" -eq 0 ] || [ -z "${lib-}" ] || [ ! -L "$lib/current" ] || [ -n "${done-}" ] ||
 		say "The installed version $(readlink "$lib/current" || true) was not changed." >&2
@@ -81,7 +82,7 @@ main() {
 }
 
 install() {
-	for tool in tar gzip mktemp readlink find sort; do
+	for tool in tar gzip readlink find sort; do
 		has "$tool" || fail "$tool is missing" "install $tool, then run install.sh again"
 	done
 	name_archive
@@ -162,12 +163,12 @@ make_work() {
 	for other in "$lib"/.install.*; do
 		[ -d "$other" ] || continue
 		process=${other#"$lib/.install."}
-		kill -0 "${process%%.*}" 2>/dev/null &&
-			fail "another installation is running (process ${process%%.*})" "wait until it ends; if none runs, remove $other"
+		[ "$process" = $$ ] || ! kill -0 "$process" 2>/dev/null ||
+			fail "another installation is running (process $process)" "wait until it ends; if none runs, remove $other"
 		rm -rf "$other"
 	done
-	work=$(mktemp -d "$lib/.install.$$.XXXXXX") ||
-		fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
+	work=$lib/.install.$$
+	mkdir "$work" || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
 }
 
 # fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory.
