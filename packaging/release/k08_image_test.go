@@ -162,7 +162,7 @@ func contentOfImage(t *testing.T, rootfs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageProgram}; !slices.Equal(files, want) {
+	if want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageRoots + ".licence", imageProgram}; !slices.Equal(files, want) {
 		t.Errorf("the image has the files %q, want %q", files, want)
 	}
 	roots, err := os.ReadFile(filepath.Join(rootfs, imageRoots))

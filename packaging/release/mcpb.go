@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -43,12 +43,9 @@ func (r *release) mcpbLicences(ctx context.Context, t target) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	text, err := r.thirdParty(ctx, t, packages...)
-	if err != nil {
-		return entry{}, err
-	}
-	file, err := r.write("mcpb/"+t.String()+"/THIRD_PARTY", text)
-	return entry{name: "THIRD_PARTY", from: file, mode: 0o644}, err
+	third, err := r.thirdParty(ctx, t, "mcpb/"+t.String()+"/THIRD_PARTY", packages...)
+	third.name = "THIRD_PARTY"
+	return third, err
 }
 
 // universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
@@ -87,13 +84,21 @@ func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t t
 	if err != nil {
 		return err
 	}
-	programs, err := programEntries(dir, "server")
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	programs = slices.DeleteFunc(programs, func(e entry) bool {
-		return strings.TrimSuffix(path.Base(e.name), ".exe") == path.Base(server)
-	})
+	var programs []entry
+	for _, f := range files {
+		if strings.TrimSuffix(f.Name(), ".exe") == path.Base(server) {
+			continue
+		}
+		mode := fs.FileMode(0o755)
+		if f.Name() == manifest {
+			mode = 0o644
+		}
+		programs = append(programs, entry{name: "server/" + f.Name(), from: filepath.Join(dir, f.Name()), mode: mode})
+	}
 	data, err := json.MarshalIndent(r.mcpbManifest(platform, t.program("service-mcp")), "", "  ")
 	if err != nil {
 		return err
