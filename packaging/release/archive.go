@@ -24,6 +24,18 @@ type entry struct {
 	config bool   // an operator changes it, and upgrades keep it
 }
 
+// entries collects entries. Its err is the first error of a function that could not make some.
+type entries struct {
+	list []entry
+	err  error
+}
+
+func (s *entries) add(more []entry, err error) {
+	s.list, s.err = append(s.list, more...), cmp.Or(s.err, err)
+}
+
+func (s *entries) addOne(e entry, err error) { s.add([]entry{e}, err) }
+
 // archive is the artefact with every program for a target, in one folder: tar.gz, and zip for Windows.
 func archive(r *release, t target) artefact {
 	folder := "service-" + r.version + "-" + t.String()
@@ -32,50 +44,39 @@ func archive(r *release, t target) artefact {
 		name, pack = folder+".zip", r.writeZip
 	}
 	return artefact{name, func(ctx context.Context, r *release, file string) error {
-		dir, err := r.programs(ctx, t)
-		if err != nil {
-			return err
+		var all entries
+		all.add(r.programEntries(ctx, t, folder+"/bin"))
+		all.add(r.archiveDocs(ctx, folder))
+		packages, err := r.allPackages()
+		all.add(nil, err)
+		all.addOne(r.thirdParty(ctx, t, folder+"/THIRD_PARTY", packages...))
+		all.addOne(entry{name: folder + "/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}, nil)
+		if all.err != nil {
+			return all.err
 		}
-		entries, err := programEntries(dir, folder+"/bin")
-		if err != nil {
-			return err
-		}
-		docs, err := r.archiveDocs(ctx, folder)
-		if err != nil {
-			return err
-		}
-		all, err := r.allPackages()
-		if err != nil {
-			return err
-		}
-		licences, err := r.thirdParty(ctx, t, all...)
-		if err != nil {
-			return err
-		}
-		third, err := r.generated(folder+"/THIRD_PARTY", licences)
-		if err != nil {
-			return err
-		}
-		licence := entry{name: folder + "/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}
-		return pack(file, slices.Concat(entries, docs, []entry{licence, third}))
+		return pack(file, all.list)
 	}}
 }
 
-// programEntries returns the programs in dir, and their manifest, as files of the folder.
-func programEntries(dir, folder string) ([]entry, error) {
+// programEntries returns the programs for a target, and the adapters' manifest, as files of the folder.
+func (r *release) programEntries(ctx context.Context, t target, folder string) ([]entry, error) {
+	dir, err := r.programs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	var entries []entry
+	var all []entry
 	for _, f := range files {
 		mode := fs.FileMode(0o755)
 		if f.Name() == manifest {
 			mode = 0o644
 		}
-		entries = append(entries, entry{name: path.Join(folder, f.Name()), from: filepath.Join(dir, f.Name()), mode: mode})
+		all = append(all, entry{name: path.Join(folder, f.Name()), from: filepath.Join(dir, f.Name()), mode: mode})
 	}
-	return entries, nil
+	return all, nil
 }
 
 // writeTarGz writes entries in the order of their names, owned by root, with the time of the commit.

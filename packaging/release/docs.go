@@ -76,6 +76,15 @@ func (r *release) generated(name, text string) (entry, error) {
 	return entry{name: name, from: file, mode: 0o644}, err
 }
 
+// templated returns an entry with a template of files as its content.
+func (r *release) templated(name, template string, values map[string]string) (entry, error) {
+	text, err := r.template(template, values)
+	if err != nil {
+		return entry{}, err
+	}
+	return r.generated(name, text)
+}
+
 // isOf reports whether a man page or completion belongs to a program.
 func isOf(file, program string) bool {
 	base, _, _ := strings.Cut(strings.TrimPrefix(file, "_"), ".")

@@ -33,7 +33,7 @@ const (
 //go:embed files/image-config.yaml
 var imageSettings []byte
 
-const rootsNotice = "\n/" + imageRoots + ": Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
+const rootsNotice = "Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
 	"https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
 
 // image is the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
@@ -82,11 +82,7 @@ func (r *release) platformImage(ctx context.Context, t target, common v1.Layer) 
 	if err != nil {
 		return nil, err
 	}
-	licences, err := r.thirdParty(ctx, t, server)
-	if err != nil {
-		return nil, err
-	}
-	third, err := r.generated("image-"+t.String()+"/THIRD_PARTY", licences+rootsNotice)
+	third, err := r.thirdParty(ctx, t, "image-"+t.String()+"/THIRD_PARTY", server)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +144,8 @@ func (r *release) imageLabels() map[string]string {
 func (r *release) addImageFiles(w *tar.Writer) error {
 	folders := []string{"etc", "etc/service-backend", "etc/ssl", "etc/ssl/certs", "var", "var/lib"}
 	for _, name := range folders {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o555, ModTime: r.time}); err != nil {
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o555, ModTime: r.time}
+		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
 	}
@@ -159,7 +156,7 @@ func (r *release) addImageFiles(w *tar.Writer) error {
 	files := []struct {
 		name string
 		data []byte
-	}{{imageConfig, imageSettings}, {imageRoots, caRoots()}, {"LICENSE", license}}
+	}{{imageConfig, imageSettings}, {imageRoots, caRoots()}, {imageRoots + ".licence", []byte(rootsNotice)}, {"LICENSE", license}}
 	for _, f := range files {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o444, Size: int64(len(f.data)), ModTime: r.time}
 		if err := w.WriteHeader(header); err != nil {

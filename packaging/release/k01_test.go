@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -82,8 +83,8 @@ func makeClone(t *testing.T, clone, out string, args, env []string, goCommand ..
 	}
 	output(t, "git", "clone", "--quiet", root, clone)
 	public, key := testKey()
-	command := append(goCommand, "run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
-		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key)
+	command := slices.Concat(goCommand, []string{"run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
+		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key})
 	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -13,8 +13,9 @@ import (
 // TestK07_RealPrograms installs this release from its archive and uses it.
 func TestK07_RealPrograms(t *testing.T) {
 	w := newInstallWorld(t, "dash")
-	archive := madeFile(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
-	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "service-"), "-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+	archive := artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+	version := strings.TrimSuffix(filepath.Base(archive), "-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+	version = strings.TrimPrefix(version, "service-")
 	w.write(filepath.Base(archive), must(os.ReadFile(archive)))
 	w.sign()
 	w.write("install.sh", []byte(must(stampInstallScript(version, w.url, w.public))))
@@ -39,7 +40,7 @@ func TestK07_RealPrograms(t *testing.T) {
 	if got := w.versions(); len(got) != 1 || got[0] != version {
 		t.Errorf("kept versions %q", got)
 	}
-	for _, file := range []string{"man/man1/servicectl.1", "bash-completion/completions/servicectl", "zsh/site-functions/_servicectl"} {
+	for _, file := range sharedLinks {
 		if _, err := os.Stat(filepath.Join(w.prefix, "share", file)); err != nil {
 			t.Error(err)
 		}

@@ -34,17 +34,20 @@ type installWorld struct {
 	path   string
 }
 
+// sharedLinks are links that install.sh makes below PREFIX/share.
+var sharedLinks = []string{
+	"man/man1/servicectl.1", "bash-completion/completions/servicectl", "zsh/site-functions/_servicectl",
+}
+
 // installShells are the interpreters under which install.sh must work.
 var installShells = [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}}
 
 func newInstallWorld(t *testing.T, shell ...string) *installWorld {
 	t.Helper()
-	for _, program := range []string{shell[0], "curl", "minisign"} {
-		if _, err := exec.LookPath(program); err != nil {
-			lacking(t, program, "apt-get install "+program)
-		}
+	require(t, map[string]string{shell[0]: shell[0], "curl": "curl", "minisign": "minisign"})
+	w := &installWorld{
+		t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH"),
 	}
-	w := &installWorld{t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH")}
 	w.prefix = filepath.Join(t.TempDir(), "it's a \"prefix\" with $paces")
 	w.public = publicKeyLine(w.key)
 	server := httptest.NewServer(http.FileServer(http.Dir(w.dist)))

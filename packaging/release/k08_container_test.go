@@ -120,8 +120,9 @@ func (c *container) listen(address string) (l net.Listener, err error) {
 
 // client returns an HTTP client in the container's network, which follows no redirects.
 func (c *container) client() *http.Client {
+	dial := func(context.Context, string, string) (net.Conn, error) { return c.dial() }
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return c.dial() }},
+		Transport:     &http.Transport{DialContext: dial},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -161,7 +162,8 @@ func unpackImage(t *testing.T, from string) (rootfs string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	output(t, "skopeo", "copy", "-q", "--src-tls-verify=false", "--override-os=linux", "--override-arch=amd64", from, "oci:"+dir+"/oci:image")
+	output(t, "skopeo", "copy", "-q", "--src-tls-verify=false", "--override-os=linux", "--override-arch=amd64", from,
+		"oci:"+dir+"/oci:image")
 	output(t, "umoci", "unpack", "--image", dir+"/oci:image", dir+"/bundle")
 	if err := os.Chmod(dir+"/bundle", 0o755); err != nil {
 		t.Fatal(err)
@@ -177,19 +179,4 @@ func addMountPoints(t *testing.T, rootfs string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func output(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		lacking(t, name, "apt-get install "+name)
-	}
-	var errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %q: %v\n%s%s", name, args, err, out, &errs)
-	}
-	return string(out)
 }

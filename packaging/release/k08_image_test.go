@@ -39,12 +39,12 @@ import (
 
 // TestK08_Image proves what the image of service-backend contains, and that it runs without any privilege.
 func TestK08_Image(t *testing.T) {
-	if os.Getuid() != 0 {
-		lacking(t, "root", "run the tests as root")
-	}
-	file := madeFile(t, "service-backend-*-oci.tar")
-	inspectImage(t, file)
-	rootfs := unpackImage(t, throughRegistry(t, file))
+	requireRoot(t)
+	require(t, map[string]string{"skopeo": "skopeo", "umoci": "umoci", "bwrap": "bubblewrap"})
+	file := artefactOf(t, "service-backend-*-oci.tar")
+	from, archs := throughRegistry(t, file)
+	inspectImage(t, file, archs)
+	rootfs := unpackImage(t, from)
 	contentOfImage(t, rootfs)
 	addMountPoints(t, rootfs)
 	data := filepath.Join(filepath.Dir(rootfs), "data")
@@ -60,10 +60,13 @@ func TestK08_Image(t *testing.T) {
 	t.Run("settings", func(t *testing.T) { containerNamesMissingSettings(t, rootfs, data) })
 }
 
-// inspectImage lets skopeo read the archive.
-func inspectImage(t *testing.T, file string) {
+// inspectImage lets skopeo read the archive, for each of its processors.
+func inspectImage(t *testing.T, file string, archs []string) {
 	t.Helper()
-	for _, arch := range []string{"amd64", "arm64"} {
+	if !slices.Contains(archs, "amd64") || isFull() && !slices.Contains(archs, "arm64") {
+		t.Errorf("the image is for the processors %q", archs)
+	}
+	for _, arch := range archs {
 		var image struct {
 			Architecture string
 			Config       struct {
@@ -86,8 +89,8 @@ func inspectImage(t *testing.T, file string) {
 	}
 }
 
-// throughRegistry pushes the image to a registry and returns its address there.
-func throughRegistry(t *testing.T, file string) string {
+// throughRegistry pushes the image to a registry and returns its address there, and its processors.
+func throughRegistry(t *testing.T, file string) (address string, archs []string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
@@ -119,7 +122,14 @@ func throughRegistry(t *testing.T, file string) string {
 	if digest, err := pulled.Digest(); err != nil || digest != manifest.Manifests[0].Digest {
 		t.Errorf("pulled %v, %v; want %v", digest, err, manifest.Manifests[0].Digest)
 	}
-	return "docker://" + ref.Name()
+	platforms, err := pulled.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range platforms.Manifests {
+		archs = append(archs, m.Platform.Architecture)
+	}
+	return "docker://" + ref.Name(), archs
 }
 
 // contentOfImage fails unless the root has just the known files, and nothing that its user could change or misuse.
@@ -152,7 +162,7 @@ func contentOfImage(t *testing.T, rootfs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageProgram}; !slices.Equal(files, want) {
+	if want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageRoots + ".licence", imageProgram}; !slices.Equal(files, want) {
 		t.Errorf("the image has the files %q, want %q", files, want)
 	}
 	roots, err := os.ReadFile(filepath.Join(rootfs, imageRoots))
@@ -229,7 +239,8 @@ func containerDrains(t *testing.T, rootfs, data, secrets string) {
 func containerNamesMissingSettings(t *testing.T, rootfs, data string) {
 	c := startContainer(t, rootfs, data, nil)
 	<-c.exited
-	if code := c.cmd.ProcessState.ExitCode(); code == 0 || !regexp.MustCompile(`hmac|base_url`).MatchString(c.log.String()) {
+	code, named := c.cmd.ProcessState.ExitCode(), regexp.MustCompile(`hmac|base_url`).MatchString(c.log.String())
+	if code == 0 || !named {
 		t.Errorf("the server exited with %d and does not name what is missing:\n%s", code, c.log)
 	}
 }
@@ -263,8 +274,9 @@ func containerUsesRoots(t *testing.T, rootfs, data, secrets string) {
 		c.waitHealthy()
 		asked := startProvider(t, c, certificate)
 		location := signIn(t, c)
-		if got := strings.HasPrefix(location, "https://127.0.0.1:8443/authorize?"); got != trusted || (asked.Load() > 0) != trusted {
-			t.Errorf("with the provider's root trusted %v, the sign-in leads to %q after %d requests\n", trusted, location, asked.Load())
+		leads := strings.HasPrefix(location, "https://127.0.0.1:8443/authorize?")
+		if requests := asked.Load(); leads != trusted || (requests > 0) != trusted {
+			t.Errorf("trusted %v: the sign-in leads to %q after %d requests", trusted, location, requests)
 		}
 		c.kill()
 	}
@@ -289,8 +301,8 @@ func startProvider(t *testing.T, c *container, certificate tls.Certificate) *ato
 		asked.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		const issuer = "https://127.0.0.1:8443"
-		_, _ = io.WriteString(w, `{"issuer":"`+issuer+`","authorization_endpoint":"`+issuer+`/authorize","token_endpoint":"`+issuer+
-			`/token","jwks_uri":"`+issuer+`/keys","response_types_supported":["code"],"subject_types_supported":["public"],`+
+		_, _ = io.WriteString(w, `{"issuer":"`+issuer+`","authorization_endpoint":"`+issuer+`/authorize",`+
+			`"token_endpoint":"`+issuer+`/token","jwks_uri":"`+issuer+`/keys","response_types_supported":["code"],"subject_types_supported":["public"],`+
 			`"id_token_signing_alg_values_supported":["RS256"],"code_challenge_methods_supported":["S256"]}`)
 	}))
 	_ = server.Listener.Close()
@@ -318,7 +330,8 @@ func signIn(t *testing.T, c *container) string {
 		t.Fatalf("the sign-in page has no form: %s", body)
 	}
 	form := url.Values{"csrf": {string(token[1])}}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost:8080/signin/oidc/acme", strings.NewReader(form.Encode()))
+	const address = "http://localhost:8080/signin/oidc/acme"
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +361,8 @@ func testCertificate(t *testing.T) ([]byte, tls.Certificate) {
 		NotAfter: now.Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	rootKey, leafKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	rootKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	leafKey := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	rootDER := must(x509.CreateCertificate(rand.Reader, ca, ca, &rootKey.PublicKey, rootKey))
 	leafDER := must(x509.CreateCertificate(rand.Reader, leaf, ca, &leafKey.PublicKey, rootKey))
 	pemRoot := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: rootDER})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -54,7 +55,7 @@ func registrySchema(t *testing.T) *jsonschema.Resolved {
 	var module struct{ Dir, Error string }
 	out, err := cmd.Output()
 	if json.Unmarshal(out, &module) != nil || err != nil {
-		lacking(t, registryModule, "go mod download "+registryModule+": "+module.Error)
+		skip(t, registryModule+" is missing: go mod download "+registryModule+": "+module.Error)
 	}
 	var schema jsonschema.Schema
 	data := must(os.ReadFile(filepath.Join(module.Dir, "docs/reference/server-json/draft/server.schema.json")))
@@ -103,7 +104,8 @@ func scoopManifest(t *testing.T, r *release) {
 func wingetManifests(t *testing.T, r *release) {
 	t.Helper()
 	read := func(suffix string, value any) {
-		decoder := yaml.NewDecoder(strings.NewReader(string(must(os.ReadFile(filepath.Join(r.out, "ServiceDev.ServiceToolkit"+suffix+".yaml"))))))
+		data := must(os.ReadFile(filepath.Join(r.out, "ServiceDev.ServiceToolkit"+suffix+".yaml")))
+		decoder := yaml.NewDecoder(bytes.NewReader(data))
 		decoder.KnownFields(true)
 		if err := decoder.Decode(value); err != nil {
 			t.Fatalf("%s: %v", suffix, err)
@@ -131,10 +133,12 @@ func wingetManifests(t *testing.T, r *release) {
 	version.check(t, r, "version")
 	locale.check(t, r, "defaultLocale")
 	installer.check(t, r, "installer")
-	if version.DefaultLocale != locale.PackageLocale || len(locale.ShortDescription) > 256 || locale.License == "" || locale.PackageName == "" {
+	if version.DefaultLocale != locale.PackageLocale || len(locale.ShortDescription) > 256 ||
+		locale.License == "" || locale.PackageName == "" {
 		t.Errorf("the locale is not as it should be: %+v", locale)
 	}
-	if installer.InstallerType != "zip" || installer.NestedInstallerType != "portable" || !installer.ArchiveBinariesDependOnPath || len(installer.Installers) != 2 {
+	if installer.InstallerType != "zip" || installer.NestedInstallerType != "portable" ||
+		!installer.ArchiveBinariesDependOnPath || len(installer.Installers) != 2 {
 		t.Errorf("the installer is not as it should be: %+v", installer)
 	}
 	for _, one := range installer.Installers {
@@ -207,6 +211,7 @@ abort "no caveats" unless ServiceToolkit.new.caveats.include?("servicectl agent 
 // formulaBuilds lets Ruby evaluate the formula, and make say what it would run in the source archive.
 func formulaBuilds(t *testing.T, r *release) {
 	t.Helper()
+	require(t, map[string]string{"ruby": "ruby", "make": "make"})
 	formula := filepath.Join(r.out, "service-toolkit.rb")
 	output(t, "ruby", "-c", formula)
 	harness := filepath.Join(t.TempDir(), "harness.rb")
@@ -222,14 +227,18 @@ func formulaBuilds(t *testing.T, r *release) {
 		return match[len(match)-1]
 	}
 	checkDownload(t, r, says("url (.+)"), says("sha256 (.+)"))
-	for _, link := range []string{"link LIBEXEC/servicectl", "link LIBEXEC/service-mcp", "rm LIBEXEC/hello-glasses", "rm LIBEXEC/service-backend"} {
-		says(link)
+	for _, line := range []string{
+		"link LIBEXEC/servicectl", "link LIBEXEC/service-mcp", "rm LIBEXEC/hello-glasses", "rm LIBEXEC/service-backend",
+	} {
+		says(line)
 	}
 	source := t.TempDir()
 	output(t, "tar", "-xzf", filepath.Join(r.out, sourceName(r)), "-C", source)
 	args := strings.Fields(says("system make (.+)"))
 	would := output(t, "make", append([]string{"-n", "-C", filepath.Join(source, "service-"+r.version)}, args...)...)
-	for _, part := range []string{"buildinfo.Version=" + r.version, "buildinfo.Commit=" + r.commit, `-o "LIBEXEC/"`, "plugins.sha256"} {
+	for _, part := range []string{
+		"buildinfo.Version=" + r.version, "buildinfo.Commit=" + r.commit, `-o "LIBEXEC/"`, "plugins.sha256",
+	} {
 		if !strings.Contains(would, part) {
 			t.Errorf("make would not use %s:\n%s", part, would)
 		}

@@ -64,7 +64,8 @@ func mcpbBundles(t *testing.T, r *release) {
 	}
 	backend := *r
 	backend.backendURL = "https://service.example.org"
-	if got := fmt.Sprint(backend.mcpbManifest("win32", "x")["privacy_policies"]); got != "[https://service.example.org/docs/privacy]" {
+	got := fmt.Sprint(backend.mcpbManifest("win32", "x")["privacy_policies"])
+	if got != "[https://service.example.org/docs/privacy]" {
 		t.Errorf("a distribution with a backend names the privacy policies %s", got)
 	}
 }
@@ -91,7 +92,8 @@ func checkMCPB(t *testing.T, dir, platform, suffix string) {
 			continue
 		}
 		data := must(os.ReadFile(file))
-		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name+suffix); strings.HasPrefix(name, "service-plugin") != strings.Contains(sums, line) {
+		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name+suffix)
+		if strings.HasPrefix(name, "service-plugin") != strings.Contains(sums, line) {
 			t.Errorf("%s has the wrong line for %s:\n%s", manifest, name, sums)
 		}
 		if platform == "darwin" {
@@ -112,7 +114,8 @@ func checkUniversal(t *testing.T, file string) {
 	}
 	defer fat.Close()
 	for i, cpu := range []macho.Cpu{macho.CpuAmd64, macho.CpuArm64} {
-		if len(fat.Arches) != 2 || fat.Arches[i].Cpu != cpu || fat.Arches[i].Type != macho.TypeExec || fat.Arches[i].Offset%(1<<fatAlign) != 0 {
+		if len(fat.Arches) != 2 || fat.Arches[i].Cpu != cpu || fat.Arches[i].Type != macho.TypeExec ||
+			fat.Arches[i].Offset%(1<<fatAlign) != 0 {
 			t.Errorf("%s has the parts %v", filepath.Base(file), fat.Arches)
 		}
 	}
@@ -123,7 +126,7 @@ func checkUniversal(t *testing.T, file string) {
 func mcpbRuns(t *testing.T, r *release) {
 	t.Helper()
 	file, dir := filepath.Join(t.TempDir(), "linux.mcpb"), filepath.Join(t.TempDir(), "unpacked")
-	if err := r.writeMCPB(file, linuxPrograms(t), "../../LICENSE", "linux", "service-mcp"); err != nil {
+	if err := r.writeMCPB(t.Context(), file, linuxPrograms(t), "linux", target{"linux", "amd64"}); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := judge(t, npmProgram(t, "npm", ".bin/mcpb", "make npm"), "unpack", file, dir); err != nil {
@@ -132,11 +135,12 @@ func mcpbRuns(t *testing.T, r *release) {
 	var m mcpbDescription
 	readJSON(t, filepath.Join(dir, "manifest.json"), &m)
 	program := strings.ReplaceAll(m.Server.MCPConfig.Command, "${__dirname}", dir)
-	const e2e = "../e2e/npm"
+	node := npmProgram(t, "../e2e/npm", "node/bin/node", "make npm")
+	inspector := npmProgram(t, "../e2e/npm", ".bin/mcp-inspector", "make npm")
 	state := filepath.Join(t.TempDir(), "state")
 	for tool, want := range map[string]string{"getPlatformInfo": "deviceModels", "startLocalSimulation": "appEndpoint"} {
-		out, err := judge(t, npmProgram(t, e2e, "node/bin/node", "make npm"), npmProgram(t, e2e, ".bin/mcp-inspector", "make npm"),
-			"--cli", "--method", "tools/call", "--tool-name", tool, "--format", "json", "-e", "SERVICE_CONFIG_DIR="+state, program)
+		out, err := judge(t, node, inspector, "--cli", "--method", "tools/call", "--tool-name", tool, "--format", "json",
+			"-e", "SERVICE_CONFIG_DIR="+state, program)
 		if err != nil || !strings.Contains(out, want) {
 			t.Errorf("%s: %v\n%s", tool, err, out)
 		}

@@ -58,7 +58,8 @@ func checkAgentPlugin(t *testing.T, r *release, plugin string) {
 	}
 	readJSON(t, filepath.Join(plugin, "mcp.json"), &m)
 	const schemas = "https://agent-plugins.org/schemas/1.0.0/"
-	if p.Schema != schemas+"plugin.schema.json" || m.Schema != schemas+"mcp.schema.json" || p.Name != "service" || p.Version != r.version {
+	if p.Schema != schemas+"plugin.schema.json" || m.Schema != schemas+"mcp.schema.json" ||
+		p.Name != "service" || p.Version != r.version {
 		t.Errorf("plugin.json and mcp.json are not of one version: %+v, %+v", p, m)
 	}
 	if s := m.Servers["service"]; len(m.Servers) != 1 || s.Type != "stdio" || s.Command != "service-mcp" {
@@ -91,7 +92,8 @@ func checkCodexPlugin(t *testing.T, r *release, marketplace string) {
 	}
 	readJSON(t, filepath.Join(marketplace, ".agents", "plugins", "marketplace.json"), &m)
 	// Codex finds no plugin whose path is the marketplace itself.
-	if len(m.Plugins) != 1 || m.Plugins[0].Source.Path != "./service" || m.Plugins[0].Name != p.Name || p.Version != r.version {
+	if len(m.Plugins) != 1 || m.Plugins[0].Source.Path != "./service" || m.Plugins[0].Name != p.Name ||
+		p.Version != r.version {
 		t.Errorf("the marketplace has the plugins %+v", m.Plugins)
 	}
 }
@@ -107,7 +109,8 @@ func checkSkill(t *testing.T, dir string) {
 	if err := decoder.Decode(&s); err != nil || !ok {
 		t.Fatalf("the front matter: %v", err)
 	}
-	if s.Name != filepath.Base(dir) || !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(s.Name) || len(s.Name) > 64 {
+	form := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	if s.Name != filepath.Base(dir) || !form.MatchString(s.Name) || len(s.Name) > 64 {
 		t.Errorf("the skill is named %q", s.Name)
 	}
 	if s.Description == "" || len(s.Description) > 1024 || len(s.Compatibility) > 500 {
@@ -124,7 +127,9 @@ func checkSkillNames(t *testing.T, body string) {
 	t.Helper()
 	tools := string(must(os.ReadFile("../../daemon/internal/tools/descriptions.md")))
 	for _, match := range regexp.MustCompile("`([a-z]+[A-Z][A-Za-z]+)`").FindAllStringSubmatch(body, -1) {
-		if name := match[1]; !strings.Contains(tools, "## "+name+"\n") && !strings.HasPrefix(name, "expect") && name != "deviceModel" {
+		name := match[1]
+		isField := strings.HasPrefix(name, "expect") || name == "deviceModel" // of a scenario
+		if !isField && !strings.Contains(tools, "## "+name+"\n") {
 			t.Errorf("the skill names the tool %s, which does not exist", name)
 		}
 	}

@@ -34,8 +34,10 @@ func bundleRelease(t *testing.T) *release {
 		t.Fatal(err)
 	}
 	r := &release{
-		options: options{root: must(filepath.Abs("../..")), out: t.TempDir(), version: "1.4.0-rc.1", releaseURL: "https://releases.example.org/x/"},
-		commit:  commit, time: time.Unix(seconds, 0).UTC(), work: t.TempDir(), built: map[target]string{}, chosen: targets,
+		options: options{
+			root: must(filepath.Abs("../..")), out: t.TempDir(), version: "1.4.0-rc.1", releaseURL: "https://releases.example.org/x/",
+		},
+		commit: commit, time: time.Unix(seconds, 0).UTC(), work: t.TempDir(), built: map[target]string{}, chosen: targets,
 	}
 	for _, to := range []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}} {
 		r.built[to] = emptyPrograms(t, to)
@@ -125,7 +127,7 @@ func npmProgram(t *testing.T, folder, name, how string) string {
 	t.Helper()
 	file := must(filepath.Abs(filepath.Join(folder, "node_modules", name)))
 	if _, err := os.Stat(file); err != nil {
-		lacking(t, name, how)
+		skip(t, name+" is missing: "+how)
 	}
 	return file
 }
@@ -136,8 +138,8 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 	home := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = home
-	cmd.Env = append(os.Environ(), "HOME="+home, "SERVICE_CONFIG_DIR="+filepath.Join(home, "state"), "SERVICE_NO_AUTO_OPEN=1",
-		"DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+	cmd.Env = append(os.Environ(), "HOME="+home, "SERVICE_CONFIG_DIR="+filepath.Join(home, "state"),
+		"SERVICE_NO_AUTO_OPEN=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -149,7 +151,7 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 func linuxPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	output(t, "tar", "-xzf", madeFile(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
+	output(t, "tar", "-xzf", artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
 	bins, err := filepath.Glob(filepath.Join(dir, "*", "bin"))
 	if err != nil || len(bins) != 1 {
 		t.Fatalf("the archive has the folders %q, %v", bins, err)

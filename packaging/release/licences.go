@@ -118,15 +118,16 @@ func (n *notices) add(title, note string, files ...string) error {
 	return nil
 }
 
-// thirdParty returns the licences of all that others wrote and that the packages contain when built for a target.
-func (r *release) thirdParty(ctx context.Context, t target, packages ...string) (string, error) {
+// thirdParty returns an entry with the licences of all that others wrote and that the packages contain when built for a
+// target.
+func (r *release) thirdParty(ctx context.Context, t target, name string, packages ...string) (entry, error) {
 	modules, err := r.linkedModules(ctx, t, packages...)
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
 	page, err := r.linkedModules(ctx, target{"js", "wasm"}, simulatorPage)
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
 	for _, m := range page {
 		if !slices.ContainsFunc(modules, func(o linkedModule) bool { return o.Path == m.Path }) {
@@ -136,7 +137,7 @@ func (r *release) thirdParty(ctx context.Context, t target, packages ...string) 
 	slices.SortFunc(modules, func(a, b linkedModule) int { return cmp.Compare(a.Path, b.Path) })
 	goroot, err := command(ctx, r.root, "go", "env", "GOROOT").Output()
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
 	n := notices{of: map[string]string{}}
 	n.text.WriteString("These programs contain the following works of others.\n")
@@ -150,7 +151,10 @@ func (r *release) thirdParty(ctx context.Context, t target, packages ...string) 
 		files, ferr := m.licenceFiles()
 		err = errors.Join(err, ferr, n.add(m.Path+" "+m.Version, m.note(files), files...))
 	}
-	return n.text.String(), err
+	if err != nil {
+		return entry{}, err
+	}
+	return r.generated(name, n.text.String())
 }
 
 // note says where a module's source is, which the Mozilla Public License demands.

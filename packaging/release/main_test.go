@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"aead.dev/minisign"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
 // The release that tests look at.
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		scratch = dir
-		return m.Run()
+		return reaper.Run(m.Run)
 	}())
 }
 

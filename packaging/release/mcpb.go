@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -15,49 +15,37 @@ import (
 
 // mcpbs are the bundles by which Claude Desktop installs the service with one click.
 func mcpbs(r *release) []artefact {
+	intel := func(ctx context.Context) (string, error) { return r.programs(ctx, target{"windows", "amd64"}) }
 	return []artefact{
-		{mcpbName(r, "darwin"), func(ctx context.Context, r *release, file string) error {
-			dir, err := r.universalPrograms(ctx)
-			if err != nil {
-				return err
-			}
-			third, err := r.mcpbLicences(ctx, target{"darwin", "arm64"})
-			if err != nil {
-				return err
-			}
-			return r.writeMCPB(file, dir, third, "darwin", "service-mcp")
-		}},
-		{mcpbName(r, "win32"), func(ctx context.Context, r *release, file string) error {
-			// Windows on Arm runs these as well.
-			dir, err := r.programs(ctx, target{"windows", "amd64"})
-			if err != nil {
-				return err
-			}
-			third, err := r.mcpbLicences(ctx, target{"windows", "amd64"})
-			if err != nil {
-				return err
-			}
-			return r.writeMCPB(file, dir, third, "win32", "service-mcp.exe")
-		}},
+		mcpb(r, "darwin", target{"darwin", "arm64"}, r.universalPrograms),
+		mcpb(r, "win32", target{"windows", "amd64"}, intel), // Windows on Arm runs these as well
 	}
+}
+
+// mcpb is a bundle of the programs in the directory that programs returns, with the licences of a target.
+func mcpb(r *release, platform string, t target, programs func(context.Context) (string, error)) artefact {
+	return artefact{mcpbName(r, platform), func(ctx context.Context, r *release, file string) error {
+		dir, err := programs(ctx)
+		if err != nil {
+			return err
+		}
+		return r.writeMCPB(ctx, file, dir, platform, t)
+	}}
 }
 
 func mcpbName(r *release, platform string) string {
 	return "service-" + r.version + "-" + platform + ".mcpb"
 }
 
-// mcpbLicences writes the licences of what a bundle's programs contain, and returns the file.
-func (r *release) mcpbLicences(ctx context.Context, t target) (string, error) {
+// mcpbLicences returns the entry with the licences of what a bundle's programs contain.
+func (r *release) mcpbLicences(ctx context.Context, t target) (entry, error) {
 	packages, err := r.toolkitPackages()
 	if err != nil {
-		return "", err
+		return entry{}, err
 	}
-	text, err := r.thirdParty(ctx, t, packages...)
-	if err != nil {
-		return "", err
-	}
-	third, err := r.generated("mcpb/"+t.String()+"/THIRD_PARTY", text)
-	return third.from, err
+	third, err := r.thirdParty(ctx, t, "mcpb/"+t.String()+"/THIRD_PARTY", packages...)
+	third.name = "THIRD_PARTY"
+	return third, err
 }
 
 // universalPrograms joins the programs for both processors of macOS, with a manifest of what results.
@@ -90,17 +78,28 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 	return dir, writeManifest(dir)
 }
 
-// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need. third is the file
-// with the licences of what they contain.
-func (r *release) writeMCPB(file, dir, third, platform, program string) error {
-	programs, err := programEntries(dir, "server")
+// writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.
+func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t target) error {
+	third, err := r.mcpbLicences(ctx, t)
 	if err != nil {
 		return err
 	}
-	programs = slices.DeleteFunc(programs, func(e entry) bool {
-		return strings.TrimSuffix(path.Base(e.name), ".exe") == path.Base(server)
-	})
-	data, err := json.MarshalIndent(r.mcpbManifest(platform, program), "", "  ")
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var programs []entry
+	for _, f := range files {
+		if strings.TrimSuffix(f.Name(), ".exe") == path.Base(server) {
+			continue
+		}
+		mode := fs.FileMode(0o755)
+		if f.Name() == manifest {
+			mode = 0o644
+		}
+		programs = append(programs, entry{name: "server/" + f.Name(), from: filepath.Join(dir, f.Name()), mode: mode})
+	}
+	data, err := json.MarshalIndent(r.mcpbManifest(platform, t.program("service-mcp")), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (r *release) writeMCPB(file, dir, third, platform, program string) error {
 	return r.writeZip(file, append(programs,
 		entry{name: "manifest.json", from: description, mode: 0o644},
 		entry{name: "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-		entry{name: "THIRD_PARTY", from: third, mode: 0o644},
+		third,
 	))
 }
 

@@ -23,24 +23,15 @@ const (
 // packageDocs returns the documents of a package where its format has them: man pages and completions of the named
 // programs, licences of the packages of this repository that they are built from, and for Debian the changelog.
 func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format string) ([]entry, error) {
-	all, err := r.manPages(ctx, p.programs)
-	if err != nil {
-		return nil, err
-	}
-	completions, err := r.completions(ctx, p.programs, format)
-	if err != nil {
-		return nil, err
-	}
+	var all entries
+	all.add(r.manPages(ctx, p.programs))
+	all.add(r.completions(ctx, p.programs, format))
 	packages, err := p.packages(r)
-	if err != nil {
-		return nil, err
-	}
-	third, err := r.thirdParty(ctx, t, packages...)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := r.legalTexts(p.name, format, third)
-	return append(append(all, completions...), texts...), err
+	all.add(nil, err)
+	third, err := r.thirdParty(ctx, t, path.Join(p.name, "THIRD_PARTY"), packages...)
+	all.add(nil, err)
+	all.add(r.legalTexts(p.name, format, third.from))
+	return all.list, all.err
 }
 
 // manPages returns the compressed man pages of programs.
@@ -104,41 +95,30 @@ func (r *release) completions(ctx context.Context, programs []string, format str
 	return all, nil
 }
 
-// legalTexts returns the licences of a package, and for Debian the changelog.
+// legalTexts returns the licences of a package, with third as those of others, and for Debian the changelog.
 func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	if format != "deb" {
 		folder := "usr/share/licenses/" + name + "/"
-		file, err := r.write(path.Join(name, "THIRD_PARTY"), third)
 		return []entry{
 			{name: folder + "LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644},
-			{name: folder + "THIRD_PARTY", from: file, mode: 0o644},
-		}, err
+			{name: folder + "THIRD_PARTY", from: third, mode: 0o644},
+		}, nil
 	}
 	folder := "usr/share/doc/" + name + "/"
-	notices, err := r.compressed(folder+"THIRD_PARTY.gz", third)
+	text, err := os.ReadFile(third)
 	if err != nil {
 		return nil, err
 	}
-	copyright, err := r.template("copyright", map[string]string{"HOMEPAGE": homepage, "VENDOR": vendor, "YEAR": strconv.Itoa(r.time.Year()), "PACKAGE": name})
-	if err != nil {
-		return nil, err
-	}
-	copyrightFile, err := r.generated(folder+"copyright", copyright)
-	if err != nil {
-		return nil, err
-	}
-	overrides, err := r.template("lintian/"+name, nil)
-	if err != nil {
-		return nil, err
-	}
-	overridesFile, err := r.generated("usr/share/lintian/overrides/"+name, overrides)
-	if err != nil {
-		return nil, err
-	}
-	changes := fmt.Sprintf("%s (%s-1) stable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n", name,
-		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
-	changelog, err := r.compressed(folder+"changelog.Debian.gz", changes)
-	return []entry{notices, copyrightFile, overridesFile, changelog}, err
+	var all entries
+	all.addOne(r.compressed(folder+"THIRD_PARTY.gz", string(text)))
+	all.addOne(r.templated(folder+"copyright", "copyright", map[string]string{
+		"HOMEPAGE": homepage, "VENDOR": vendor, "YEAR": strconv.Itoa(r.time.Year()), "PACKAGE": name,
+	}))
+	all.addOne(r.templated("usr/share/lintian/overrides/"+name, "lintian/"+name, nil))
+	all.addOne(r.compressed(folder+"changelog.Debian.gz", fmt.Sprintf(
+		"%s (%s-1) stable; urgency=medium\n\n  * Release %s.\n\n -- %s  %s\n", name,
+		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))))
+	return all.list, all.err
 }
 
 // rpmChangelog writes the changelog in the format from which nfpm fills an rpm.

@@ -25,42 +25,22 @@ var serverPackage = osPackage{
 }
 
 func serverContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
+	var all entries
 	dir, err := r.programs(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	all := []entry{{name: "usr/bin/service-backend", from: filepath.Join(dir, "service-backend"), mode: 0o755}}
-	settings, err := r.template("service-backend/config.yaml", nil)
-	if err != nil {
-		return nil, err
-	}
-	file, err := r.generated("etc/service-backend/config.yaml", settings)
-	if err != nil {
-		return nil, err
-	}
-	file.config, file.mode = true, 0o600 // it may contain the database's password; systemd passes it to the server
-	all = append(all, file)
+	all.addOne(entry{name: "usr/bin/service-backend", from: filepath.Join(dir, "service-backend"), mode: 0o755}, err)
+	settings, err := r.templated("etc/service-backend/config.yaml", "service-backend/config.yaml", nil)
+	settings.config, settings.mode = true, 0o600 // it may contain the database's password; systemd passes it on
+	all.addOne(settings, err)
 	if format == "apk" { // Alpine has no systemd: `service-backend service install` registers the server with OpenRC
-		return all, nil
+		return all.list, all.err
 	}
 	template, err := os.ReadFile(filepath.Join(r.root, "backend/internal/osservice/templates/systemd.service"))
-	if err != nil {
-		return nil, err
-	}
-	text, err := serverUnit(string(template))
-	if err != nil {
-		return nil, err
-	}
-	unit, err := r.generated("usr/lib/systemd/system/service-backend.service", text)
-	if err != nil {
-		return nil, err
-	}
-	users, err := r.template("service-backend/sysusers.conf", nil)
-	if err != nil {
-		return nil, err
-	}
-	user, err := r.generated("usr/lib/sysusers.d/service-backend.conf", users)
-	return append(all, unit, user), err
+	all.add(nil, err)
+	unit, err := serverUnit(string(template))
+	all.add(nil, err)
+	all.addOne(r.generated("usr/lib/systemd/system/service-backend.service", unit))
+	all.addOne(r.templated("usr/lib/sysusers.d/service-backend.conf", "service-backend/sysusers.conf", nil))
+	return all.list, all.err
 }
 
 // serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and the

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-func sourceName(r *release) string { return "service-" + r.version + "-source.tar.gz" }
+// sourceName is not of the form of an archive with programs, from whose names programs learn the newest version.
+func sourceName(r *release) string { return "service-source-" + r.version + ".tar.gz" }
 
 // writeSource packs the files of the commit, from which package managers build.
 func writeSource(ctx context.Context, r *release, file string) error {

@@ -24,6 +24,7 @@ func table(r *release) []artefact {
 		packages(r, serverPackage),
 		bundles(r),
 		contents,
+		bundles(r),
 		[]artefact{{sums, writeChecksums}},
 		signatures(r),
 	)

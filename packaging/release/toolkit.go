@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -27,20 +28,11 @@ const (
 )
 
 func toolkitContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
-	dir, err := r.programs(ctx, t)
+	all, err := r.programEntries(ctx, t, toolkitDir)
 	if err != nil {
 		return nil, err
 	}
-	programs, err := programEntries(dir, toolkitDir)
-	if err != nil {
-		return nil, err
-	}
-	var all []entry
-	for _, e := range programs {
-		if path.Base(e.name) != path.Base(server) {
-			all = append(all, e)
-		}
-	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return path.Base(e.name) == path.Base(server) })
 	for _, name := range []string{"servicectl", "service-mcp"} {
 		all = append(all, entry{name: "usr/bin/" + name, link: "../lib/service/" + name})
 	}
@@ -53,19 +45,13 @@ func toolkitContents(ctx context.Context, r *release, t target, format string) (
 
 // userUnits writes the packaged form of the units of `servicectl service install`: the same for every user.
 func (r *release) userUnits() ([]entry, error) {
-	var all []entry
+	var all entries
 	for _, name := range []string{"serviced.service", "serviced.socket"} {
 		template, err := os.ReadFile(filepath.Join(r.root, "daemon/internal/osservice/templates", name))
-		if err != nil {
-			return nil, err
-		}
-		unit, err := r.generated(path.Join(userUnits, name), userUnit(string(template), name))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, unit)
+		all.add(nil, err)
+		all.addOne(r.generated(path.Join(userUnits, name), userUnit(string(template), name)))
 	}
-	return all, nil
+	return all.list, all.err
 }
 
 // userUnit returns the packaged form of a template of daemon/internal/osservice. systemd expands %h to the user's home.

@@ -40,6 +40,7 @@ sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --mount --net --pid --fork --m
 		StandardOutput=file:$dir/home/out
 		StandardError=inherit
 	END
+	mount --make-rshared / # as container managers do: systemd passes credentials to services by mounts
 	touch "$dir/entered"
 	exec env -i container=test PATH="$PATH" "$SYSTEMD" --system --unit=test.service --log-target=console --show-status=no
 '

@@ -18,7 +18,8 @@ var update = flag.Bool("update", false, "rewrite the links in the documentation"
 
 const installPage = "../../../proto/docs/pages/install.md"
 
-// deepLinks are the links of editors that register service-mcp: where each is in the documentation, and how to write it.
+// deepLinks are the links of editors that register service-mcp: where each is in the documentation, how to write and
+// how to read it.
 var deepLinks = []struct {
 	agent   string
 	pattern *regexp.Regexp
@@ -74,8 +75,8 @@ func decodeVSCodeLink(t *testing.T, link string) (name string, entry map[string]
 	return name, entry
 }
 
-// TestDeepLinks_AreWhatAgentAddWrites checks the links in the documentation, and writes them with -update. A link cannot
-// know where the programs are, so its command is service-mcp in PATH.
+// TestDeepLinks_AreWhatAgentAddWrites checks the links in the documentation, and writes them with -update. A link
+// cannot know where the programs are, so its command is service-mcp in PATH.
 func TestDeepLinks_AreWhatAgentAddWrites(t *testing.T) {
 	if *update {
 		updateDeepLinks(t)
@@ -90,7 +91,7 @@ func TestDeepLinks_AreWhatAgentAddWrites(t *testing.T) {
 		}
 		name, entry := l.decode(t, found[0][1])
 		if want := writtenEntry(t, l.agent); name != entryName || !reflect.DeepEqual(entry, want) {
-			t.Errorf("%s: the link registers %q as %v, agent add writes %v: go test ./ctl/internal/agents -run DeepLinks -update",
+			t.Errorf("%s: the link registers %q as %v, agent add writes %v; run the test with -update",
 				l.agent, name, entry, want)
 		}
 	}

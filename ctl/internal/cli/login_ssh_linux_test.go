@@ -18,7 +18,8 @@ func overSSH(t *testing.T, home string) (env []string, opened string) {
 		t.Fatal(err)
 	}
 	for _, browser := range []string{"xdg-open", "sensible-browser", "www-browser", "firefox"} {
-		if err := os.WriteFile(filepath.Join(tools, browser), []byte("#!/bin/sh\necho \"$0 $*\" >> "+opened+"\n"), 0o700); err != nil {
+		script := "#!/bin/sh\necho \"$0 $*\" >> " + opened + "\n"
+		if err := os.WriteFile(filepath.Join(tools, browser), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +41,8 @@ func TestLogin_OverSSH(t *testing.T) {
 	if url == nil {
 		t.Fatalf("no URL is on the terminal:\n%s", shown)
 	}
-	for _, want := range []string{"this shell has no desktop session", "\n      ssh -N -L " + url[1] + ":127.0.0.1:" + url[1] + " HOST\n", url[2]} {
+	forward := "\n      ssh -N -L " + url[1] + ":127.0.0.1:" + url[1] + " HOST\n"
+	for _, want := range []string{"this shell has no desktop session", forward, url[2]} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not on the terminal:\n%s", want, shown)
 		}

@@ -43,6 +43,7 @@ work=''
 finish() {
 	status=$?
 	trap - EXIT
+	trap '' HUP INT TERM
 	[ -z "$work" ] || rm -rf "$work" || true
 	[ "$status" -eq 0 ] || [ -z "${lib-}" ] || [ ! -L "$lib/current" ] || [ -n "${done-}" ] ||
 		say "The installed version $(readlink "$lib/current" || true) was not changed." >&2
@@ -81,7 +82,7 @@ main() {
 }
 
 install() {
-	for tool in tar gzip mktemp readlink find sort; do
+	for tool in tar gzip readlink find sort; do
 		has "$tool" || fail "$tool is missing" "install $tool, then run install.sh again"
 	done
 	name_archive
@@ -162,11 +163,12 @@ make_work() {
 	for other in "$lib"/.install.*; do
 		[ -d "$other" ] || continue
 		process=${other#"$lib/.install."}
-		kill -0 "${process%%.*}" 2>/dev/null &&
-			fail "another installation is running (process ${process%%.*})" "wait until it ends; if none runs, remove $other"
+		[ "$process" = $$ ] || ! kill -0 "$process" 2>/dev/null ||
+			fail "another installation is running (process $process)" "wait until it ends; if none runs, remove $other"
 		rm -rf "$other"
 	done
-	work=$(mktemp -d "$lib/.install.$$.XXXXXX") || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
+	work=$lib/.install.$$
+	mkdir "$work" || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
 }
 
 # fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory.
@@ -270,7 +272,7 @@ switch() {
 	fi
 }
 
-# replace renames a link to the place of another. By default mv would move it into the directory to which that one leads.
+# replace renames a link to the place of another. By default mv would move it into the directory to which that leads.
 replace() {
 	mv -fT "$1" "$2" 2>/dev/null || mv -fh "$1" "$2" 2>/dev/null || ln -sfn "$(readlink "$1")" "$2"
 }
@@ -342,7 +344,8 @@ report() {
 quote() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 
 uninstall() {
-	[ -L "$lib/current" ] || [ -d "$lib" ] || fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
+	[ -L "$lib/current" ] || [ -d "$lib" ] ||
+		fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
 	done=1
 	for program in servicectl service-mcp; do
 		file=$prefix/bin/$program

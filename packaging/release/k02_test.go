@@ -1,0 +1,190 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestK02_DebianPackages installs both packages in an overlay of this machine's root, uses them as an ordinary user, and
+// removes them. Nothing stays but the user's state and the system user.
+func TestK02_DebianPackages(t *testing.T) {
+	requireRoot(t)
+	require(t, map[string]string{"unshare": "util-linux", "setpriv": "util-linux", "dpkg": "dpkg", "man": "man-db"})
+	app := filepath.Join(t.TempDir(), "desk-go")
+	output(t, "go", "build", "-C", "../..", "-o", app, "./packaging/e2e/testdata/apps/desk-go")
+	place := t.TempDir()
+	const script = `set -eu
+place=$1 toolkit=$2 server=$3 app=$4 testdata=$5
+mount -t tmpfs tmpfs "$place"
+mkdir "$place/upper" "$place/work" "$place/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$place/upper,workdir=$place/work" "$place/root"
+mount -t proc proc "$place/root/proc"
+mount --rbind /dev "$place/root/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$place/root/tmp"
+mkdir "$place/root/release-test"
+cp "$toolkit" "$server" "$app" "$place/root/release-test/"
+mkdir "$place/root/release-test/testdata"
+cp -R "$testdata/scenarios" "$testdata/pictures" "$place/root/release-test/testdata/"
+cp testdata/install.sh "$place/root/release-test/"
+chmod -R a+rX "$place/root/release-test"
+chroot "$place/root" sh /release-test/install.sh
+cd "$place/upper"
+echo "== left"
+find . \( -type f -o -type l \) ! -path './release-test/*' | sort
+`
+	out := output(t, "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh", place,
+		artefactOf(t, "service-toolkit_*_amd64.deb"), artefactOf(t, "service-backend_*_amd64.deb"), app, "../e2e/testdata")
+	t.Log(out)
+	used, left, _ := strings.Cut(out, "== left\n")
+	for _, want := range []string{`"version": "` + testVersion, "passed"} {
+		if !strings.Contains(used, want) && os.Getenv("RELEASE_DIST") == "" {
+			t.Errorf("the programs did not print %q", want)
+		}
+	}
+	expected := []string{"./home/ada/.service/", "./var/lib/dpkg/", "./var/log/", "./var/cache/man/", "./etc/passwd", "./etc/group",
+		"./etc/shadow", "./etc/gshadow", "./etc/.pwd.lock"}
+	for file := range strings.Lines(left) {
+		if !slices.ContainsFunc(expected, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
+			t.Errorf("after removal there is %s", file)
+		}
+	}
+	if !strings.Contains(left, "./home/ada/.service/") {
+		t.Error("removal deleted the user's state")
+	}
+}
+
+// TestK02_RPM installs the rpm in an empty root, where the programs run without any library, and erases it.
+func TestK02_RPM(t *testing.T) {
+	requireRoot(t)
+	require(t, map[string]string{"rpm": "rpm"})
+	root := t.TempDir()
+	output(t, "rpm", "--root", root, "--initdb")
+	for _, name := range []string{"service-toolkit", "service-backend"} {
+		output(t, "rpm", "--root", root, "--install", "--noscripts", artefactOf(t, name+"-*.x86_64.rpm"))
+		output(t, "rpm", "--root", root, "--verify", "--nouser", "--nogroup", name)
+	}
+	checkInstalled(t, root, "usr/share/zsh/site-functions/_servicectl")
+	changelog := output(t, "rpm", "--root", root, "--query", "--changelog", "service-toolkit")
+	if !strings.Contains(changelog, "Release ") {
+		t.Errorf("the changelog is %q", changelog)
+	}
+	output(t, "rpm", "--root", root, "--erase", "--noscripts", "service-toolkit", "service-backend")
+	checkRemoved(t, root, "root/.rpmdb", "var/lib/rpm", "usr/lib/sysimage/rpm") // where Debian and others keep the database
+}
+
+// TestK02_Pacman does the same with the package of Arch Linux.
+func TestK02_Pacman(t *testing.T) {
+	requireRoot(t)
+	require(t, map[string]string{"pacman": "pacman-package-manager"})
+	root := t.TempDir()
+	settings := filepath.Join(t.TempDir(), "pacman.conf")
+	if err := os.WriteFile(settings, []byte("[options]\nArchitecture = x86_64\nSigLevel = Never\nLocalFileSigLevel = Never\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "var/lib/pacman"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pacman := func(args ...string) {
+		output(t, "pacman", append([]string{
+			"--config", settings, "--root", root, "--dbpath", filepath.Join(root, "var/lib/pacman"), "--cachedir", t.TempDir(),
+			"--logfile", filepath.Join(t.TempDir(), "log"), "--noconfirm",
+		}, args...)...)
+	}
+	pacman("--upgrade", "--noscriptlet", artefactOf(t, "service-toolkit-*-x86_64.pkg.tar.zst"), artefactOf(t, "service-backend-*-x86_64.pkg.tar.zst"))
+	pacman("--query", "--check", "--check")
+	checkInstalled(t, root, "usr/share/zsh/site-functions/_servicectl")
+	pacman("--remove", "--nosave", "--noscriptlet", "service-toolkit", "service-backend")
+	checkRemoved(t, root, "var/lib/pacman")
+}
+
+// checkInstalled requires that the programs in root run, and that what belongs to them is there.
+func checkInstalled(t *testing.T, root string, others ...string) {
+	t.Helper()
+	if out := output(t, "chroot", root, "/usr/bin/servicectl", "version"); !strings.Contains(out, testVersion) && os.Getenv("RELEASE_DIST") == "" {
+		t.Errorf("servicectl version prints %s", out)
+	}
+	output(t, "chroot", root, "/usr/lib/service/serviced", "version")
+	output(t, "chroot", root, "/usr/bin/service-backend", "version")
+	for _, file := range append(others, "usr/lib/service/plugins.sha256", "usr/lib/systemd/user/serviced.socket",
+		"usr/lib/systemd/system/service-backend.service", "etc/service-backend/config.yaml", "usr/share/man/man1/servicectl.1.gz",
+		"usr/share/licenses/service-toolkit/THIRD_PARTY") {
+		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checkRemoved requires that root has no file but those of the package manager.
+func checkRemoved(t *testing.T, root string, managers ...string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(root, path)
+		if slices.Contains(managers, rel) {
+			return filepath.SkipDir
+		}
+		if err == nil && !d.IsDir() {
+			t.Errorf("after removal there is %s", rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestK02_APK reads the package of Alpine back: it has the programs of the deb, with the same modes and bytes.
+func TestK02_APK(t *testing.T) {
+	require(t, map[string]string{"dpkg-deb": "dpkg"})
+	root := t.TempDir()
+	output(t, "dpkg-deb", "-x", artefactOf(t, "service-toolkit_*_amd64.deb"), root)
+	f, err := os.Open(artefactOf(t, "service-toolkit_*_x86_64.apk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	packed, err := gzip.NewReader(f) // several streams, which make one tar
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for r := tar.NewReader(packed); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[h.Name] = true
+		if !strings.HasPrefix(h.Name, "usr/lib/service/") || h.Typeflag != tar.TypeReg {
+			continue
+		}
+		got, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(root, h.Name))
+		info, serr := os.Stat(filepath.Join(root, h.Name))
+		if err != nil || serr != nil || string(got) != string(want) || h.FileInfo().Mode() != info.Mode() {
+			t.Errorf("%s differs from that of the deb (%v, %v)", h.Name, h.FileInfo().Mode(), err)
+		}
+	}
+	for _, want := range []string{".PKGINFO", "usr/lib/service/serviced", "usr/lib/service/plugins.sha256", "usr/bin/servicectl", "usr/bin/service-mcp"} {
+		if !seen[want] {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	for name := range seen {
+		if strings.Contains(name, "systemd") {
+			t.Errorf("Alpine has no systemd: %s", name)
+		}
+	}
+}

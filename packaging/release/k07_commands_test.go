@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// installTools are the programs that install.sh runs.
+var installTools = []string{
+	"tar", "gzip", "readlink", "find", "sort", "curl", "minisign", "sha256sum", "uname", "cut", "sed", "mv", "ln",
+	"rm", "mkdir", "basename", "dirname", "cat", "rmdir",
+}
+
+// countedTool counts its calls as the lines of a file, ends the whole installation before the call whose number is in
+// another, and otherwise runs the program of its name. Two commands of a pipeline may have the same number.
+const countedTool = `#!/bin/sh
+echo >>'COUNT'
+n=$(/usr/bin/wc -l <'COUNT')
+read -r at <'AT'
+[ "$n" != "$at" ] || kill -KILL 0
+exec 'PROGRAM' "$@"
+`
+
+// TestK07_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs work, and
+// before the last change they are the old ones.
+func TestK07_KilledAtEachCommand(t *testing.T) {
+	w := newInstallWorld(t, "dash")
+	tools := t.TempDir()
+	count, at := filepath.Join(tools, "count"), filepath.Join(tools, "at")
+	for _, name := range installTools {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			skip(t, name+" is missing: apt-get install "+name)
+		}
+		script := strings.NewReplacer("COUNT", count, "AT", at, "PROGRAM", program).Replace(countedTool)
+		w.must(os.WriteFile(filepath.Join(tools, name), []byte(script), 0o755))
+	}
+	w.release("1.0.0")
+	w.install()
+	first := filepath.Join(t.TempDir(), "first")
+	output(t, "cp", "-a", w.prefix, first)
+	w.release("2.0.0")
+	w.path = tools + ":" + w.path
+	old, n := 0, 1
+	for ; ; n++ {
+		w.must(os.RemoveAll(w.prefix))
+		output(t, "cp", "-a", first, w.prefix)
+		w.must(os.WriteFile(count, nil, 0o644))
+		w.must(os.WriteFile(at, fmt.Appendln(nil, n), 0o644))
+		cmd := w.command("--prefix", w.prefix)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		err := cmd.Run()
+		version, linkErr := os.Readlink(filepath.Join(w.prefix, "lib/service/current"))
+		if linkErr != nil {
+			t.Fatalf("after the end before command %d: %v", n, linkErr)
+		}
+		w.works(version)
+		if t.Failed() {
+			t.Fatalf("after the end before command %d", n)
+		}
+		if err == nil && len(must(os.ReadFile(count))) < n {
+			break
+		}
+		if version == "1.0.0" {
+			old++
+		}
+	}
+	w.works("2.0.0")
+	t.Logf("ended before each of %d commands, %d times with the old version", n-1, old)
+	if n < 20 || old < 10 || old >= n-1 {
+		t.Errorf("of %d installations that were ended, %d left the old version", n-1, old)
+	}
+}
