@@ -95,14 +95,17 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 		BuildHost: "localhost", Compression: "zstd", Packager: maintainer, Group: p.group,
 		Summary: strings.ToUpper(summary[:1]) + summary[1:],
 	}
+	joined := strings.NewReplacer("-", "", ".", "").Replace(pre)
 	switch format {
+	case "apk":
+		info.Prerelease = joined // rc1: apk knows no dots there
 	case "deb":
 		info.License = "" // Debian has no such field
 		info.Deb.Compression = "zstd"
 	case "archlinux":
 		info.ArchLinux.Packager = maintainer
 		if isPre { // nfpm leaves pre-releases out there; 1.4.0rc1 sorts before 1.4.0
-			info.Version, info.Prerelease = version+strings.NewReplacer("-", "", ".", "").Replace(pre), ""
+			info.Version, info.Prerelease = version+joined, ""
 		}
 	}
 	return info

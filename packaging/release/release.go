@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // options are the command line.
@@ -37,8 +39,8 @@ type release struct {
 
 // newRelease reads the commit and prepares the directories. Call close at the end.
 func newRelease(ctx context.Context, o options) (*release, error) {
-	if o.version == "" {
-		return nil, errors.New("name the version by -version")
+	if _, ok := buildinfo.Compare(o.version, "0.0.0"); !ok || strings.ContainsAny(o.version, "v+") {
+		return nil, fmt.Errorf("-version %q is not a semantic version such as 1.4.0 or 1.4.0-rc.1", o.version)
 	}
 	for _, dir := range []*string{&o.root, &o.out} {
 		absolute, err := filepath.Abs(*dir)
