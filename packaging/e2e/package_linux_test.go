@@ -56,10 +56,10 @@ type crew struct {
 func newCrew(t *testing.T, w *world, agents int) *crew {
 	t.Helper()
 	c := &crew{w: w}
-	for range agents {
+	for i := range agents {
 		a := startAgent(w, "modern", false)
 		c.agents = append(c.agents, a)
-		started := a.call("startLocalSimulation", map[string]any{})
+		started := a.call("startLocalSimulation", map[string]any{"project": fmt.Sprintf("com.example.crew%d", i)})
 		c.ids, c.ends = append(c.ids, started.str(t, "sessionId")), append(c.ends, started.str(t, "appEndpoint"))
 		c.taps = append(c.taps, &taps{done: map[string]bool{}, maybe: map[string]bool{}})
 	}
@@ -101,6 +101,11 @@ func (c *crew) wantVersion(t *testing.T, version string) {
 	if !waitGone(old, 30*time.Second) {
 		t.Errorf("the replaced daemon is still running, although it has nothing to do")
 	}
+	for i, a := range c.agents { // the same shims, and the same sessions
+		if r := a.call("injectInput", map[string]any{"sessionId": c.ids[i], "kind": "tap"}); r.IsError {
+			t.Errorf("with version %s: %v, want the tap", version, r.Structured)
+		}
+	}
 	if s := statusOf(t, c.w); s.Version != version || s.Replaced || s.PID == old {
 		t.Errorf("after the idle time the daemon is %+v, want version %s", s, version)
 	}
@@ -138,9 +143,6 @@ func TestPackage_UpgradesUnderWork(t *testing.T) {
 		stopApp()
 		first.wantVersion(t, step.version)
 		second.wantVersion(t, step.version)
-		for i, a := range first.agents { // the same shims, and the same sessions
-			a.call("injectInput", map[string]any{"sessionId": first.ids[i], "kind": "tap"}).str(t, "sessionId")
-		}
 	}
 }
 
@@ -174,7 +176,7 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	mustDpkg(t, "-r", "service-toolkit")
 	select {
 	case line := <-running:
-		if line.Error != nil || !strings.Contains(string(line.Result), "timedOut") {
+		if line.Error != nil || !strings.Contains(string(line.Result), `"status":"timeout"`) {
 			t.Errorf("the running call got %s, %v; want its own result", line.Result, line.Error)
 		}
 	case <-time.After(time.Minute):
@@ -183,12 +185,13 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	if !waitGone(pid, 30*time.Second) {
 		t.Error("the daemon still runs, although its program is gone")
 	}
-	_, ch := a.start("getPlatformInfo", nil, false, time.Minute)
-	if line := <-ch; line.Error == nil || !strings.Contains(fmt.Sprint(*line.Error), "install") {
-		t.Errorf("the next call got %s, %v; want an error that says to install", line.Result, line.Error)
+	if r := a.call("getPlatformInfo", nil); !r.IsError || !strings.Contains(r.str(t, "fixHint"), "install the service again") {
+		t.Errorf("the next call got %v; want an error that says to install", r.Structured)
 	}
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
-	a.call("getSessionStatus", map[string]any{"sessionId": id}).str(t, "sessionId")
+	if r := a.call("getSessionStatus", map[string]any{"sessionId": id}); r.IsError {
+		t.Errorf("with the package back: %v, want the session", r.Structured)
+	}
 }
 
 // An installation that is killed in the middle is healed by installing again. Until then, a call gets its answer or an
@@ -198,7 +201,7 @@ func TestPackage_SurvivesAKilledInstallation(t *testing.T) {
 	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/killer.c", "-ldl").CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	every := 7
+	every := 11
 	if os.Getenv("RELEASE_CHECK_FULL") == "1" {
 		every = 1
 	}

@@ -50,6 +50,7 @@ func archive(r *release, t target) artefact {
 		packages, err := r.allPackages()
 		all.add(nil, err)
 		all.addOne(r.thirdParty(ctx, t, folder+"/THIRD_PARTY", packages...))
+		all.add(r.examples(folder+"/examples"), nil)
 		all.addOne(entry{name: folder + "/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}, nil)
 		if all.err != nil {
 			return all.err

@@ -24,7 +24,6 @@ func table(r *release) []artefact {
 		packages(r, serverPackage),
 		bundles(r),
 		contents,
-		bundles(r),
 		[]artefact{{sums, writeChecksums}},
 		signatures(r),
 	)

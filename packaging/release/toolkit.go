@@ -36,6 +36,7 @@ func toolkitContents(ctx context.Context, r *release, t target, format string) (
 	for _, name := range []string{"servicectl", "service-mcp"} {
 		all = append(all, entry{name: "usr/bin/" + name, link: "../lib/service/" + name})
 	}
+	all = append(all, r.examples("usr/share/service-toolkit/examples")...)
 	if format == "apk" {
 		return all, nil // Alpine has no systemd
 	}

@@ -21,7 +21,8 @@ check_quiet
 echo "== use"
 user servicectl version
 user servicectl tool call getPlatformInfo
-user servicectl session run /release-test/testdata/scenarios/desk.json -- /release-test/desk-go
+examples=/usr/share/service-toolkit/examples
+user servicectl session run $examples/scenarios/desk.json -- python3 $examples/apps/desk-py/desk.py
 user servicectl daemon stop
 service-backend version
 man -w servicectl service-mcp serviced servicectl-session-run service-backend

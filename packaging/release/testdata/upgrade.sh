@@ -1,0 +1,7 @@
+#!/bin/sh
+# Runs the tests of packaging/e2e with the tag release, in the directory $1.
+set -eu
+cd "$1"
+export TMPDIR=/tmp
+export SERVICE_E2E_BIN=/usr/lib/service SERVICE_E2E_OLD_DEB=/release-test/old.deb SERVICE_E2E_NEW_DEB=/release-test/new.deb
+exec /release-test/e2e.test -test.v -test.run "${2:-^TestPackage_}" -test.timeout 20m
