@@ -38,11 +38,11 @@ func FindInstalled() (Installed, error) {
 
 // packageManagers are those of Linux, recognised by a file below the root; a pattern matches the package's own entry.
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
-	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION_ARCH.deb",
+	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},
 	{"pacman", "var/lib/pacman/local/" + packageName + "-*", "sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst",
 		"sudo pacman -R " + packageName},
-	{"apk", "lib/apk/db/installed", "sudo apk add --allow-untrusted ./" + packageName + "_VERSION_ARCH.apk",
+	{"apk", "lib/apk/db/installed", "sudo apk add --allow-untrusted ./" + packageName + "_VERSION-r1_ARCH.apk",
 		"sudo apk del " + packageName},
 	{"rpm", "var/lib/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm", "sudo dnf remove " + packageName},
 	{"rpm", "usr/lib/sysimage/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm",
