@@ -20,15 +20,22 @@ func main() {
 
 func run() error {
 	var o options
-	flag.StringVar(&o.root, "root", "../..", "the repository")
-	flag.StringVar(&o.out, "out", "../../dist", "the directory to write; it must be empty or missing")
-	flag.StringVar(&o.version, "version", "", "the version, such as 1.4.0")
-	flag.StringVar(&o.releaseURL, "url", "", "RELEASE_URL: where the files will be downloaded from; empty if nowhere")
-	flag.StringVar(&o.releaseKey, "public-key", "", "RELEASE_KEY: the minisign public key that upgrades check, a line of base64")
-	flag.StringVar(&o.backendURL, "backend", "", "DEFAULT_BACKEND_URL: the backend of this distribution; empty is the embedded one")
-	flag.StringVar(&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned")
-	flag.StringVar(&o.targets, "targets", "", "make only the artefacts for these, such as linux-amd64,linux-arm64")
-	flag.StringVar(&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'")
+	for _, f := range []struct {
+		to                 *string
+		name, value, usage string
+	}{
+		{&o.root, "root", "../..", "the repository"},
+		{&o.out, "out", "../../dist", "the directory to write; it must be empty or missing"},
+		{&o.version, "version", "", "the version, such as 1.4.0"},
+		{&o.releaseURL, "url", "", "RELEASE_URL: where the files will be downloaded from; empty if nowhere"},
+		{&o.releaseKey, "public-key", "", "RELEASE_KEY: the minisign public key that upgrades check, a line of base64"},
+		{&o.backendURL, "backend", "", "DEFAULT_BACKEND_URL: the backend of this distribution; empty is the embedded one"},
+		{&o.secretKey, "key", "", "the file of the minisign secret key; empty leaves SHA256SUMS unsigned"},
+		{&o.targets, "targets", "", "make only the artefacts for these, such as linux-amd64,linux-arm64"},
+		{&o.only, "only", "", "make only the artefacts whose names match this glob, such as '*linux-amd64*'"},
+	} {
+		flag.StringVar(f.to, f.name, f.value, f.usage)
+	}
 	flag.BoolVar(&o.dirty, "dirty", false, "take files that are not committed too; for tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
