@@ -50,16 +50,16 @@ func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
 func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, who *linked) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	backend, who, err := b.startLinked("")
-	if err != nil {
-		return err
-	}
-	defer backend.stop()
 	floor, err := b.startBare("barerelay")
 	if err != nil {
 		return err
 	}
 	defer floor.stop()
+	backend, who, err := b.startLinked("")
+	if err != nil {
+		return err
+	}
+	defer backend.stop()
 	return f(ctx, backend, floor, who)
 }
 

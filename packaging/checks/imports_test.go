@@ -139,7 +139,8 @@ func TestImports_PointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "secret", "limit", "periodic", "osservice", "httpjson", "yamlfile"},
+			{"config", "secret", "limit", "periodic", "osservice", "httpjson", "yamlfile",
+				"websocket"},
 			{"audit"},
 			{"grants", "mail", "chart"},
 			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
