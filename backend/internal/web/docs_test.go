@@ -126,7 +126,7 @@ func FuzzHighlight(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, language, code string) {
 		out := highlight(language, code)
-		bare := regexp.MustCompile(`<span class="[cskpn]">|</span>`).ReplaceAllString(out, "")
+		bare := regexp.MustCompile(`<span class="[cskpn]">|</span>|<wbr>`).ReplaceAllString(out, "")
 		if bare != html.EscapeString(code) {
 			t.Fatalf("%s: highlight(%q) changed the code to %q", language, code, bare)
 		}
@@ -155,7 +155,7 @@ func FuzzMarkdown(f *testing.F) {
 		`|img src="/docs/panels/[0-9a-f]{12}.png" width="[0-9]+" height="[0-9]+"` +
 		` loading="lazy" alt="This tree on [A-Za-z -]+"` +
 		`|table|thead|tbody|tr|th( scope="col")?|td` +
-		`|a( class="anchor")?( href="(#|/docs/|https://)[^"<]*")?|span( class="[cskpn]")?)>$`)
+		`|a( class="anchor")?( href="(#|/docs/|https://)[^"<]*")?|span( class="[cskpn]")?|wbr)>$`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _ := markdown(text)
 		for _, each := range tag.FindAllString(string(out), -1) {
