@@ -189,6 +189,7 @@ func (c *Conn) readHeader() (header, error) {
 		}
 		if n > 0 {
 			c.ahead = c.ahead[n:]
+			c.heard.Add(1)
 			return h, nil
 		}
 		if err := c.fill(); err != nil {
