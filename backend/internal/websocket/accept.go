@@ -58,8 +58,8 @@ func checkHandshake(rw http.ResponseWriter, r *http.Request) (status int, err er
 	case !r.ProtoAtLeast(1, 1), !hasToken(r.Header, "Connection", "upgrade"), !hasToken(r.Header, "Upgrade", "websocket"):
 		rw.Header().Set("Connection", "Upgrade")
 		rw.Header().Set("Upgrade", "websocket")
-		return http.StatusUpgradeRequired, errors.New("this address is a WebSocket: send an HTTP/1.1 request with the headers " +
-			"Connection: Upgrade and Upgrade: websocket")
+		return http.StatusUpgradeRequired, errors.New("this address is a WebSocket: send an HTTP/1.1 request with the " +
+			"headers Connection: Upgrade and Upgrade: websocket")
 	case r.Header.Get("Sec-WebSocket-Version") != "13":
 		rw.Header().Set("Sec-WebSocket-Version", "13")
 		return http.StatusBadRequest, errors.New("only version 13 of the WebSocket protocol is supported")

@@ -25,8 +25,8 @@ var (
 	small = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
 )
 
-// Conn is an accepted connection. One goroutine reads at a time: it calls Wait, More, Next, Read and Size. Any goroutine
-// may call the other methods.
+// Conn is an accepted connection. One goroutine reads at a time: it calls Wait, More, Next, Read and Size. Any
+// goroutine may call the other methods.
 type Conn struct {
 	raw   net.Conn
 	heard atomic.Uint32
@@ -50,7 +50,8 @@ type Conn struct {
 	out    []byte // waits for Uncork; in a buffer of one of the sizes, or nil
 }
 
-// Heard returns a number that changes whenever a frame arrives, including the answer to a ping.
+// Heard returns a number that changes whenever something arrives or a frame is read: a part of a message, a message that
+// had arrived before, or the answer to a ping.
 func (c *Conn) Heard() uint32 { return c.heard.Load() }
 
 // Drop closes the connection without a reason. A blocked Wait, Next, Read or Write returns an error.

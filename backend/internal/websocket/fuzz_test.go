@@ -87,7 +87,9 @@ func FuzzConn(f *testing.F) {
 }
 
 // messages sends bytes to a server and returns what it reads until the bytes end.
-func messages(t *testing.T, sent []byte, read func(http.ResponseWriter, *http.Request, func(received))) (all []received) {
+func messages(
+	t *testing.T, sent []byte, read func(http.ResponseWriter, *http.Request, func(received)),
+) (all []received) {
 	done := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer close(done)

@@ -18,6 +18,7 @@ func (c *Conn) Wait() error {
 	c.release()
 	n, err := c.raw.Read(c.first[:])
 	c.ahead = c.first[:n]
+	c.heard.Add(1)
 	return err
 }
 
@@ -27,7 +28,8 @@ func (c *Conn) More() bool {
 	if len(c.ahead) > 0 {
 		return true
 	}
-	if !c.isWarm {
+	if !c.isWarm { // a control frame came last: Wait must not inherit the deadline
+		c.cool()
 		return false
 	}
 	if now := time.Now(); c.warmBy.Sub(now) < warmTime { // not before each read, because setting a timer is slow
@@ -37,6 +39,7 @@ func (c *Conn) More() bool {
 	c.take()
 	n, _ := c.raw.Read(c.in[:])
 	if c.ahead = c.in[:n]; n > 0 {
+		c.heard.Add(1)
 		return true
 	}
 	c.isWarm = false
@@ -46,6 +49,9 @@ func (c *Conn) More() bool {
 
 // cool undoes the deadline of More.
 func (c *Conn) cool() {
+	if c.warmBy.IsZero() {
+		return
+	}
 	c.warmBy = time.Time{}
 	c.ReadBy(time.Time{})
 }
@@ -85,6 +91,7 @@ func (c *Conn) receive(p []byte) (int, error) {
 		c.cool()
 		n, err = c.raw.Read(p)
 	}
+	c.heard.Add(1)
 	if err == io.EOF { //nolint:errorlint // a connection returns it unwrapped
 		err = io.ErrUnexpectedEOF
 	}
@@ -194,8 +201,8 @@ func (c *Conn) readHeader() (header, error) {
 // control handles a control frame. It returns an error if the connection ends.
 func (c *Conn) control(h header) error {
 	c.isWarm = false
-	var room [maxControl]byte
-	payload := room[:h.size]
+	var buffer [maxControl]byte
+	payload := buffer[:h.size]
 	for read := 0; read < len(payload); {
 		n, err := c.readAhead(payload[read:])
 		if err != nil {

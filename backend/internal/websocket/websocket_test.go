@@ -167,6 +167,30 @@ func TestCork_KeepsOrder(t *testing.T) {
 	}
 }
 
+// A peer that is sending a message counts as alive before the message is complete.
+func TestHeard_ChangesWithinAMessage(t *testing.T) {
+	heard := make(chan uint32)
+	peer := raw(t, serve(t, func(c *websocket.Conn) {
+		_, _ = c.Next()
+		for b := make([]byte, 1); ; {
+			if _, err := c.Read(b); err != nil {
+				return
+			}
+			heard <- c.Heard()
+		}
+	}))
+	if _, err := peer.conn.Write([]byte{0x82, 0x83, 0, 0, 0, 0, 'a'}); err != nil {
+		t.Fatal(err)
+	}
+	before := <-heard
+	if _, err := peer.conn.Write([]byte{'b'}); err != nil {
+		t.Fatal(err)
+	}
+	if after := <-heard; after == before {
+		t.Error("the number did not change with the second byte")
+	}
+}
+
 // A message that comes slowly is not cut by the time that More waits for the next one.
 func TestMore_WaitsForTheRestOfAMessage(t *testing.T) {
 	peer := raw(t, serve(t, echo))
@@ -181,6 +205,37 @@ func TestMore_WaitsForTheRestOfAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	peer.want(0x81, "slo"+"w")
+}
+
+// A pong that follows a message is no message: the connection stays open while nothing else comes.
+func TestMore_ForgetsItsDeadlineAfterAPong(t *testing.T) {
+	ended := make(chan error, 1)
+	peer := raw(t, serve(t, func(c *websocket.Conn) {
+		for {
+			if err := c.Wait(); err != nil {
+				ended <- err
+				return
+			}
+			for c.More() {
+				kind, err := c.Next()
+				if err == nil && kind != 0 {
+					_, err = io.Copy(io.Discard, c)
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+			}
+		}
+	}))
+	peer.frame(0x81, []byte("warm"))
+	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // within the time that More waits, which is what is tested
+	peer.frame(0x8A, nil)
+	select {
+	case err := <-ended:
+		t.Errorf("the connection ended: %v", err)
+	case <-time.After(time.Second):
+	}
 }
 
 // Each breach of RFC 6455 ends the connection with its status.
