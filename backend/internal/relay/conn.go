@@ -273,12 +273,12 @@ func (c *conn) finish() {
 	c.relieve()
 }
 
-// ping asks the peer for a sign of life. It does nothing while frames are being written to the peer, which fails in
-// time if it is gone, and whose answer would wait behind them.
+// ping asks the peer for a sign of life. It does nothing while frames wait to be written: the answer would wait behind
+// them, and a write to a peer that is gone fails in time.
 func (c *conn) ping() (sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.greeting || c.ending || c.writing {
+	if c.gone || c.greeting || c.ending || c.outbox.Len() > 0 {
 		return false
 	}
 	c.outbox.Put(message{kind: websocket.Ping})

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -73,4 +74,19 @@ func TestEnded_EndsPeersOfLink(t *testing.T) {
 	n.Ended("ada", "")
 	page.wantClose(4410, "over")
 	app.wantClose(4410, "over")
+}
+
+// A peer that answers no ping is gone, whatever is sent to it meanwhile.
+func TestPing_DropsSilentPeers(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{
+		PingEvery: 100 * time.Millisecond, PongWait: 100 * time.Millisecond, BeatEvery: 20 * time.Millisecond,
+	})
+	n.page(t, "") // neither reads, so neither answers
+	n.app(t, "")
+	for end := time.Now().Add(patience); n.Connections() > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("%d peers are still attached", n.Connections())
+		}
+		runtime.Gosched()
+	}
 }

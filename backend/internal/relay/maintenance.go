@@ -48,11 +48,11 @@ func (s *liveSession) sendHeartbeats(beat []byte) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
 	for _, c := range s.pages {
+		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // before the heartbeat, which a ping would wait behind
 		if now.Sub(c.lastBeat) >= s.hub.BeatEvery*9/10 {
 			c.lastBeat = now
 			c.sendText(beat)
 		}
-		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
 	}
 	for _, c := range s.apps {
 		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait)
@@ -66,8 +66,8 @@ func (c *conn) pingIfDue(now time.Time, every, wait time.Duration) {
 		c.ws.Drop() // the reader sees the error
 		return
 	}
-	if since >= every {
-		c.lastPing, c.heard, c.isPinged = now, heard, c.ping()
+	if since >= every && c.ping() {
+		c.lastPing, c.heard, c.isPinged = now, heard, true
 	}
 }
 
