@@ -79,7 +79,7 @@ func TestEnded_EndsPeersOfLink(t *testing.T) {
 // A peer that answers no ping is gone, whatever is sent to it meanwhile.
 func TestPing_DropsSilentPeers(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{
-		PingEvery: 100 * time.Millisecond, PongWait: 100 * time.Millisecond, BeatEvery: 20 * time.Millisecond,
+		PingEvery: 200 * time.Millisecond, BeatEvery: 50 * time.Millisecond, // a heartbeat in each round
 	})
 	n.page(t, "") // neither reads, so neither answers
 	n.app(t, "")
