@@ -1,14 +1,18 @@
 package upgrade
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // read returns a file of testdata. Debian's minisign made the signatures.
@@ -218,5 +222,53 @@ func TestInstalledAt(t *testing.T) {
 		if got := installedAt(dir, root); c.by != "" && (got.By != c.by || got.Upgrade == "" || got.Remove == "") {
 			t.Errorf("%s with %s: got %+v, want %s", dir, c.file, got, c.by)
 		}
+	}
+}
+
+// The names are those that the release gives its files, see table_test.go of packaging/release.
+func TestCommand(t *testing.T) {
+	deb, other := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	other = cmp.Or(other, deb)
+	for version, want := range map[string]map[string]string{
+		"1.4.0-rc.1": {
+			"deb":    "service-toolkit_1.4.0~rc.1-1_" + deb + ".deb",
+			"rpm":    "service-toolkit-1.4.0~rc.1-1." + other + ".rpm",
+			"apk":    "service-toolkit_1.4.0_rc1-r1_" + other + ".apk",
+			"pacman": "service-toolkit-1.4.0rc1-1-" + other + ".pkg.tar.zst",
+		},
+		"1.4.0": {"deb": "service-toolkit_1.4.0-1_" + deb + ".deb", "rpm": "service-toolkit-1.4.0-1." + other + ".rpm"},
+		"":      {"apk": "service-toolkit_VERSION-r1_" + other + ".apk"},
+	} {
+		for by, file := range want {
+			for _, m := range packageManagers {
+				if m.by != by {
+					continue
+				}
+				command, download := Installed{By: by, Upgrade: m.upgrade}.Command(version)
+				if download != file || !strings.HasSuffix(command, " ./"+file) {
+					t.Errorf("%s %s: %s, download %s, want %s", by, version, command, download, file)
+				}
+			}
+		}
+	}
+	if command, _ := (Installed{By: "source", Upgrade: "cd /a/VERSION"}).Command("1.4.0"); command != "cd /a/VERSION" {
+		t.Errorf("a folder's name was changed: %s", command)
+	}
+}
+
+// Without a release URL install.sh cannot download, so it gets the archive.
+func TestCommand_ScriptWithoutReleaseURL(t *testing.T) {
+	url := buildinfo.ReleaseURL
+	t.Cleanup(func() { buildinfo.ReleaseURL = url })
+	script := Installed{By: "script", Upgrade: "sh install.sh --prefix /opt"}
+	archive := "service-1.4.0-rc.1-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
+	buildinfo.ReleaseURL = ""
+	if command, download := script.Command("1.4.0-rc.1"); runtime.GOOS != "windows" &&
+		(command != "sh install.sh --prefix /opt --from "+archive || download != archive) {
+		t.Errorf("without: %s, download %s", command, download)
+	}
+	buildinfo.ReleaseURL = "https://releases.example.org/"
+	if command, download := script.Command(""); command != "sh install.sh --prefix /opt" || download != "install.sh" {
+		t.Errorf("with: %s, download %s", command, download)
 	}
 }
