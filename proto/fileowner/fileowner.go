@@ -1,5 +1,5 @@
-// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. A group counts
-// as others unless it contains only this user and root. Package programpath of service-mcp imports it, so it must stay
+// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. A group
+// counts as others unless it contains only this user and root. service-mcp uses it and must start fast, so it must stay
 // small.
 package fileowner
 

@@ -33,7 +33,8 @@ func checkOwner(path string, info fs.FileInfo, also int) error {
 		return fmt.Errorf("the owner of %s is unknown", path)
 	}
 	if uid := os.Getuid(); st.Uid != 0 && int(st.Uid) != uid && int(st.Uid) != also && !isUnmapped(st.Uid) {
-		return &Error{fmt.Sprintf("%s (mode %04o) belongs to user %d, who could replace it", path, info.Mode().Perm(), st.Uid),
+		mode := info.Mode().Perm()
+		return &Error{fmt.Sprintf("%s (mode %04o) belongs to user %d, who could replace it", path, mode, st.Uid),
 			"sudo chown " + strconv.Itoa(uid) + " " + shellQuote(path)}
 	}
 	return nil

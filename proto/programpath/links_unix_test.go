@@ -66,7 +66,8 @@ func TestStable_AcceptsLinksOfTheProgramsOwner(t *testing.T) {
 		}
 	}
 	file := filepath.Join(root, "svc/service-mcp")
-	if got, want := newInstallation(file, file, nil).stable("service-mcp"), filepath.Join(root, "bin/service-mcp"); got != want {
+	want := filepath.Join(root, "bin/service-mcp")
+	if got := newInstallation(file, file, nil).stable("service-mcp"); got != want {
 		t.Errorf("register %s, want %s", got, want)
 	}
 }

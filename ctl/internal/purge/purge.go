@@ -33,15 +33,11 @@ var ErrForeign = errors.New("it is not a state directory of the service")
 // Inspect looks at a state directory without changing it. If there is none, the error is fs.ErrNotExist.
 func Inspect(dir string) (State, error) {
 	s := State{Dir: dir, Has: map[string]bool{}}
-	root, err := open(dir)
+	root, own, others, err := look(dir)
 	if err != nil {
 		return s, err
 	}
-	defer root.Close()
-	own, others, err := scan(root, ".")
-	if err != nil {
-		return s, err
-	}
+	root.Close()
 	s.Others = others
 	for _, file := range own {
 		name, _, _ := strings.Cut(file, "/")
@@ -75,6 +71,17 @@ func open(dir string) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
+// look opens a directory and scans it.
+func look(dir string) (root *os.Root, own, others []string, err error) {
+	if root, err = open(dir); err != nil {
+		return nil, nil, nil, err
+	}
+	if own, others, err = scan(root, "."); err != nil {
+		root.Close()
+	}
+	return root, own, others, err
+}
+
 // scan returns the paths below a folder that the service created and those that it did not. The content of a folder
 // precedes it; a folder in which something is kept is in neither list, and the content of a foreign one is not listed.
 func scan(root *os.Root, folder string) (own, others []string, err error) {
@@ -91,6 +98,9 @@ func scan(root *os.Root, folder string) (own, others []string, err error) {
 			own = append(own, name)
 		default:
 			files, kept, err := scan(root, name)
+			if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
+				continue
+			}
 			if err != nil {
 				return nil, nil, err
 			}
@@ -106,7 +116,7 @@ func scan(root *os.Root, folder string) (own, others []string, err error) {
 // Remove deletes what the service created, the identity last, so that an interrupted removal can be repeated. It
 // deletes the directory itself if nothing else is in it, and returns what it kept otherwise.
 func (s State) Remove() (kept []string, err error) {
-	root, err := open(s.Dir)
+	root, own, kept, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -114,10 +124,6 @@ func (s State) Remove() (kept []string, err error) {
 		return nil, err
 	}
 	defer root.Close()
-	own, kept, err := scan(root, ".")
-	if err != nil {
-		return nil, err
-	}
 	hasIdentity := false
 	for _, name := range own {
 		if name == identity {
@@ -137,14 +143,12 @@ func (s State) Remove() (kept []string, err error) {
 
 // Left returns what is in the directory now that the service created: nothing if the directory does not exist.
 func (s State) Left() ([]string, error) {
-	root, err := open(s.Dir)
+	root, own, _, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		root.Close()
 	}
-	defer root.Close()
-	own, _, err := scan(root, ".")
 	return own, err
 }

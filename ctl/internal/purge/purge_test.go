@@ -33,9 +33,10 @@ func stateDir(t *testing.T, files ...string) string {
 }
 
 func TestRemove(t *testing.T) {
-	dir := stateDir(t, "install.json", "install.json.corrupt-20260101T000000Z", ".auth.json.tmp-1", "auth.json", "config.yaml",
-		"run/daemon.lock", "run/a/1/x", "log/serviced.log", "backend/service.db", "backend/.port-123", ".doctor.tmp-1",
-		"sessions/loc_a/session.json", "sessions/loc_b/session.json", "sessions/ses_c/app.token", "telemetry/spool/")
+	dir := stateDir(t, "install.json", "install.json.corrupt-20260101T000000Z", ".auth.json.tmp-1", "auth.json",
+		"config.yaml", "run/daemon.lock", "run/a/1/x", "log/serviced.log", "backend/service.db", "backend/.port-123",
+		".doctor.tmp-1", "sessions/loc_a/session.json", "sessions/loc_b/session.json", "sessions/ses_c/app.token",
+		"telemetry/spool/")
 	s, err := Inspect(dir)
 	if err != nil || s.Sessions != 2 || len(s.Others) != 0 || !s.Has["backend"] {
 		t.Fatalf("Inspect: %+v, %v", s, err)
@@ -62,8 +63,8 @@ func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 		"backend/notes.txt", "consent.tmp-1", "fonts/Own.ttf", "glasses.uncleared/my notes", "log/nginx.log",
 		"notes.txt", "run/notes", "runs/log", "sessions/loc_a/notes", "telemetry",
 	}
-	dir := stateDir(t, append(foreign, "install.json", "backend/service.db", "glasses.uncleared/g2 Left", "log/serviced.log",
-		"run/daemon.lock", "sessions/loc_a/session.json")...)
+	dir := stateDir(t, append(foreign, "install.json", "backend/service.db", "glasses.uncleared/g2 Left",
+		"log/serviced.log", "run/daemon.lock", "sessions/loc_a/session.json")...)
 	if err := os.Truncate(filepath.Join(dir, "glasses.uncleared/g2 Left"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	want := append(foreign, "adapters.json", "mine", "sessions/out")
+	want := slices.Concat(foreign, []string{"adapters.json", "mine", "sessions/out"})
 	for n, name := range want { // a foreign folder is named, not its content
 		for _, folder := range []string{".backend", ".fonts", ".log", "auth.json", "runs"} {
 			if strings.HasPrefix(name, folder+"/") {

@@ -17,8 +17,8 @@ func TestPurgeWarning_NamesEverything(t *testing.T) {
 	if got := strings.Count(out.String(), "\n  - "); got != len(has) {
 		t.Errorf("%d rows for %d entries:\n%s", got, len(has), &out)
 	}
-	for _, want := range []string{"  - install.lock\n", "  - glasses.json.corrupt-", "sessions with events and pictures: 2\n",
-		"kept: backend/notes.txt\n"} {
+	for _, want := range []string{"  - install.lock\n", "  - glasses.json.corrupt-",
+		"sessions with events and pictures: 2\n", "kept: backend/notes.txt\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing:\n%s", want, &out)
 		}

@@ -41,8 +41,8 @@ func FindInstalled() (Installed, error) {
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
 	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},
-	{"pacman", "var/lib/pacman/local/" + packageName + "-*", "sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst",
-		"sudo pacman -R " + packageName},
+	{"pacman", "var/lib/pacman/local/" + packageName + "-*",
+		"sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst", "sudo pacman -R " + packageName},
 	{"apk", "lib/apk/db/installed", "sudo apk add --allow-untrusted ./" + packageName + "_VERSION-r1_ARCH.apk",
 		"sudo apk del " + packageName},
 	{"rpm", "var/lib/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm", "sudo dnf remove " + packageName},
@@ -76,7 +76,8 @@ func installedAt(dir, root string) Installed {
 		}
 		return Installed{"script", script, script + " --uninstall", dir}
 	}
-	if checkout := filepath.Dir(dir); isFile(filepath.Join(checkout, "go.mod")) && isFile(filepath.Join(checkout, "Makefile")) {
+	checkout := filepath.Dir(dir)
+	if isFile(filepath.Join(checkout, "go.mod")) && isFile(filepath.Join(checkout, "Makefile")) {
 		at := quote(checkout)
 		return Installed{"source", "cd " + at + " && git pull && make build", "rm -r " + quote(dir), dir}
 	}

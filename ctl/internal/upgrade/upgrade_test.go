@@ -119,9 +119,11 @@ func TestNewest(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"a release":                 {good, ""},
-		"no signature":              {only("SHA256SUMS.minisig", http.NotFound), "404"},
-		"another file":              {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) }), "not signed"},
+		"a release":    {good, ""},
+		"no signature": {only("SHA256SUMS.minisig", http.NotFound), "404"},
+		"another file": {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("x"))
+		}), "not signed"},
 		"an endless file":           {only("SHA256SUMS", endless), "is longer than"},
 		"an endless signature":      {only("SHA256SUMS.minisig", endless), "is longer than"},
 		"a redirect to plain http":  {only("SHA256SUMS", redirect("http://192.0.2.1/SHA256SUMS")), "refusing the redirect"},
@@ -190,13 +192,16 @@ func TestInstalledAt(t *testing.T) {
 	home := filepath.Join(root, "home")
 	t.Setenv("HOME", home)
 	for dir, want := range map[string]Installed{
-		"/opt/homebrew/Cellar/service-toolkit/1.2.0/libexec":     {By: "homebrew", Upgrade: "brew upgrade service-toolkit"},
-		"/C/Users/a/scoop/apps/service-toolkit/1.2.0/bin":        {By: "scoop", Upgrade: "servicectl daemon stop; scoop update service-toolkit"},
-		"/C/a/WinGet/Packages/ServiceDev.ServiceToolkit_x/b":     {By: "winget", Upgrade: "winget upgrade --id ServiceDev.ServiceToolkit"},
+		"/opt/homebrew/Cellar/service-toolkit/1.2.0/libexec": {By: "homebrew", Upgrade: "brew upgrade service-toolkit"},
+		"/C/Users/a/scoop/apps/service-toolkit/1.2.0/bin": {
+			By: "scoop", Upgrade: "servicectl daemon stop; scoop update service-toolkit"},
+		"/C/a/WinGet/Packages/ServiceDev.ServiceToolkit_x/b": {
+			By: "winget", Upgrade: "winget upgrade --id ServiceDev.ServiceToolkit"},
 		filepath.ToSlash(home) + "/.local/lib/service/1.2.0/bin": {By: "script", Upgrade: "sh install.sh"},
-		"/opt/it's/lib/service/1.2.0/bin":                        {By: "script", Upgrade: `sh install.sh --prefix '/opt/it'\''s'`},
-		"/usr/lib/service":                                       {By: "archive"},
-		"/opt/service":                                           {By: "archive"},
+		"/opt/it's/lib/service/1.2.0/bin": {
+			By: "script", Upgrade: `sh install.sh --prefix '/opt/it'\''s'`},
+		"/usr/lib/service": {By: "archive"},
+		"/opt/service":     {By: "archive"},
 	} {
 		got := installedAt(dir, root)
 		if got.By != want.By || got.Upgrade != want.Upgrade || (got.Remove == "") != (want.By == "archive") {
