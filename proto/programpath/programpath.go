@@ -72,7 +72,7 @@ func Beside(name string) (string, error) {
 }
 
 // Stable returns the path under which to register a program of this installation with other software. The first of
-// these wins that leads to the program and has no version number in its path:
+// these wins that leads to the program, has no version number in its path, and that no other user could redirect:
 //
 //  1. A link in the folder bin of a folder above the program: /usr/bin of /usr/lib/service, Homebrew's and install.sh's
 //     PREFIX/bin.
@@ -144,7 +144,7 @@ func (i installation) stableSelf() string {
 // stableLink returns the best stable link of that name to file, or file if there is none.
 func (i installation) stableLink(file, name string) string {
 	for _, path := range i.candidates(file, name) {
-		if path != file && filepath.IsAbs(path) && !isVersioned(path) && leadsTo(path, file) {
+		if path != file && filepath.IsAbs(path) && !isVersioned(path) && leadsTo(path, file) && isTrusted(path) {
 			return path
 		}
 	}

@@ -130,10 +130,13 @@ const maxDeletions = 3
 // deleteState deletes the state directory, also if an agent starts the daemon again in the meantime.
 func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uninstalled) {
 	for try := 1; ; try++ {
-		err := state.Remove()
-		now, again := purge.Inspect(state.Dir)
-		if err == nil && (again != nil || len(now.Has) == 0) {
-			done.Purged, done.Kept = state.Dir, state.Others
+		kept, err := state.Remove()
+		var left []string
+		if err == nil {
+			left, err = state.Left()
+		}
+		if err == nil && len(left) == 0 {
+			done.Purged, done.Kept = state.Dir, kept
 			return
 		}
 		if try == maxDeletions {
@@ -143,9 +146,6 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 		if _, err := a.stopOrKill(ctx); err != nil {
 			done.Fail("stop the daemon", err)
 			return
-		}
-		for name := range now.Has {
-			state.Has[name] = true
 		}
 	}
 }

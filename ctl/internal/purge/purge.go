@@ -1,5 +1,6 @@
-// Package purge removes the state directory. It removes only files that the service creates, so that a directory with
-// other files keeps those, and it never follows a symbolic link. It must not depend on commands or texts for people.
+// Package purge removes the state directory. It removes only files that the service creates, by path and type, so that
+// files of others stay, also in the service's folders. It never follows a symbolic link. It must not depend on commands
+// or texts for people.
 package purge
 
 import (
@@ -7,16 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
-
-// names are the service's entries of a state directory; each may also have an ending that begins with .corrupt- or
-// .tmp-. TestNamesAreThoseOfTheDocumentation keeps them complete.
-var names = []string{
-	"adapter.approved", "adapters.json", "auth.json", "backend", "config.yaml", "consent", "fonts", "glasses.json",
-	"glasses.uncleared", "install.json", "install.lock", "log", "run", "sessions", "telemetry",
-}
 
 // identity is the file that every state directory has.
 const identity = "install.json"
@@ -24,11 +19,11 @@ const identity = "install.json"
 // State is a state directory that may be removed.
 type State struct {
 	Dir string
-	// Has holds the service's entries that exist, by name.
+	// Has holds the entries of the directory of which the service created something, by name.
 	Has map[string]bool
 	// Sessions is the number of local sessions.
 	Sessions int
-	// Others are entries that the service did not create. They are kept.
+	// Others are the paths below Dir that the service did not create. They are kept.
 	Others []string
 }
 
@@ -38,68 +33,122 @@ var ErrForeign = errors.New("it is not a state directory of the service")
 // Inspect looks at a state directory without changing it. If there is none, the error is fs.ErrNotExist.
 func Inspect(dir string) (State, error) {
 	s := State{Dir: dir, Has: map[string]bool{}}
-	info, err := os.Lstat(dir)
-	switch {
-	case err != nil:
-		return s, err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return s, fmt.Errorf("%w: %s is a symbolic link", ErrForeign, dir)
-	case !info.IsDir():
-		return s, fmt.Errorf("%w: %s is not a directory", ErrForeign, dir)
-	}
-	entries, err := os.ReadDir(dir)
+	root, own, others, err := look(dir)
 	if err != nil {
 		return s, err
 	}
-	for _, e := range entries {
-		if isOurs(e.Name()) {
-			s.Has[e.Name()] = true
-		} else {
-			s.Others = append(s.Others, e.Name())
+	root.Close()
+	s.Others = others
+	for _, file := range own {
+		name, _, _ := strings.Cut(file, "/")
+		s.Has[name] = true
+		if match, _ := path.Match("sessions/*/session.json", file); match {
+			s.Sessions++
 		}
 	}
-	if info, err := os.Lstat(filepath.Join(dir, identity)); len(entries) > 0 && (err != nil || !info.Mode().IsRegular()) {
+	if len(own)+len(others) > 0 && !s.Has[identity] {
 		return s, fmt.Errorf("%w: %s has no file %s", ErrForeign, dir, identity)
-	}
-	if info, err := os.Lstat(filepath.Join(dir, "sessions")); err == nil && info.IsDir() {
-		files, _ := filepath.Glob(filepath.Join(dir, "sessions", "*", "session.json"))
-		s.Sessions = len(files)
 	}
 	return s, nil
 }
 
-func isOurs(name string) bool {
-	for _, own := range names {
-		end, ok := strings.CutPrefix(strings.TrimPrefix(name, "."), own)
-		if ok && (end == "" || strings.HasPrefix(end, ".corrupt-") || strings.HasPrefix(end, ".tmp-")) {
-			return true
+// open opens a directory, unless it is a symbolic link or the home directory. A link in it cannot lead out of it.
+func open(dir string) (*os.Root, error) {
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, fmt.Errorf("%w: %s is a symbolic link", ErrForeign, dir)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%w: %s is not a directory", ErrForeign, dir)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if of, err := os.Stat(home); err == nil && os.SameFile(info, of) {
+			return nil, fmt.Errorf("%w: %s is your home directory", ErrForeign, dir)
 		}
 	}
-	return strings.HasPrefix(name, ".doctor.tmp-")
+	return os.OpenRoot(dir)
 }
 
-// Remove deletes the service's entries, the identity last, so that an interrupted removal can be repeated. It deletes
-// the directory itself if nothing else is in it.
-func (s State) Remove() error {
-	root, err := os.OpenRoot(s.Dir) // a link in it cannot lead out of it
-	if err != nil {
-		return err
+// look opens a directory and scans it.
+func look(dir string) (root *os.Root, own, others []string, err error) {
+	if root, err = open(dir); err != nil {
+		return nil, nil, nil, err
 	}
-	defer root.Close()
-	var failed error
-	for name := range s.Has {
-		if name != identity {
-			failed = errors.Join(failed, root.RemoveAll(name))
+	if own, others, err = scan(root, "."); err != nil {
+		root.Close()
+	}
+	return root, own, others, err
+}
+
+// scan returns the paths below a folder that the service created and those that it did not. The content of a folder
+// precedes it; a folder in which something is kept is in neither list, and the content of a foreign one is not listed.
+func scan(root *os.Root, folder string) (own, others []string, err error) {
+	entries, err := fs.ReadDir(root.FS(), folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		name := path.Join(folder, e.Name())
+		switch {
+		case !isOurs(name, e):
+			others = append(others, name)
+		case !e.IsDir():
+			own = append(own, name)
+		default:
+			files, kept, err := scan(root, name)
+			if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			own, others = append(own, files...), append(others, kept...)
+			if len(kept) == 0 {
+				own = append(own, name)
+			}
 		}
 	}
-	if failed != nil {
-		return failed
+	return own, others, nil
+}
+
+// Remove deletes what the service created, the identity last, so that an interrupted removal can be repeated. It
+// deletes the directory itself if nothing else is in it, and returns what it kept otherwise.
+func (s State) Remove() (kept []string, err error) {
+	root, own, kept, err := look(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	if err := root.RemoveAll(identity); err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	if len(s.Others) > 0 {
-		return nil
+	defer root.Close()
+	hasIdentity := false
+	for _, name := range own {
+		if name == identity {
+			hasIdentity = true
+		} else if e := root.Remove(filepath.FromSlash(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
 	}
-	return os.Remove(s.Dir)
+	if err == nil && hasIdentity {
+		err = root.Remove(identity)
+	}
+	if err == nil && len(kept) == 0 {
+		err = os.Remove(s.Dir)
+	}
+	return kept, err
+}
+
+// Left returns what is in the directory now that the service created: nothing if the directory does not exist.
+func (s State) Left() ([]string, error) {
+	root, own, _, err := look(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		root.Close()
+	}
+	return own, err
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,15 +33,19 @@ func stateDir(t *testing.T, files ...string) string {
 }
 
 func TestRemove(t *testing.T) {
-	dir := stateDir(t, "install.json", "install.json.corrupt-20260101", ".auth.json.tmp-1", "auth.json", "config.yaml",
-		"run/daemon.lock", "log/serviced.log", "backend/service.db", "sessions/loc_a/session.json", "sessions/loc_b/session.json",
-		"sessions/ses_c/app.token", "telemetry/spool/1.jsonl")
+	dir := stateDir(t, "install.json", "install.json.corrupt-20260101T000000Z", ".auth.json.tmp-1", "auth.json",
+		"config.yaml", "run/daemon.lock", "run/a/1/x", "log/serviced.log", "backend/service.db", "backend/.port-123",
+		".doctor.tmp-1", "sessions/loc_a/session.json", "sessions/loc_b/session.json", "sessions/ses_c/app.token",
+		"telemetry/spool/")
 	s, err := Inspect(dir)
 	if err != nil || s.Sessions != 2 || len(s.Others) != 0 || !s.Has["backend"] {
 		t.Fatalf("Inspect: %+v, %v", s, err)
 	}
-	if err := s.Remove(); err != nil {
-		t.Fatal(err)
+	if kept, err := s.Remove(); err != nil || !slices.Equal(kept, s.Others) {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	if left, err := s.Left(); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
@@ -50,34 +55,70 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// Files of others stay, in the directory and wherever a link leads.
+// Files of others stay, in the directory, in the service's folders and wherever a link leads.
 func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 	outside := stateDir(t, "precious")
-	dir := stateDir(t, "install.json", "notes.txt", "runs/log", "run/x", "sessions/")
+	foreign := []string{
+		".backend/x", ".config.yaml", ".fonts/x", ".install.json.corrupt-20260101T000000Z", ".log/x", "auth.json/x",
+		"backend/notes.txt", "consent.tmp-1", "fonts/Own.ttf", "glasses.uncleared/my notes", "log/nginx.log",
+		"notes.txt", "run/notes", "runs/log", "sessions/loc_a/notes", "telemetry",
+	}
+	dir := stateDir(t, append(foreign, "install.json", "backend/service.db", "glasses.uncleared/g2 Left",
+		"log/serviced.log", "run/daemon.lock", "sessions/loc_a/session.json")...)
+	if err := os.Truncate(filepath.Join(dir, "glasses.uncleared/g2 Left"), 0); err != nil {
+		t.Fatal(err)
+	}
 	for link, target := range map[string]string{
-		"log": outside, "sessions/out": outside, "backend": filepath.Join(outside, "precious"), "mine": outside,
+		"adapters.json": filepath.Join(outside, "precious"), "mine": outside, "sessions/out": outside,
+		"config.yaml": filepath.Join(outside, "precious"), // the one link that a person may have made
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Skip(err)
 		}
 	}
+	want := slices.Concat(foreign, []string{"adapters.json", "mine", "sessions/out"})
+	for n, name := range want { // a foreign folder is named, not its content
+		for _, folder := range []string{".backend", ".fonts", ".log", "auth.json", "runs"} {
+			if strings.HasPrefix(name, folder+"/") {
+				want[n] = folder
+			}
+		}
+	}
+	slices.Sort(want)
 	s, err := Inspect(dir)
-	if err != nil || strings.Join(s.Others, " ") != "mine notes.txt runs" {
-		t.Fatalf("Inspect: %+v, %v", s, err)
+	slices.Sort(s.Others)
+	if err != nil || !slices.Equal(s.Others, want) {
+		t.Fatalf("Inspect: %v\n%q, want\n%q", err, s.Others, want)
 	}
-	if err := s.Remove(); err != nil {
-		t.Fatal(err)
+	kept, err := s.Remove()
+	slices.Sort(kept)
+	if err != nil || !slices.Equal(kept, want) {
+		t.Errorf("Remove: %v\n%q, want\n%q", err, kept, want)
 	}
-	if _, err := os.Stat(filepath.Join(outside, "precious")); err != nil {
-		t.Errorf("a file outside: %v", err)
+	for _, name := range append(foreign, "mine/precious", "adapters.json", "sessions/out") {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("a file of others: %v", err)
+		}
 	}
-	entries, _ := os.ReadDir(dir)
-	var left []string
-	for _, e := range entries {
-		left = append(left, e.Name())
+	for _, name := range []string{"install.json", "backend/service.db", "log/serviced.log", "config.yaml",
+		"sessions/loc_a/session.json", "glasses.uncleared/g2 Left"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", name, err)
+		}
 	}
-	if strings.Join(left, " ") != "mine notes.txt runs" {
-		t.Errorf("left: %v, want what is not ours", left)
+	if left, err := s.Left(); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// If it cannot be told what is left, that is no success.
+func TestLeft(t *testing.T) {
+	dir := stateDir(t, "install.json", "file")
+	if left, err := (State{Dir: dir}).Left(); err != nil || !slices.Equal(left, []string{"install.json"}) {
+		t.Errorf("a daemon was started again: %q, %v", left, err)
+	}
+	if left, err := (State{Dir: filepath.Join(dir, "file")}).Left(); err == nil {
+		t.Errorf("a file is in its place: %q", left)
 	}
 }
 
@@ -94,35 +135,53 @@ func TestInspect_RefusesForeignDirectories(t *testing.T) {
 			t.Errorf("%s: %v, want ErrForeign", name, err)
 		}
 	}
-	if s, err := Inspect(stateDir(t)); err != nil || s.Remove() != nil {
+	s, err := Inspect(stateDir(t))
+	if err == nil {
+		_, err = s.Remove()
+	}
+	if err != nil {
 		t.Errorf("an empty directory: %v", err)
+	}
+	home := stateDir(t, "install.json")
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	if _, err := Inspect(home); !errors.Is(err, ErrForeign) {
+		t.Errorf("the home directory: %v, want ErrForeign", err)
 	}
 }
 
-// Each file that the documentation lists is removed.
-func TestNamesAreThoseOfTheDocumentation(t *testing.T) {
-	documented := map[string]bool{}
+// Each file that the documentation lists is removed, also while it is being written.
+func TestRemovesWhatTheDocumentationLists(t *testing.T) {
+	fill := strings.NewReplacer("<time>", "20260101T000000Z", "<sha256>", strings.Repeat("a", 64), "<session>", "loc_a",
+		"<type>", "jpg", "<segment>", "01890a5d-ac96-774b-bcce-b302099a8057", "<start>", "1234",
+		"<model> <name>", "g2 Even+G2")
+	var listed []string
 	for _, page := range docs.Pages() {
 		if page.ID != "state-files" {
 			continue
 		}
-		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`serviced`|clients|adapter|embedded|you|`servicectl`)").
-			FindAllStringSubmatch(page.Markdown, -1) {
-			name, _, _ := strings.Cut(row[1], "/")
-			name, _, _ = strings.Cut(name, ".corrupt-")
-			documented[name] = !strings.HasPrefix(name, "SERVICE_") // a variable
+		_, table, _ := strings.Cut(page.Markdown, "## Files")
+		table, _, _ = strings.Cut(table, "\n## ")
+		for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+			listed = append(listed, fill.Replace(row[1]))
 		}
 	}
-	for _, name := range names {
-		if !documented[name] {
-			t.Errorf("%s is not documented", name)
-		}
-		delete(documented, name)
+	if len(listed) < 30 {
+		t.Fatalf("the documentation lists only %q", listed)
 	}
-	for name, isFile := range documented {
-		if !isFile {
+	var create []string
+	for _, file := range listed {
+		if strings.HasPrefix(file, "glasses.uncleared/") {
+			create = append(create, "glasses.uncleared/") // its files are empty
 			continue
 		}
-		t.Errorf("%s is documented, but would not be removed", name)
+		create = append(create, file, filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp-123"))
+	}
+	s, err := Inspect(stateDir(t, create...))
+	if err != nil || len(s.Others) > 0 {
+		t.Fatalf("would not be removed: %q, %v", s.Others, err)
+	}
+	if kept, err := s.Remove(); err != nil || len(kept) > 0 {
+		t.Errorf("kept %q, %v", kept, err)
 	}
 }

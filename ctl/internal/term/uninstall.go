@@ -2,6 +2,8 @@ package term
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -24,7 +26,7 @@ type Uninstalled struct {
 	Agents  []UnregisteredAgent `json:"agents"`
 	Service bool                `json:"service"` // whether the OS service was removed
 	Link    string              `json:"link,omitempty"`
-	// Purged is the state directory whose files were deleted; Kept are entries of it that the service did not create.
+	// Purged is the state directory whose files were deleted; Kept are paths in it that the service did not create.
 	Purged string   `json:"purged,omitempty"`
 	Kept   []string `json:"kept,omitempty"`
 	// Failed are the steps that failed, with the reason.
@@ -42,31 +44,42 @@ func (u *Uninstalled) Fail(step string, err error) {
 // PurgeQuestion asks whether to delete the state directory.
 const PurgeQuestion = "Delete all of this?"
 
-// losses are the parts of a state directory that a person may miss.
+// losses say what the entries of a state directory are.
 var losses = []struct{ name, what string }{
 	{"auth.json", "the link to your account; it is revoked"},
 	{"config.yaml", "your settings"},
 	{"backend", "the embedded backend: its accounts, projects, keys and sessions"},
 	{"fonts", "the fonts that you added"},
 	{"adapters.json", "the list of adapters that you added"},
+	{"adapter.approved", "the approval of an adapter"},
 	{"glasses.json", "the real glasses that you connected"},
+	{"glasses.uncleared", "the notes on glasses that may still show a picture"},
+	{"consent", "your answer to the privacy notice"},
+	{"install.json", "the anonymous id of this installation"},
 	{"telemetry", "the local log of usage events"},
 	{"log", "the daemon's log"},
+	{"run", "the daemon's sockets, and the device codes that wait for approval"},
 }
 
-// PurgeWarning lists what deleting the state directory destroys.
+// PurgeWarning lists what deleting the state directory destroys: everything in has.
 func (t *Terminal) PurgeWarning(dir string, has map[string]bool, sessions int, others []string) {
 	t.Remark("this deletes from %s:", dir)
+	rest := maps.Clone(has)
 	for _, loss := range losses {
-		if has[loss.name] {
+		if rest[loss.name] {
 			t.RemarkRow("  - %s", loss.what)
 		}
+		delete(rest, loss.name)
 	}
-	if sessions > 0 {
-		t.RemarkRow("  - local sessions with their events and pictures: %d", sessions)
+	if rest["sessions"] {
+		t.RemarkRow("  - your projects' ids, and local sessions with events and pictures: %d", sessions)
+	}
+	delete(rest, "sessions")
+	for _, name := range slices.Sorted(maps.Keys(rest)) {
+		t.RemarkRow("  - %s", name)
 	}
 	if len(others) > 0 {
-		t.RemarkRow("Not created by the service and kept: %s", strings.Join(others, ", "))
+		t.Remark("Not created by the service and kept: %s", strings.Join(others, ", "))
 	}
 }
 
@@ -104,9 +117,9 @@ func (t *Terminal) UninstallReport(u Uninstalled) {
 	t.Next("%s", removalStep(u))
 }
 
-// removalStep returns how to remove the programs. An agent that is still running would start the daemon again.
+// removalStep returns how to remove the programs. An agent that still runs would start the daemon again.
 func removalStep(u Uninstalled) string {
-	step := "restart your coding agents, then "
+	step := "close your coding agents, then "
 	if u.RemovePrograms == "" {
 		return step + "delete the programs in " + u.Programs
 	}

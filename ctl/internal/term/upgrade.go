@@ -45,7 +45,10 @@ func upgradeStep(u Upgrade) string {
 	}
 	switch {
 	case u.Command == "":
-		return fmt.Sprintf("download %s from %s, check it with SHA256SUMS, and unpack it over these programs", u.Download, from)
+		return fmt.Sprintf("download %s from %s, check it with SHA256SUMS, and unpack it over these programs", u.Download,
+			from)
+	case u.InstalledBy == "script" && u.ReleaseURL == "":
+		return fmt.Sprintf("download install.sh, %s and SHA256SUMS from %s, then run `%s`", u.Download, from, u.Command)
 	case u.Download != "":
 		return fmt.Sprintf("download %s from %s, then run `%s`", u.Download, from, u.Command)
 	}

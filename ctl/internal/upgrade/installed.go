@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/programpath"
 )
 
@@ -40,8 +41,8 @@ func FindInstalled() (Installed, error) {
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
 	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},
-	{"pacman", "var/lib/pacman/local/" + packageName + "-*", "sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst",
-		"sudo pacman -R " + packageName},
+	{"pacman", "var/lib/pacman/local/" + packageName + "-*",
+		"sudo pacman -U ./" + packageName + "-VERSION-1-ARCH.pkg.tar.zst", "sudo pacman -R " + packageName},
 	{"apk", "lib/apk/db/installed", "sudo apk add --allow-untrusted ./" + packageName + "_VERSION-r1_ARCH.apk",
 		"sudo apk del " + packageName},
 	{"rpm", "var/lib/rpm", "sudo dnf install ./" + packageName + "-VERSION-1.ARCH.rpm", "sudo dnf remove " + packageName},
@@ -75,7 +76,8 @@ func installedAt(dir, root string) Installed {
 		}
 		return Installed{"script", script, script + " --uninstall", dir}
 	}
-	if checkout := filepath.Dir(dir); isFile(filepath.Join(checkout, "go.mod")) && isFile(filepath.Join(checkout, "Makefile")) {
+	checkout := filepath.Dir(dir)
+	if isFile(filepath.Join(checkout, "go.mod")) && isFile(filepath.Join(checkout, "Makefile")) {
 		at := quote(checkout)
 		return Installed{"source", "cd " + at + " && git pull && make build", "rm -r " + quote(dir), dir}
 	}
@@ -85,26 +87,52 @@ func installedAt(dir, root string) Installed {
 // Command returns the command that upgrades to a version, or to "VERSION" if it is empty, and the file to download
 // before, if any.
 func (i Installed) Command(version string) (command, download string) {
-	arch := runtime.GOARCH
-	if i.By != "deb" {
-		if name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]; ok {
-			arch = name
-		}
-	}
 	version = cmp.Or(version, "VERSION")
-	command = strings.NewReplacer("VERSION", version, "ARCH", arch).Replace(i.Upgrade)
+	archive := "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
+	if runtime.GOOS == "windows" {
+		archive = strings.TrimSuffix(archive, ".tar.gz") + ".zip"
+	}
 	switch i.By {
 	case "archive":
-		download = "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
-		if runtime.GOOS == "windows" {
-			download = strings.TrimSuffix(download, ".tar.gz") + ".zip"
-		}
+		return "", archive
 	case "script":
-		download = "install.sh"
-	default:
+		if buildinfo.ReleaseURL == "" { // install.sh knows no address either
+			return i.Upgrade + " --from " + archive, archive
+		}
+		return i.Upgrade, "install.sh"
+	case "deb", "rpm", "apk", "pacman":
+		command = strings.NewReplacer("VERSION", packageVersion(i.By, version), "ARCH", packageArch(i.By)).Replace(i.Upgrade)
 		_, download, _ = strings.Cut(command, " ./")
+		return command, download
 	}
-	return command, download
+	return i.Upgrade, ""
+}
+
+// packageVersion returns a version as package managers write it, so that a pre-release sorts before its release. The
+// release names its packages accordingly.
+func packageVersion(by, version string) string {
+	number, pre, isPre := strings.Cut(version, "-")
+	if !isPre {
+		return version
+	}
+	joined := strings.NewReplacer("-", "", ".", "").Replace(pre)
+	switch by {
+	case "rpm":
+		return number + "~" + strings.ReplaceAll(pre, "-", "_")
+	case "apk":
+		return number + "_" + joined
+	case "pacman":
+		return number + joined
+	}
+	return number + "~" + pre
+}
+
+func packageArch(by string) string {
+	name, ok := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	if by == "deb" || !ok {
+		return runtime.GOARCH
+	}
+	return name
 }
 
 // folderBelow returns the folder that follows mark in path, or "".

@@ -1,14 +1,18 @@
 package upgrade
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // read returns a file of testdata. Debian's minisign made the signatures.
@@ -115,9 +119,11 @@ func TestNewest(t *testing.T) {
 		serve http.HandlerFunc
 		want  string
 	}{
-		"a release":                 {good, ""},
-		"no signature":              {only("SHA256SUMS.minisig", http.NotFound), "404"},
-		"another file":              {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) }), "not signed"},
+		"a release":    {good, ""},
+		"no signature": {only("SHA256SUMS.minisig", http.NotFound), "404"},
+		"another file": {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("x"))
+		}), "not signed"},
 		"an endless file":           {only("SHA256SUMS", endless), "is longer than"},
 		"an endless signature":      {only("SHA256SUMS.minisig", endless), "is longer than"},
 		"a redirect to plain http":  {only("SHA256SUMS", redirect("http://192.0.2.1/SHA256SUMS")), "refusing the redirect"},
@@ -186,13 +192,16 @@ func TestInstalledAt(t *testing.T) {
 	home := filepath.Join(root, "home")
 	t.Setenv("HOME", home)
 	for dir, want := range map[string]Installed{
-		"/opt/homebrew/Cellar/service-toolkit/1.2.0/libexec":     {By: "homebrew", Upgrade: "brew upgrade service-toolkit"},
-		"/C/Users/a/scoop/apps/service-toolkit/1.2.0/bin":        {By: "scoop", Upgrade: "servicectl daemon stop; scoop update service-toolkit"},
-		"/C/a/WinGet/Packages/ServiceDev.ServiceToolkit_x/b":     {By: "winget", Upgrade: "winget upgrade --id ServiceDev.ServiceToolkit"},
+		"/opt/homebrew/Cellar/service-toolkit/1.2.0/libexec": {By: "homebrew", Upgrade: "brew upgrade service-toolkit"},
+		"/C/Users/a/scoop/apps/service-toolkit/1.2.0/bin": {
+			By: "scoop", Upgrade: "servicectl daemon stop; scoop update service-toolkit"},
+		"/C/a/WinGet/Packages/ServiceDev.ServiceToolkit_x/b": {
+			By: "winget", Upgrade: "winget upgrade --id ServiceDev.ServiceToolkit"},
 		filepath.ToSlash(home) + "/.local/lib/service/1.2.0/bin": {By: "script", Upgrade: "sh install.sh"},
-		"/opt/it's/lib/service/1.2.0/bin":                        {By: "script", Upgrade: `sh install.sh --prefix '/opt/it'\''s'`},
-		"/usr/lib/service":                                       {By: "archive"},
-		"/opt/service":                                           {By: "archive"},
+		"/opt/it's/lib/service/1.2.0/bin": {
+			By: "script", Upgrade: `sh install.sh --prefix '/opt/it'\''s'`},
+		"/usr/lib/service": {By: "archive"},
+		"/opt/service":     {By: "archive"},
 	} {
 		got := installedAt(dir, root)
 		if got.By != want.By || got.Upgrade != want.Upgrade || (got.Remove == "") != (want.By == "archive") {
@@ -218,5 +227,53 @@ func TestInstalledAt(t *testing.T) {
 		if got := installedAt(dir, root); c.by != "" && (got.By != c.by || got.Upgrade == "" || got.Remove == "") {
 			t.Errorf("%s with %s: got %+v, want %s", dir, c.file, got, c.by)
 		}
+	}
+}
+
+// The names are those that the release gives its files, see table_test.go of packaging/release.
+func TestCommand(t *testing.T) {
+	deb, other := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
+	other = cmp.Or(other, deb)
+	for version, want := range map[string]map[string]string{
+		"1.4.0-rc.1": {
+			"deb":    "service-toolkit_1.4.0~rc.1-1_" + deb + ".deb",
+			"rpm":    "service-toolkit-1.4.0~rc.1-1." + other + ".rpm",
+			"apk":    "service-toolkit_1.4.0_rc1-r1_" + other + ".apk",
+			"pacman": "service-toolkit-1.4.0rc1-1-" + other + ".pkg.tar.zst",
+		},
+		"1.4.0": {"deb": "service-toolkit_1.4.0-1_" + deb + ".deb", "rpm": "service-toolkit-1.4.0-1." + other + ".rpm"},
+		"":      {"apk": "service-toolkit_VERSION-r1_" + other + ".apk"},
+	} {
+		for by, file := range want {
+			for _, m := range packageManagers {
+				if m.by != by {
+					continue
+				}
+				command, download := Installed{By: by, Upgrade: m.upgrade}.Command(version)
+				if download != file || !strings.HasSuffix(command, " ./"+file) {
+					t.Errorf("%s %s: %s, download %s, want %s", by, version, command, download, file)
+				}
+			}
+		}
+	}
+	if command, _ := (Installed{By: "source", Upgrade: "cd /a/VERSION"}).Command("1.4.0"); command != "cd /a/VERSION" {
+		t.Errorf("a folder's name was changed: %s", command)
+	}
+}
+
+// Without a release URL install.sh cannot download, so it gets the archive.
+func TestCommand_ScriptWithoutReleaseURL(t *testing.T) {
+	url := buildinfo.ReleaseURL
+	t.Cleanup(func() { buildinfo.ReleaseURL = url })
+	script := Installed{By: "script", Upgrade: "sh install.sh --prefix /opt"}
+	archive := "service-1.4.0-rc.1-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
+	buildinfo.ReleaseURL = ""
+	if command, download := script.Command("1.4.0-rc.1"); runtime.GOOS != "windows" &&
+		(command != "sh install.sh --prefix /opt --from "+archive || download != archive) {
+		t.Errorf("without: %s, download %s", command, download)
+	}
+	buildinfo.ReleaseURL = "https://releases.example.org/"
+	if command, download := script.Command(""); command != "sh install.sh --prefix /opt" || download != "install.sh" {
+		t.Errorf("with: %s, download %s", command, download)
 	}
 }

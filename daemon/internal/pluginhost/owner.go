@@ -3,8 +3,9 @@ package pluginhost
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/service-dev/service/proto/fileowner"
 )
 
 // checkOwners refuses an adapter that anybody except this user and root could replace: through its file, the manifest,
@@ -27,38 +28,17 @@ func checkOwners(dir, path string) error {
 	if err != nil {
 		return err
 	}
-	return checkDirectories(abs)
+	return refuseOwner(fileowner.CheckDirectories(abs))
 }
 
 // checkFileOwners checks one file without symbolic links in its path, and the directories above it.
-func checkFileOwners(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if err := checkAccess(path, info); err != nil {
-		return err
-	}
-	return checkDirectories(filepath.Dir(path))
-}
+func checkFileOwners(path string) error { return refuseOwner(fileowner.CheckFile(path)) }
 
-// checkDirectories checks dir and, if they matter on this system, the directories above it.
-func checkDirectories(dir string) error {
-	for first := true; ; first = false {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return err
-		}
-		// In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
-		if sticky := info.Mode()&fs.ModeSticky != 0; first || !sticky {
-			if err := checkAccess(dir, info); err != nil {
-				return err
-			}
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir || !ancestorsMatter {
-			return nil
-		}
-		dir = parent
+// refuseOwner makes a finding of fileowner a refusal with its command as the fix hint.
+func refuseOwner(err error) error {
+	var found *fileowner.Error
+	if errors.As(err, &found) {
+		return refuseWith(runHint(found.Fix), "%s", found.Reason)
 	}
+	return err
 }

@@ -27,6 +27,8 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	}{
 		{name: "as it was installed", path: ".", mode: 0o755},
 		{name: "a sticky folder above", path: ".", mode: 0o777 | os.ModeSticky},
+		{name: "another's sticky folder above", path: ".", mode: 0o777 | os.ModeSticky, own: true, uid: nobody,
+			fix: "sudo chown", said: "belongs to user 65534"},
 		{name: "a folder above that all may write", path: ".", mode: 0o777, fix: "chmod o-w", said: "mode 0777"},
 		{name: "the folder", path: "bin", mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the folder, sticky", path: "bin", mode: 0o777 | os.ModeSticky, fix: "chmod o-w", said: "mode 0777"},
@@ -93,29 +95,5 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
-	}
-}
-
-func TestIsPrivateGroupIn(t *testing.T) {
-	dir := t.TempDir()
-	passwd, group := filepath.Join(dir, "passwd"), filepath.Join(dir, "group")
-	write(t, passwd, []byte("root:x:0:0:root:/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbob:x:1001:1002::/home/bob:/bin/sh\n"), 0o644)
-	write(t, group, []byte("root:x:0:\nada:x:1000:\nbob:x:1002:\nstaff:x:50:\ndevelopers:x:60:ada,bob\nalone:x:70:ada\nours:x:80:ada,root\n"), 0o644)
-	for gid, private := range map[int]bool{1000: true, 1002: false, 50: true, 60: false, 70: true, 80: true, 4711: false} {
-		if got := isPrivateGroupIn(passwd, group, gid, 1000); got != private {
-			t.Errorf("group %d: %t", gid, got)
-		}
-	}
-	if !isPrivateGroupIn(passwd, group, 5000, 5000) || !isPrivateGroupIn("/nonexistent", "/nonexistent", 5000, 5000) {
-		t.Error("without an entry in the tables, a group with the user's number must count as private")
-	}
-}
-
-func TestShellQuote(t *testing.T) {
-	for in, want := range map[string]string{"/a/b-1.0": "/a/b-1.0", "/a b": "'/a b'", "it's": `'it'\''s'`, "": "''",
-		"/a;rm": "'/a;rm'"} {
-		if got := shellQuote(in); got != want {
-			t.Errorf("%q: %s", in, got)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package pluginhost
+package fileowner
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ const ancestorsMatter = false
 
 // checkAccess refuses a path that belongs to anybody except this user, the administrators and the system, or that a
 // group of all users may change.
-func checkAccess(path string, _ fs.FileInfo) error {
+func checkAccess(path string, _ fs.FileInfo, _ bool) error {
 	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
@@ -29,15 +29,15 @@ func checkAccess(path string, _ fs.FileInfo) error {
 		return fmt.Errorf("read the user of this process: %w", err)
 	}
 	if !owner.Equals(me.User.Sid) && !isTrusted(owner) {
-		return refuseWith(runHint(`icacls "`+path+`" /setowner Administrators`),
-			"%s belongs to %s, who could replace the adapter", path, owner)
+		return &Error{fmt.Sprintf("%s belongs to %s, who could replace it", path, owner),
+			`icacls "` + path + `" /setowner Administrators`}
 	}
 	list, _, err := sd.DACL()
 	if err != nil {
 		return fmt.Errorf("read the access list of %s: %w", path, err)
 	}
 	if list == nil {
-		return refuseWith(runHint(`icacls "`+path+`" /reset`), "%s can be written by every user", path)
+		return &Error{path + " can be written by every user", `icacls "` + path + `" /reset`}
 	}
 	for i := range uint32(list.AceCount) {
 		var ace *windows.ACCESS_ALLOWED_ACE
@@ -49,8 +49,8 @@ func checkAccess(path string, _ fs.FileInfo) error {
 			continue
 		}
 		if sid := (*windows.SID)(unsafe.Pointer(&ace.SidStart)); isAllUsers(sid) {
-			return refuseWith(runHint(`icacls "`+path+`" /inheritance:d /remove:g *`+sid.String()),
-				"%s can be written by %s, which is every user", path, sid)
+			return &Error{fmt.Sprintf("%s can be written by %s, which is every user", path, sid),
+				`icacls "` + path + `" /inheritance:d /remove:g *` + sid.String()}
 		}
 	}
 	return nil
@@ -72,6 +72,3 @@ func isAllUsers(sid *windows.SID) bool {
 	return sid.IsWellKnown(windows.WinWorldSid) || sid.IsWellKnown(windows.WinAuthenticatedUserSid) ||
 		sid.IsWellKnown(windows.WinBuiltinUsersSid)
 }
-
-// isExecutable returns true: on Windows the name of a file decides.
-func isExecutable(fs.FileInfo) bool { return true }

@@ -1,9 +1,10 @@
 //go:build unix
 
-package pluginhost
+package fileowner
 
 import (
 	"bufio"
+	"fmt"
 	"io/fs"
 	"os"
 	"runtime"
@@ -16,24 +17,41 @@ import (
 // ancestorsMatter is true: anybody who can write to a directory can replace the files below it.
 const ancestorsMatter = true
 
-// checkAccess refuses a path that belongs to another user or that others may write. A group counts as others unless it
-// contains only this user and root: on systems with a private group for each user, a checkout is group-writable by
-// default.
-func checkAccess(path string, info fs.FileInfo) error {
+// checkAccess refuses a path that belongs to another user or, unless only its owner matters, that others may write. On
+// systems with a private group for each user, a checkout is group-writable by default.
+func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
+	if err := checkOwner(path, info, os.Getuid()); err != nil || onlyOwner {
+		return err
+	}
+	return checkMode(path, info)
+}
+
+// checkOwner refuses a path that belongs to anybody except this user, root and the user also.
+func checkOwner(path string, info fs.FileInfo, also int) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return refuse("the owner of %s is unknown", path)
+		return fmt.Errorf("the owner of %s is unknown", path)
 	}
-	uid, mode := os.Getuid(), info.Mode().Perm()
+	if uid := os.Getuid(); st.Uid != 0 && int(st.Uid) != uid && int(st.Uid) != also && !isUnmapped(st.Uid) {
+		mode := info.Mode().Perm()
+		return &Error{fmt.Sprintf("%s (mode %04o) belongs to user %d, who could replace it", path, mode, st.Uid),
+			"sudo chown " + strconv.Itoa(uid) + " " + shellQuote(path)}
+	}
+	return nil
+}
+
+// checkMode refuses a path that others may write.
+func checkMode(path string, info fs.FileInfo) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode().Perm()
 	switch {
-	case st.Uid != 0 && int(st.Uid) != uid && !isUnmapped(st.Uid):
-		return refuseWith(runHint("sudo chown "+strconv.Itoa(uid)+" "+shellQuote(path)),
-			"%s (mode %04o) belongs to user %d, who could replace the adapter", path, mode, st.Uid)
+	case !ok:
+		return fmt.Errorf("the owner of %s is unknown", path)
 	case mode&0o002 != 0:
-		return refuseWith(runHint("chmod o-w "+shellQuote(path)), "%s (mode %04o) can be written by every user", path, mode)
-	case mode&0o020 != 0 && !isPrivateGroup(int(st.Gid), uid):
-		return refuseWith(runHint("chmod g-w "+shellQuote(path)),
-			"%s (mode %04o) can be written by group %d, which has other members", path, mode, st.Gid)
+		return &Error{fmt.Sprintf("%s (mode %04o) can be written by every user", path, mode), "chmod o-w " + shellQuote(path)}
+	case mode&0o020 != 0 && !isPrivateGroup(int(st.Gid), os.Getuid()):
+		return &Error{fmt.Sprintf("%s (mode %04o) can be written by group %d, which has other members", path, mode, st.Gid),
+			"chmod g-w " + shellQuote(path)}
 	}
 	return nil
 }
@@ -116,6 +134,3 @@ func shellQuote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
-
-// isExecutable reports whether somebody may run the file.
-func isExecutable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }

@@ -1,0 +1,68 @@
+package purge
+
+import (
+	"io/fs"
+	"regexp"
+	"strings"
+)
+
+// corrupt is the ending of a file that was renamed because it could not be read.
+const corrupt = `(\.corrupt-\d{8}T\d{6}Z)?`
+
+// files are the paths of the service's files in a state directory; the documentation of the state directory lists them.
+var files = anyOf(
+	`(adapters|glasses|install)\.json`+corrupt, `auth\.json`, `adapter\.approved`, `config\.yaml`, `consent`,
+	`install\.lock`,
+	`run/(daemon\.lock|start\.lock|daemon\.json|codes\.json|control\.sock|mcp\.sock)`, `run/a/.+`,
+	`log/serviced\.(log|log\.1|stderr)`,
+	`glasses\.uncleared/[^/ ]+ [^/ ]+`,
+	`fonts/([0-9a-f]{64}|fonts\.json`+corrupt+`)`,
+	`sessions/(projects\.json|latest\.json|door\.port)`,
+	`sessions/[^/]+/(app\.token|session\.json|assistant\.json|events\.jsonl(\.new)?)`,
+	`sessions/[^/]+/media/[0-9a-f]{64}\.[a-z]+`,
+	`telemetry/(events\.jsonl(\.old)?|spool\.lock|state\.json)`,
+	`telemetry/spool/[0-9a-f]{8}-[0-9a-f-]{27}(\.[0-9a-f]{16})?(\.sent)?\.jsonl`,
+	`backend/service\.db(-wal|-shm|-journal|-migrate)?`, `backend/(hmac\.key|credentials\.key|instance|port|sign-in-word)`,
+	`backend/\.(hmac\.key|credentials\.key|instance|port|sign-in-word)-\d+`, // left behind by a writer that was killed
+)
+
+// folders are the paths of the service's folders.
+var folders = anyOf(`backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run/a`, `run/a/.+`, `sessions`,
+	`sessions/[^/]+`, `sessions/[^/]+/media`, `telemetry`, `telemetry/spool`)
+
+// temporary is the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.
+var temporary = regexp.MustCompile(`^((?:.*/)?)\.([^/]+)\.tmp-\d+$`)
+
+// probe is the name of the file with which servicectl doctor finds out whether a folder can be written.
+var probe = regexp.MustCompile(`(^|/)\.doctor\.tmp-\d+$`)
+
+func anyOf(patterns ...string) *regexp.Regexp {
+	return regexp.MustCompile(`^(` + strings.Join(patterns, "|") + `)$`)
+}
+
+// isOurs reports whether the service creates an entry of that path and type. A person may have made config.yaml a link.
+func isOurs(name string, e fs.DirEntry) bool {
+	if e.IsDir() {
+		return folders.MatchString(name)
+	}
+	m := temporary.FindStringSubmatch(name)
+	if m != nil && !probe.MatchString(name) {
+		name = m[1] + m[2]
+	}
+	isRegular := e.Type().IsRegular()
+	switch {
+	case probe.MatchString(name):
+		return isRegular
+	case !files.MatchString(name):
+		return false
+	case strings.HasPrefix(name, "run/"): // sockets, whose type differs by system
+		return e.Type()&fs.ModeSymlink == 0
+	case strings.HasPrefix(name, "glasses.uncleared/"):
+		info, err := e.Info()
+		return err == nil && isRegular && info.Size() == 0
+	case name == "config.yaml" && m == nil:
+		return isRegular || e.Type()&fs.ModeSymlink != 0
+	default:
+		return isRegular
+	}
+}

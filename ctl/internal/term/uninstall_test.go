@@ -1,0 +1,34 @@
+package term
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// Each entry that a purge deletes has a row of its own.
+func TestPurgeWarning_NamesEverything(t *testing.T) {
+	has := map[string]bool{"sessions": true, "install.lock": true, "glasses.json.corrupt-20260101T000000Z": true}
+	for _, loss := range losses {
+		has[loss.name] = true
+	}
+	var out bytes.Buffer
+	(&Terminal{Err: &out}).PurgeWarning("/home/ada/.service", has, 2, []string{"backend/notes.txt"})
+	if got := strings.Count(out.String(), "\n  - "); got != len(has) {
+		t.Errorf("%d rows for %d entries:\n%s", got, len(has), &out)
+	}
+	for _, want := range []string{"  - install.lock\n", "  - glasses.json.corrupt-",
+		"sessions with events and pictures: 2\n", "kept: backend/notes.txt\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, &out)
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if len(line) > 80 {
+			t.Errorf("too wide: %s", line)
+		}
+	}
+	if len(has) != len(losses)+3 {
+		t.Errorf("the warning changed its argument: %v", has)
+	}
+}

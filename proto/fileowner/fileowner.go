@@ -1,0 +1,50 @@
+// Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. A group
+// counts as others unless it contains only this user and root. service-mcp uses it and must start fast, so it must stay
+// small.
+package fileowner
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Error means that somebody else could replace a file.
+type Error struct {
+	Reason string // with the path and its owner or mode
+	Fix    string // the command that corrects it
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+// CheckFile checks one file without symbolic links in its path, and the directories above it.
+func CheckFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if err := checkAccess(path, info, false); err != nil {
+		return err
+	}
+	return CheckDirectories(filepath.Dir(path))
+}
+
+// CheckDirectories checks dir and, if they matter on this system, the directories above it.
+func CheckDirectories(dir string) error {
+	for first := true; ; first = false {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		// In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
+		sticky := info.Mode()&fs.ModeSticky != 0
+		if err := checkAccess(dir, info, !first && sticky); err != nil {
+			return err
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir || !ancestorsMatter {
+			return nil
+		}
+		dir = parent
+	}
+}
