@@ -82,13 +82,13 @@ func (s *systemd) uninstallPackaged(ctx context.Context) (Report, error) {
 }
 
 // statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as
-// not installed.
+// not installed. Without an answer of systemd, only the person's link tells that they are enabled; an administrator may
+// have enabled them for everybody, which only systemd knows.
 func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
-	r := Report{System: "systemd", Name: s.d.name, Files: []string{}}
-	r, err := s.ask(ctx, r)
-	if err != nil || r.State == StateStopped && !r.AtLogin {
-		r.State = StateAbsent
-		return r, err
+	absent := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	r, err := s.ask(ctx, absent)
+	if err != nil || !r.AtLogin && !r.runs() && r.State != StateFailed {
+		return absent, err
 	}
 	r.setProgram(s.d.program)
 	r.Files = []string{s.expectedSocket(), filepath.Join(s.packaged, s.service())}

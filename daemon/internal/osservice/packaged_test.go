@@ -3,19 +3,20 @@ package osservice
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// A daemon from a package uses the package's units: install writes none, removes those of an earlier install, and
-// uninstall disables. Another state directory still gets units of its own.
-func TestSystemdUsesPackagedUnits(t *testing.T) {
-	d := here(t)
+// fromPackage returns a daemon that a package installed, and the folder of the package's units.
+func fromPackage(t *testing.T) (d daemon, units string) {
+	t.Helper()
+	d = here(t)
 	lib := filepath.Join(d.home, "usr", "lib")
 	d.program = filepath.Join(lib, "service", "serviced")
-	units := filepath.Join(lib, "systemd", "user")
+	units = filepath.Join(lib, "systemd", "user")
 	for path, text := range map[string]string{
 		d.program: "", filepath.Join(units, "serviced.socket"): "[Socket]\n",
 		filepath.Join(units, "serviced.service"): "[Service]\nExecStart=" + d.program + " run --managed\n",
@@ -27,6 +28,28 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return d, units
+}
+
+var noBus = outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"}
+
+// A package's units that nobody enabled are not an installed service, even if there is no systemd to ask.
+func TestPackagedUnits_NotEnabledWithoutSystemd(t *testing.T) {
+	d, _ := fromPackage(t)
+	for name, answer := range map[string]outcome{
+		"no systemd": {code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "no bus": noBus,
+	} {
+		s := newSystemd(d, "", (&fake{answers: map[string]outcome{"systemctl": answer}}).run)
+		if r, err := s.status(t.Context()); err != nil || r.State != StateAbsent || r.Detail != "" {
+			t.Errorf("%s: status %+v, %v; want not installed", name, r, err)
+		}
+	}
+}
+
+// A daemon from a package uses the package's units: install writes none, removes those of an earlier install, and
+// uninstall disables. Another state directory still gets units of its own.
+func TestSystemdUsesPackagedUnits(t *testing.T) {
+	d, units := fromPackage(t)
 	f := &fake{answers: map[string]outcome{}}
 	show := func(enabled, active string) {
 		f.asked = nil
@@ -93,7 +116,7 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 	if s := newSystemd(d, "", f.run); s.packaged != "" {
 		t.Errorf("another state directory uses %s, want units of its own", s.packaged)
 	}
-	d.usual, d.name, d.program = true, "serviced", filepath.Join(lib, "other", "serviced")
+	d.usual, d.name, d.program = true, "serviced", filepath.Join(d.home, "usr", "lib", "other", "serviced")
 	if s := newSystemd(d, "", f.run); s.packaged != "" {
 		t.Errorf("another program uses %s, want units of its own", s.packaged)
 	}
