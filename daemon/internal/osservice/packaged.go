@@ -45,40 +45,13 @@ func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	switch {
 	case was.Outdated: // units of an earlier install
 		change = Updated
-		if _, err := s.uninstallOwn(ctx); err != nil {
+		if _, err := s.uninstall(ctx); err != nil {
 			return Report{}, err
 		}
 	case !was.AtLogin:
 		change = Created
 	}
 	return s.activate(ctx, change)
-}
-
-// uninstallPackaged stops the daemon and disables the package's units, which stay.
-func (s *systemd) uninstallPackaged(ctx context.Context) (Report, error) {
-	was, err := s.status(ctx)
-	if err != nil {
-		return Report{}, err
-	}
-	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
-	if was.State == StateAbsent {
-		return r, nothing()
-	}
-	if err := s.answers(ctx); err != nil {
-		return Report{}, err
-	}
-	if was.Outdated {
-		if r, err = s.uninstallOwn(ctx); err != nil {
-			return Report{}, err
-		}
-	}
-	err = s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()})
-	if err != nil {
-		return Report{}, err
-	}
-	_ = s.all(ctx, []string{"reset-failed", s.socket(), s.service()}) // fails if they are not loaded
-	r.Change = Removed
-	return r, nil
 }
 
 // statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as

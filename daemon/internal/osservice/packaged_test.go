@@ -31,7 +31,49 @@ func fromPackage(t *testing.T) (d daemon, units string) {
 	return d, units
 }
 
+// enable links a unit as `systemctl --user enable` does, and returns the link.
+func enable(t *testing.T, s *systemd, unit string) string {
+	t.Helper()
+	link := filepath.Join(s.dir, "sockets.target.wants", s.socket())
+	if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(unit, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
 var noBus = outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"}
+
+// Under su, sudo or cron, systemd does not answer. Uninstall still disables the package's socket, and status reports
+// that it is enabled.
+func TestPackagedUnits_SystemdDoesNotAnswer(t *testing.T) {
+	d, units := fromPackage(t)
+	s := newSystemd(d, "", (&fake{answers: map[string]outcome{"systemctl": noBus}}).run)
+	link := enable(t, s, filepath.Join(units, "serviced.socket"))
+	r, err := s.status(t.Context())
+	if err != nil || r.State != StateUnknown || !r.AtLogin || !strings.Contains(r.Detail, "No medium found") {
+		t.Errorf("status: %+v, %v; want unknown, at login, with the reason", r, err)
+	}
+	r, err = s.uninstall(t.Context())
+	if err != nil || r.Change != Removed || !slices.Equal(r.Files, []string{link}) {
+		t.Errorf("uninstall: %+v, %v; want %s removed", r, err, link)
+	}
+	if _, err := os.Lstat(link); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", link, err)
+	}
+	_, err = s.uninstall(t.Context())
+	refusedWith(t, err, CodeNotInstalled, "not installed")
+
+	other := filepath.Join(d.home, "mine.socket")
+	link = enable(t, s, other)
+	_, err = s.uninstall(t.Context())
+	refusedWith(t, err, CodeNotInstalled, "not installed")
+	if target, err := os.Readlink(link); target != other {
+		t.Errorf("the person's link: %s, %v; want it kept", target, err)
+	}
+}
 
 // A package's units that nobody enabled are not an installed service, even if there is no systemd to ask.
 func TestPackagedUnits_NotEnabledWithoutSystemd(t *testing.T) {
