@@ -141,8 +141,8 @@ func readOwn(path, sign string) ([]byte, error) {
 	return data, nil
 }
 
-// isProgram reports whether path is a regular file.
-func isProgram(path string) bool {
+// isRegular reports whether path is a regular file.
+func isRegular(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }

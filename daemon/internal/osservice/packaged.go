@@ -15,11 +15,15 @@ func packagedUnits(d daemon) string {
 		return ""
 	}
 	dir := filepath.Join(filepath.Dir(filepath.Dir(d.program)), "systemd", "user")
-	if !isProgram(filepath.Join(dir, d.name+".socket")) {
+	if !isRegular(filepath.Join(dir, d.name+".socket")) {
 		return ""
 	}
 	unit, err := os.ReadFile(filepath.Join(dir, d.name+".service"))
-	if err != nil || !strings.Contains(string(unit), "\nExecStart="+d.program+" ") && programOf(string(unit)) != d.program {
+	if err != nil {
+		return ""
+	}
+	text := string(unit)
+	if !strings.Contains(text, "\nExecStart="+d.program+" ") && programOf(text) != d.program {
 		return ""
 	}
 	return dir
