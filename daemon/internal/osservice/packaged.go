@@ -39,23 +39,35 @@ func (s *systemd) expectedSocket() string {
 }
 
 // installPackaged enables the package's units and opens their sockets. It removes units that an earlier install wrote,
-// because they would hide the package's.
+// because they would hide the package's, and restores them if systemd refuses the package's.
 func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	was, err := s.status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	change := Unchanged
 	switch {
 	case was.Outdated: // units of an earlier install
-		change = Updated
-		if _, err := s.uninstall(ctx); err != nil {
-			return Report{}, err
-		}
+		return s.replaceOwn(ctx, was)
 	case !was.AtLogin:
-		change = Created
+		return s.activate(ctx, Created)
 	}
-	return s.activate(ctx, change)
+	return s.activate(ctx, Unchanged)
+}
+
+// replaceOwn replaces the units that install wrote by the package's.
+func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
+	before, err := s.files().read()
+	if err != nil {
+		return Report{}, err
+	}
+	var r Report
+	if _, err = s.removeFiles(); err == nil {
+		r, err = s.activate(ctx, Updated)
+	}
+	if err != nil {
+		return Report{}, s.restore(ctx, update{Updated, before, was.runs(), was.AtLogin}, err)
+	}
+	return r, nil
 }
 
 // statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as

@@ -38,9 +38,9 @@ func (s *systemd) files() files {
 
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
-// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that a client started notices that
-// its sockets were replaced and stops; the new one waits for it. If an update fails, the daemon keeps running as
-// before.
+// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that
+// a client started notices that its sockets were replaced and stops; the new one waits for it. If an update fails, the
+// units from before serve again.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -65,13 +65,17 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// restore restores the units that a failed update replaced, and opens their sockets if they were open.
+// restore restores the units that a failed update replaced, enables them if the update disabled them, and opens their
+// sockets if they were open.
 func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
 	err := s.files().restore(u.before)
 	if err == nil {
 		err = s.all(ctx, []string{"daemon-reload"})
+	}
+	if err == nil && u.enable {
+		err = s.all(ctx, []string{"reenable", s.socket()}) // the link may lead to the units of the update
 	}
 	if err == nil && u.ran {
 		_, err = s.start(ctx)
@@ -142,14 +146,9 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
-	if s.isLinked() {
-		paths = append(paths, s.link())
-	}
-	if r.Files, err = remove(paths...); err != nil {
+	if r.Files, err = s.removeFiles(); err != nil {
 		return Report{}, err
 	}
-	_ = os.Remove(filepath.Dir(s.link())) // fails if it contains other units
 	if was.State == StateAbsent && len(r.Files) == 0 {
 		return r, nothing()
 	}
@@ -159,6 +158,19 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 		_ = s.all(ctx, []string{"daemon-reload"}, []string{"reset-failed", s.socket(), s.service()})
 	}
 	return r, nil
+}
+
+// removeFiles removes the units that install wrote and the link that enables the socket, and returns those that existed.
+func (s *systemd) removeFiles() ([]string, error) {
+	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
+	if s.isLinked() {
+		paths = append(paths, s.link())
+	}
+	removed, err := remove(paths...)
+	if err == nil {
+		_ = os.Remove(filepath.Dir(s.link())) // fails if it contains other units
+	}
+	return removed, err
 }
 
 // link returns the path of the link that enables the socket for this user.
