@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next call
-// says what to do. When they are installed again, the same agent works again.
+// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next
+// call says what to do. When they are installed again, the same agent works again.
 func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.install(t)
 	a := startAgent(w, "modern", false)
 	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
-	_, waiting := a.start("waitForEvent", map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}, false,
-		time.Minute)
+	input := map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}
+	_, waiting := a.start("waitForEvent", input, false, time.Minute)
 	pid := w.daemonPID()
 	if err := os.RemoveAll(w.bin); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,8 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	}
 	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
 	// A successful call would issue a code, whose polling keeps the daemon busy.
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
+	out, errs, exit := w.ctl("doctor")
+	if exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
 		t.Errorf("doctor after the upgrade of the adapters: exit %d, want 0 and the backend: %s%s", exit, out, errs)
 	}
 	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
@@ -121,7 +122,8 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
 		t.Errorf("status: got %+v, want the new version and the connected agent", s)
 	}
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
+	out, errs, exit = w.ctl("doctor")
+	if exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
 		t.Errorf("doctor after the upgrade: exit %d, want 0 without warnings: %s%s", exit, out, errs)
 	}
 }
@@ -146,7 +148,8 @@ func (w *world) installBeside(t *testing.T, layout, version string) (dir string)
 		t.Fatal(err)
 	}
 	for link, target := range links {
-		err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link+".new"), os.Rename(link+".new", link))
+		err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link+".new"),
+			os.Rename(link+".new", link))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 
 // program identifies this process's executable as it was when the process started.
 type program struct {
-	path string      // under which clients start the next daemon; an upgrade may only switch a link there; empty if unknown
+	path string      // where clients find the next daemon; an upgrade may only switch a link there; empty if unknown
 	real string      // path with links resolved; the adapters are beside it
 	file fs.FileInfo // nil if it could not be found
 }
@@ -55,12 +55,12 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// isGone reports whether the program was removed: nothing is at its path, so clients could not start a daemon. A program
-// that could not be found even at the start does not count.
+// isGone reports whether the program was removed: nothing is at its path, so clients could not start a daemon. A
+// program that could not be found even at the start does not count.
 func (p program) isGone() bool { return p.file != nil && isMissing(p.path) }
 
-// isDeleted reports whether the file of this process was deleted, and its adapters with it. The program is gone then, or
-// an upgrade switched a link to another version and removed this one.
+// isDeleted reports whether the file of this process was deleted, and its adapters with it. The program is gone then,
+// or an upgrade switched a link to another version and removed this one.
 func (p program) isDeleted() bool { return p.file != nil && (isMissing(p.path) || isMissing(p.real)) }
 
 func isMissing(path string) bool {

@@ -13,8 +13,8 @@ const watchInterval = time.Second
 const removedAfter = 5 * time.Second
 
 // watch stops the daemon when its directory or a socket was deleted, when its program was deleted and nothing needs
-// this version, or when it is idle. If another version of its program is installed, agents that are only connected do not
-// keep it from being idle: service-mcp continues with the new version.
+// this version, or when it is idle. If another version of its program is installed, agents that are only connected do
+// not keep it from being idle: service-mcp continues with the new version.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()

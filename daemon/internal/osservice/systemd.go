@@ -160,7 +160,8 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// removeFiles removes the units that install wrote and the link that enables the socket, and returns those that existed.
+// removeFiles removes the units that install wrote and the link that enables the socket, and returns those that
+// existed.
 func (s *systemd) removeFiles() ([]string, error) {
 	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
 	if s.isLinked() {
