@@ -96,8 +96,8 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 	show := func(enabled, active string) {
 		f.asked = nil
 		f.answers["systemctl --user show --property=Id"] = outcome{out: "Id=serviced.socket\nLoadState=loaded\n" +
-			"FragmentPath=" + filepath.Join(units, "serviced.socket") + "\nUnitFileState=" + enabled + "\nActiveState=" + active +
-			"\n\nId=serviced.service\nActiveState=inactive\n"}
+			"FragmentPath=" + filepath.Join(units, "serviced.socket") + "\nUnitFileState=" + enabled +
+			"\nActiveState=" + active + "\n\nId=serviced.service\nActiveState=inactive\n"}
 	}
 	s := newSystemd(d, "", func(ctx context.Context, program string, args ...string) outcome {
 		o := f.run(ctx, program, args...)
