@@ -5,6 +5,7 @@ package e2e
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,16 +15,16 @@ import (
 	"time"
 )
 
-// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next call
-// says what to do. When they are installed again, the same agent works again.
+// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next
+// call says what to do. When they are installed again, the same agent works again.
 func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.install(t)
 	a := startAgent(w, "modern", false)
 	session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
-	_, waiting := a.start("waitForEvent", map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}, false,
-		time.Minute)
+	input := map[string]any{"sessionId": session, "type": "input", "timeoutSeconds": 30}
+	_, waiting := a.start("waitForEvent", input, false, time.Minute)
 	pid := w.daemonPID()
 	if err := os.RemoveAll(w.bin); err != nil {
 		t.Fatal(err)
@@ -97,7 +98,8 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	}
 	put(t, filepath.Join(w.bin, "plugins.sha256"), []byte(manifest.String()))
 	// A successful call would issue a code, whose polling keeps the daemon busy.
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
+	out, errs, exit := w.ctl("doctor")
+	if exit != 0 || strings.Contains(out, "upgrade") || !strings.Contains(out, "service-backend") {
 		t.Errorf("doctor after the upgrade of the adapters: exit %d, want 0 and the backend: %s%s", exit, out, errs)
 	}
 	for _, name := range []string{"service-mcp", "servicectl", "serviced"} {
@@ -120,8 +122,75 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	if s := statusOf(t, w); s.Version != nextVersion || s.Replaced || s.MCPClients != 1 {
 		t.Errorf("status: got %+v, want the new version and the connected agent", s)
 	}
-	if out, errs, exit := w.ctl("doctor"); exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
+	out, errs, exit = w.ctl("doctor")
+	if exit != 0 || strings.Contains(out, "replaced") || strings.Contains(out, "upgrade") {
 		t.Errorf("doctor after the upgrade: exit %d, want 0 without warnings: %s%s", exit, out, errs)
+	}
+}
+
+// installBeside installs the programs as a version in a folder of its own, and switches the links in w.bin to it, as
+// install.sh does with one link and Homebrew with one for each program.
+func (w *world) installBeside(t *testing.T, layout, version string) (dir string) {
+	t.Helper()
+	root := filepath.Dir(w.dir)
+	lib := filepath.Join(root, map[string]string{"install.sh": "lib", "Homebrew": "Cellar"}[layout], "service")
+	dir = filepath.Join(lib, version)
+	links := map[string]string{filepath.Join(lib, "current"): dir}
+	w.bin = filepath.Join(lib, "current", "bin")
+	if layout == "Homebrew" {
+		w.bin = filepath.Join(root, "bin")
+		links = map[string]string{filepath.Join(root, "opt", "service"): dir}
+		for _, program := range []string{"servicectl", "service-mcp"} {
+			links[filepath.Join(w.bin, program)] = filepath.Join(dir, "bin", program)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "bin"), os.DirFS(bin)); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range links {
+		err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(target, link+".new"),
+			os.Rename(link+".new", link))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// An upgrade that removes the version that still runs does not end the session of an attached app. When the app has
+// left, the daemon hands over at once, although an agent is connected.
+func TestUpgrade_RemovesTheRunningVersion(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []string{"install.sh", "Homebrew"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "")
+			first := w.installBeside(t, layout, "0.1.0")
+			a := startAgent(w, "modern", false)
+			s := a.call("startLocalSimulation", map[string]any{})
+			session := s.str(t, "sessionId")
+			app := attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile")))
+			pid := w.daemonPID()
+			w.installBeside(t, layout, "0.1.1")
+			if err := os.RemoveAll(first); err != nil {
+				t.Fatal(err)
+			}
+			// Longer than the daemon waits after its program was deleted.
+			if eventually(8*time.Second, func() bool { return w.daemonPID() != pid }) {
+				t.Fatal("the daemon ended under an attached app")
+			}
+			if out, errs, _ := w.ctl("doctor"); !strings.Contains(out, "was replaced after the daemon started") {
+				t.Errorf("doctor: %s%s, want the upgrade", out, errs)
+			}
+			app.ws.CloseNow()
+			if !waitGone(pid, 15*time.Second) {
+				t.Fatal("the daemon still runs 15 s after the app has left")
+			}
+			must(t, "the agent continues with the same session and the version that is installed", func() bool {
+				r := a.call("getSessionStatus", map[string]any{"sessionId": session})
+				return !r.IsError && !statusOf(t, w).Replaced
+			})
+		})
 	}
 }
 

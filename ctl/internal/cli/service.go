@@ -37,8 +37,12 @@ func (a *app) service() *cobra.Command {
 	return cmd
 }
 
-// codeNoService is serviced's error code for a service that is not installed.
-const codeNoService = "service_not_installed"
+// serviced's error codes for a service that is not installed, and for a service manager that is missing or does not
+// answer.
+const (
+	codeNoService = "service_not_installed"
+	codeNoManager = "no_service_manager"
+)
 
 // serviceView is the output of --json: the reports of the service manager and of the daemon.
 type serviceView struct {

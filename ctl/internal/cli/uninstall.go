@@ -171,18 +171,29 @@ func (a *app) endLink(ctx context.Context) string {
 // removeService removes the registration with the service manager, if there is one.
 func (a *app) removeService(ctx context.Context, d dialer.Daemon, done *term.Uninstalled) {
 	s, err := askServiced(ctx, d, "status")
-	if err == nil && s.State != "not_installed" {
-		if err = a.endManaged(ctx, d); err == nil {
-			_, err = askServiced(ctx, d, "uninstall")
-		}
-		done.Service = err == nil
-	}
 	var missing *dialer.MissingError
-	var refused *client.Error
+	if errors.As(err, &missing) || codeOf(err) == codeNoManager || err == nil && s.State == "not_installed" {
+		return
+	}
+	if err == nil {
+		err = a.endManaged(ctx, d)
+	}
+	if err == nil {
+		_, err = askServiced(ctx, d, "uninstall")
+	}
 	switch {
-	case err == nil, errors.As(err, &missing):
-	case errors.As(err, &refused) && (refused.Code == codeNoService || refused.Code == "no_service_manager"):
-	default:
+	case err == nil:
+		done.Service = true
+	case codeOf(err) != codeNoService:
 		done.Fail("remove the OS service", err)
 	}
+}
+
+// codeOf returns the code of an error of serviced, or "".
+func codeOf(err error) string {
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		return refused.Code
+	}
+	return ""
 }

@@ -4,6 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/ctl/internal/term"
 )
 
 // uninstall --purge lists what will be lost and asks. Without a yes nothing changes; with it the link is revoked first.
@@ -35,5 +38,30 @@ func TestUninstall_AsksOnATerminal(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(l.home, ".service")); !os.IsNotExist(err) {
 		t.Errorf("the state directory after the answer yes: %v", err)
+	}
+}
+
+// A service that is installed and cannot be removed is reported, whatever the reason. A service manager that is missing
+// altogether is not.
+func TestUninstall_ReportsAServiceThatStays(t *testing.T) {
+	t.Parallel()
+	const noManager = `{"error":{"code":"no_service_manager","message":"no systemd answers for this user"}}`
+	for name, c := range map[string]struct {
+		status  string
+		reports bool
+	}{
+		"installed":  {`{"report":{"state":"unknown"}}`, true},
+		"no manager": {noManager, false},
+	} {
+		program := filepath.Join(t.TempDir(), "serviced")
+		script := "#!/bin/sh\ncase $2 in status) echo '" + c.status + "' ;; *) echo '" + noManager + "'; exit 2 ;; esac\n"
+		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var done term.Uninstalled
+		(&app{}).removeService(t.Context(), dialer.Daemon{Program: program}, &done)
+		if done.Service || len(done.Failed) > 0 != c.reports {
+			t.Errorf("%s: %+v, want a failure: %t", name, done, c.reports)
+		}
 	}
 }

@@ -130,7 +130,7 @@ func (d *daemon) checkProgram() control.Check {
 	const name = "daemon's program"
 	switch {
 	case d.program.isGone():
-		return warning(name, d.program.real+" was deleted; the daemon ends when no call is running",
+		return warning(name, d.program.path+" was deleted; the daemon ends when no call is running",
 			"Do nothing if you upgraded the service; otherwise install it again.")
 	case d.program.isReplaced():
 		return warning(name, d.program.path+" was replaced after the daemon started",

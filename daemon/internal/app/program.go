@@ -11,16 +11,24 @@ import (
 
 // program identifies this process's executable as it was when the process started.
 type program struct {
-	path string      // under which it was called, because an upgrade may only switch a link there; empty if unknown
+	path string      // where clients find the next daemon; an upgrade may only switch a link there; empty if unknown
 	real string      // path with links resolved; the adapters are beside it
 	file fs.FileInfo // nil if it could not be found
 }
 
-// currentProgram returns this process's executable. Call it early, so that a later replacement is noticed.
+// currentProgram returns this process's executable, under the path under which it was called or, if that is the file
+// itself, under its stable path. Call it early, so that a later replacement is noticed.
 func currentProgram() program {
 	path, err := programpath.Called()
 	if err != nil {
 		return program{}
+	}
+	p := programAt(path)
+	if p.path != p.real {
+		return p
+	}
+	if path, err = programpath.StableSelf(); err != nil {
+		return p
 	}
 	return programAt(path)
 }
@@ -47,13 +55,15 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// isGone reports whether the program was deleted: clients could not start a daemon from its path, or its adapters were
-// deleted with it. A program that could not be found even at the start does not count.
-func (p program) isGone() bool {
-	if p.file == nil {
-		return false
-	}
-	_, atPath := os.Stat(p.path)
-	_, atReal := os.Stat(p.real)
-	return errors.Is(atPath, fs.ErrNotExist) || errors.Is(atReal, fs.ErrNotExist)
+// isGone reports whether the program was removed: nothing is at its path, so clients could not start a daemon. A
+// program that could not be found even at the start does not count.
+func (p program) isGone() bool { return p.file != nil && isMissing(p.path) }
+
+// isDeleted reports whether the file of this process was deleted, and its adapters with it. The program is gone then,
+// or an upgrade switched a link to another version and removed this one.
+func (p program) isDeleted() bool { return p.file != nil && (isMissing(p.path) || isMissing(p.real)) }
+
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }

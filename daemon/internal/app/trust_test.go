@@ -277,11 +277,14 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 	if p.isReplaced() || p.isGone() {
 		t.Error("an unchanged link counts as replaced or deleted")
 	}
-	if err := errors.Join(os.Rename(path, path+".next"), os.Remove(link), os.Symlink(path+".next", link)); err != nil {
+	err := errors.Join(os.WriteFile(path+".next", []byte("four"), 0o755), os.Remove(path), os.Remove(link),
+		os.Symlink(path+".next", link))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if !p.isGone() {
-		t.Error("a program whose folder was deleted behind a link does not count as deleted")
+	if !p.isReplaced() || !p.isDeleted() || p.isGone() {
+		t.Errorf("a program that was deleted behind a switched link: isReplaced %t, isDeleted %t, isGone %t; "+
+			"want true, true, false", p.isReplaced(), p.isDeleted(), p.isGone())
 	}
 
 	d := start(t, short(t), Options{})

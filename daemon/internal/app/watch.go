@@ -8,18 +8,18 @@ import (
 // watchInterval is how often the daemon checks whether its directory still exists and whether it is idle.
 const watchInterval = time.Second
 
-// removedAfter is how long the program must be missing before the daemon stops. Some package managers remove the old
-// version before they install the new one.
+// removedAfter is how long the program's file must be missing before the daemon stops. Some package managers remove the
+// old version before they install the new one.
 const removedAfter = 5 * time.Second
 
-// watch stops the daemon when its directory or a socket was deleted, when its program was removed and no call is
-// running, or when it is idle. If another version of its program is installed, agents that are only connected do not
-// keep it from being idle: service-mcp continues with the new version.
+// watch stops the daemon when its directory or a socket was deleted, when its program was deleted and nothing needs
+// this version, or when it is idle. If another version of its program is installed, agents that are only connected do
+// not keep it from being idle: service-mcp continues with the new version.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	idle := idleTimer{since: d.now(), limit: d.config.Current().IdleTimeout}
-	present := d.now() // when the program was last seen
+	present := d.now() // when the program's file was last seen
 	for {
 		select {
 		case <-ctx.Done():
@@ -32,11 +32,13 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 			return
 		}
 		d.level.Set(d.config.Current().LogLevel)
-		if !d.program.isGone() {
+		if !d.program.isDeleted() {
 			present = d.now()
-		} else if d.now().Sub(present) >= removedAfter && !d.working() {
-			d.end(errRemoved)
-			return
+		} else if d.now().Sub(present) >= removedAfter {
+			if reason := d.endsDeleted(ctx); reason != nil {
+				d.end(reason)
+				return
+			}
 		}
 		if d.keepsRunning {
 			continue
@@ -54,6 +56,21 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 			return
 		}
 	}
+}
+
+// endsDeleted returns why the daemon must end now that its program was deleted, or nil if something needs it still. A
+// removal waits for the calls that run. An upgrade waits for the same as a replaced program does, but for no idle time,
+// because this version's adapters no longer start.
+func (d *daemon) endsDeleted(ctx context.Context) error {
+	switch {
+	case d.program.isGone():
+		if !d.working() {
+			return errRemoved
+		}
+	case !d.busy(true) && !d.adaptersBusy(ctx):
+		return errUpgrade
+	}
+	return nil
 }
 
 // working reports whether a call is in progress, or an unsaved link is waiting for disk space and would be lost.

@@ -78,6 +78,7 @@ type update struct {
 	change string            // Created, Updated or Unchanged
 	before map[string]string // the previous contents of the files, by path
 	ran    bool              // whether the service was running
+	enable bool              // whether the update removed what starts the service at login
 }
 
 // writeOver is write for an install that may replace a running service. It also records whether the service
@@ -88,7 +89,7 @@ func (f files) writeOver(ctx context.Context, status func(context.Context) (Repo
 		return update{}, err
 	}
 	change, before, err := f.write()
-	return update{change, before, was.runs()}, err
+	return update{change: change, before: before, ran: was.runs()}, err
 }
 
 // restore restores the files' contents from before an update, and removes files that did not exist.
@@ -141,8 +142,8 @@ func readOwn(path, sign string) ([]byte, error) {
 	return data, nil
 }
 
-// isProgram reports whether path is a regular file.
-func isProgram(path string) bool {
+// isRegular reports whether path is a regular file.
+func isRegular(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }

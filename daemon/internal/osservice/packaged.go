@@ -15,11 +15,15 @@ func packagedUnits(d daemon) string {
 		return ""
 	}
 	dir := filepath.Join(filepath.Dir(filepath.Dir(d.program)), "systemd", "user")
-	if !isProgram(filepath.Join(dir, d.name+".socket")) {
+	if !isRegular(filepath.Join(dir, d.name+".socket")) {
 		return ""
 	}
 	unit, err := os.ReadFile(filepath.Join(dir, d.name+".service"))
-	if err != nil || !strings.Contains(string(unit), "\nExecStart="+d.program+" ") && programOf(string(unit)) != d.program {
+	if err != nil {
+		return ""
+	}
+	text := string(unit)
+	if !strings.Contains(text, "\nExecStart="+d.program+" ") && programOf(text) != d.program {
 		return ""
 	}
 	return dir
@@ -35,60 +39,45 @@ func (s *systemd) expectedSocket() string {
 }
 
 // installPackaged enables the package's units and opens their sockets. It removes units that an earlier install wrote,
-// because they would hide the package's.
+// because they would hide the package's, and restores them if systemd refuses the package's.
 func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	was, err := s.status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	change := Unchanged
 	switch {
 	case was.Outdated: // units of an earlier install
-		change = Updated
-		if _, err := s.uninstallOwn(ctx); err != nil {
-			return Report{}, err
-		}
+		return s.replaceOwn(ctx, was)
 	case !was.AtLogin:
-		change = Created
+		return s.activate(ctx, Created)
 	}
-	return s.activate(ctx, change)
+	return s.activate(ctx, Unchanged)
 }
 
-// uninstallPackaged stops the daemon and disables the package's units, which stay.
-func (s *systemd) uninstallPackaged(ctx context.Context) (Report, error) {
-	was, err := s.status(ctx)
+// replaceOwn replaces the units that install wrote by the package's.
+func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
+	before, err := s.files().read()
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
-	if was.State == StateAbsent {
-		return r, nothing()
+	var r Report
+	if _, err = s.removeFiles(); err == nil {
+		r, err = s.activate(ctx, Updated)
 	}
-	if err := s.answers(ctx); err != nil {
-		return Report{}, err
-	}
-	if was.Outdated {
-		if r, err = s.uninstallOwn(ctx); err != nil {
-			return Report{}, err
-		}
-	}
-	err = s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()})
 	if err != nil {
-		return Report{}, err
+		return Report{}, s.restore(ctx, update{Updated, before, was.runs(), was.AtLogin}, err)
 	}
-	_ = s.all(ctx, []string{"reset-failed", s.socket(), s.service()}) // fails if they are not loaded
-	r.Change = Removed
 	return r, nil
 }
 
 // statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as
-// not installed.
+// not installed. Without an answer of systemd, only the person's link tells that they are enabled; an administrator may
+// have enabled them for everybody, which only systemd knows.
 func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
-	r := Report{System: "systemd", Name: s.d.name, Files: []string{}}
-	r, err := s.ask(ctx, r)
-	if err != nil || r.State == StateStopped && !r.AtLogin {
-		r.State = StateAbsent
-		return r, err
+	absent := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
+	r, err := s.ask(ctx, absent)
+	if err != nil || !r.AtLogin && !r.runs() && r.State != StateFailed {
+		return absent, err
 	}
 	r.setProgram(s.d.program)
 	r.Files = []string{s.expectedSocket(), filepath.Join(s.packaged, s.service())}

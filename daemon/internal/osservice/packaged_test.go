@@ -3,19 +3,20 @@ package osservice
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// A daemon from a package uses the package's units: install writes none, removes those of an earlier install, and
-// uninstall disables. Another state directory still gets units of its own.
-func TestSystemdUsesPackagedUnits(t *testing.T) {
-	d := here(t)
+// fromPackage returns a daemon that a package installed, and the folder of the package's units.
+func fromPackage(t *testing.T) (d daemon, units string) {
+	t.Helper()
+	d = here(t)
 	lib := filepath.Join(d.home, "usr", "lib")
 	d.program = filepath.Join(lib, "service", "serviced")
-	units := filepath.Join(lib, "systemd", "user")
+	units = filepath.Join(lib, "systemd", "user")
 	for path, text := range map[string]string{
 		d.program: "", filepath.Join(units, "serviced.socket"): "[Socket]\n",
 		filepath.Join(units, "serviced.service"): "[Service]\nExecStart=" + d.program + " run --managed\n",
@@ -27,12 +28,76 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return d, units
+}
+
+// enable links a unit as `systemctl --user enable` does, and returns the link.
+func enable(t *testing.T, s *systemd, unit string) string {
+	t.Helper()
+	link := filepath.Join(s.dir, "sockets.target.wants", s.socket())
+	if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(unit, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+var noBus = outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"}
+
+// Under su, sudo or cron, systemd does not answer. Uninstall still disables the package's socket, and status reports
+// that it is enabled.
+func TestPackagedUnits_SystemdDoesNotAnswer(t *testing.T) {
+	d, units := fromPackage(t)
+	s := newSystemd(d, "", (&fake{answers: map[string]outcome{"systemctl": noBus}}).run)
+	link := enable(t, s, filepath.Join(units, "serviced.socket"))
+	r, err := s.status(t.Context())
+	if err != nil || r.State != StateUnknown || !r.AtLogin || !strings.Contains(r.Detail, "No medium found") {
+		t.Errorf("status: %+v, %v; want unknown, at login, with the reason", r, err)
+	}
+	r, err = s.uninstall(t.Context())
+	if err != nil || r.Change != Removed || !slices.Equal(r.Files, []string{link}) {
+		t.Errorf("uninstall: %+v, %v; want %s removed", r, err, link)
+	}
+	if _, err := os.Lstat(link); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", link, err)
+	}
+	_, err = s.uninstall(t.Context())
+	refusedWith(t, err, CodeNotInstalled, "not installed")
+
+	other := filepath.Join(d.home, "mine.socket")
+	link = enable(t, s, other)
+	_, err = s.uninstall(t.Context())
+	refusedWith(t, err, CodeNotInstalled, "not installed")
+	if target, err := os.Readlink(link); target != other {
+		t.Errorf("the person's link: %s, %v; want it kept", target, err)
+	}
+}
+
+// A package's units that nobody enabled are not an installed service, even if there is no systemd to ask.
+func TestPackagedUnits_NotEnabledWithoutSystemd(t *testing.T) {
+	d, _ := fromPackage(t)
+	for name, answer := range map[string]outcome{
+		"no systemd": {code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "no bus": noBus,
+	} {
+		s := newSystemd(d, "", (&fake{answers: map[string]outcome{"systemctl": answer}}).run)
+		if r, err := s.status(t.Context()); err != nil || r.State != StateAbsent || r.Detail != "" {
+			t.Errorf("%s: status %+v, %v; want not installed", name, r, err)
+		}
+	}
+}
+
+// A daemon from a package uses the package's units: install writes none, removes those of an earlier install, and
+// uninstall disables. Another state directory still gets units of its own.
+func TestSystemdUsesPackagedUnits(t *testing.T) {
+	d, units := fromPackage(t)
 	f := &fake{answers: map[string]outcome{}}
 	show := func(enabled, active string) {
 		f.asked = nil
-		f.answers["systemctl --user show --property=Id"] = outcome{out: "Id=serviced.socket\nLoadState=loaded\nFragmentPath=" +
-			filepath.Join(units, "serviced.socket") + "\nUnitFileState=" + enabled + "\nActiveState=" + active +
-			"\n\nId=serviced.service\nActiveState=inactive\n"}
+		f.answers["systemctl --user show --property=Id"] = outcome{out: "Id=serviced.socket\nLoadState=loaded\n" +
+			"FragmentPath=" + filepath.Join(units, "serviced.socket") + "\nUnitFileState=" + enabled +
+			"\nActiveState=" + active + "\n\nId=serviced.service\nActiveState=inactive\n"}
 	}
 	s := newSystemd(d, "", func(ctx context.Context, program string, args ...string) outcome {
 		o := f.run(ctx, program, args...)
@@ -93,7 +158,7 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 	if s := newSystemd(d, "", f.run); s.packaged != "" {
 		t.Errorf("another state directory uses %s, want units of its own", s.packaged)
 	}
-	d.usual, d.name, d.program = true, "serviced", filepath.Join(lib, "other", "serviced")
+	d.usual, d.name, d.program = true, "serviced", filepath.Join(d.home, "usr", "lib", "other", "serviced")
 	if s := newSystemd(d, "", f.run); s.packaged != "" {
 		t.Errorf("another program uses %s, want units of its own", s.packaged)
 	}

@@ -156,7 +156,7 @@ func system() (manager, error) {
 
 // setProgram records the program that the service starts.
 func (r *Report) setProgram(program string) {
-	r.Program, r.ProgramMissing = program, program != "" && !isProgram(program)
+	r.Program, r.ProgramMissing = program, program != "" && !isRegular(program)
 }
 
 // startChanged starts the service after install and reports the change.

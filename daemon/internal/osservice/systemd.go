@@ -38,9 +38,9 @@ func (s *systemd) files() files {
 
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
-// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that a client started notices that
-// its sockets were replaced and stops; the new one waits for it. If an update fails, the daemon keeps running as
-// before.
+// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that
+// a client started notices that its sockets were replaced and stops; the new one waits for it. If an update fails, the
+// units from before serve again.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -65,13 +65,17 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// restore restores the units that a failed update replaced, and opens their sockets if they were open.
+// restore restores the units that a failed update replaced, enables them if the update disabled them, and opens their
+// sockets if they were open.
 func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
 	err := s.files().restore(u.before)
 	if err == nil {
 		err = s.all(ctx, []string{"daemon-reload"})
+	}
+	if err == nil && u.enable {
+		err = s.all(ctx, []string{"reenable", s.socket()}) // the link may lead to the units of the update
 	}
 	if err == nil && u.ran {
 		_, err = s.start(ctx)
@@ -128,37 +132,24 @@ func (s *systemd) unseen(unit map[string]string) error {
 		"log out and in if you changed XDG_CONFIG_HOME; `systemctl --user show-environment` shows systemd's value"}
 }
 
-// uninstall stops the daemon and removes what install created.
+// uninstall stops the daemon, disables its socket and removes the files that install wrote, even if systemd does not
+// answer. A package's units stay.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
-	if s.packaged != "" {
-		return s.uninstallPackaged(ctx)
-	}
-	return s.uninstallOwn(ctx)
-}
-
-// uninstallOwn stops the daemon and removes the files that install wrote, even if systemd does not answer.
-func (s *systemd) uninstallOwn(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
-	units, err := s.files().read()
+	was, err := s.status(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	alive := s.answers(ctx) == nil
-	if len(units) > 0 && alive {
+	if was.State != StateAbsent && alive {
 		if err := s.all(ctx, []string{"stop", s.socket(), s.service()}, []string{"disable", s.socket()}); err != nil {
 			return Report{}, err
 		}
 	}
-	wants := filepath.Join(s.dir, "sockets.target.wants")
-	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
-	if link := filepath.Join(wants, s.socket()); s.isOwnLink(link) {
-		paths = append(paths, link)
-	}
-	if r.Files, err = remove(paths...); err != nil {
+	if r.Files, err = s.removeFiles(); err != nil {
 		return Report{}, err
 	}
-	_ = os.Remove(wants) // fails if it contains other units
-	if len(r.Files) == 0 {
+	if was.State == StateAbsent && len(r.Files) == 0 {
 		return r, nothing()
 	}
 	r.Change = Removed
@@ -169,13 +160,30 @@ func (s *systemd) uninstallOwn(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// isOwnLink reports whether link enables the socket that install wrote.
-func (s *systemd) isOwnLink(link string) bool {
-	target, err := os.Readlink(link)
-	if err == nil && !filepath.IsAbs(target) {
-		target = filepath.Join(filepath.Dir(link), target)
+// removeFiles removes the units that install wrote and the link that enables the socket, and returns those that
+// existed.
+func (s *systemd) removeFiles() ([]string, error) {
+	paths := []string{s.socketPath(), filepath.Join(s.dir, s.service())}
+	if s.isLinked() {
+		paths = append(paths, s.link())
 	}
-	return err == nil && target == s.socketPath()
+	removed, err := remove(paths...)
+	if err == nil {
+		_ = os.Remove(filepath.Dir(s.link())) // fails if it contains other units
+	}
+	return removed, err
+}
+
+// link returns the path of the link that enables the socket for this user.
+func (s *systemd) link() string { return filepath.Join(s.dir, "sockets.target.wants", s.socket()) }
+
+// isLinked reports whether link leads to the socket that install wrote, or to the package's.
+func (s *systemd) isLinked() bool {
+	target, err := os.Readlink(s.link())
+	if err == nil && !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(s.link()), target)
+	}
+	return err == nil && (target == s.socketPath() || target == s.expectedSocket())
 }
 
 // start opens the sockets again unless the daemon runs on them. If the directory was deleted or a client started a
@@ -234,13 +242,14 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 	return s.ask(ctx, r)
 }
 
-// ask adds systemd's view of the units to a report.
+// ask adds systemd's view of the units to a report. If systemd does not answer, the link shows whether the socket is
+// enabled.
 func (s *systemd) ask(ctx context.Context, r Report) (Report, error) {
 	seen, err := s.show(ctx)
 	if err != nil {
 		var known *Error
 		if errors.As(err, &known) {
-			r.State, r.Detail = StateUnknown, known.Message
+			r.State, r.Detail, r.AtLogin = StateUnknown, known.Message, s.isLinked()
 			return r, nil
 		}
 		return r, err

@@ -15,7 +15,7 @@ const (
 )
 
 // explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
-// their folder does not exist: then the daemon is about to end, and the next one is of the version that is installed.
+// their folder does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
 func (a *adapter) explainMismatch(err error) error {
 	var r *refusal
 	if a.added != nil || !errors.As(err, &r) || !r.mismatch {
@@ -26,10 +26,12 @@ func (a *adapter) explainMismatch(err error) error {
 	if exists && (age >= upgradeWindow || age <= -upgradeWindow) { // setting the clock back must not hide a refusal for long
 		return err
 	}
-	return &refusal{
-		reason: r.reason, mismatch: true, upgrading: true,
-		fixHint: "Try again in a few seconds. If this error persists for more than a minute, install the service again.",
+	hint := "Try again in a few seconds. If this error persists for more than a minute, install the service again."
+	if !exists {
+		hint = "Try again in a few seconds. If this error persists because an app is attached, end the app or run " +
+			"`servicectl daemon restart`: the new version starts then."
 	}
+	return &refusal{reason: r.reason, mismatch: true, upgrading: true, fixHint: hint}
 }
 
 // lastChange returns when the manifest, the adapter or the list of files in their folder last changed; exists is false

@@ -75,6 +75,20 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 	}
 }
 
+// An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then the
+// person decides.
+func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
+	dir := install(t, HTTP)
+	h, _ := serveAt(t, dir, time.Now)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
+	if p := code(t, err); !p.Retryable || !strings.Contains(p.FixHint, "servicectl daemon restart") {
+		t.Errorf("%+v, want a retryable error that names the restart", p)
+	}
+}
+
 // A file that anybody could replace is refused even while it is young.
 func TestUnsafeYoungFilesAreRefused(t *testing.T) {
 	dir := install(t, HTTP)
