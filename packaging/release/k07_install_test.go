@@ -20,7 +20,10 @@ func TestK07_InstallScript(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *installWorld){
 				"upgrade": upgradeKeepsPrevious, "tampered": tamperedIsRefused, "offline": offlineInstalls,
 				"uninstall": uninstallKeepsState, "foreign": foreignProgramIsKept, "repeat": repetitionRepairs,
-				"wget": wgetDownloads, "unsigned": unsignedIsSaid,
+				"wget": wgetDownloads, "unsigned": unsignedIsSaid, "redirect": redirectsStayEncrypted,
+				"other wget": otherWgetNeedsSignature, "no settings": uninstallKeepsNoSettings,
+				"folders": uninstallRemovesOwnFolders, "server": serverIsNotLinked, "next": nextStepIsForFirst,
+				"slash": slashAtEndOfPrefix, "unreadable": unreadableArchive, "two": twoAtOnce,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -126,32 +129,6 @@ func offlineInstalls(t *testing.T, w *installWorld) {
 	w.works("2.0.0")
 }
 
-func uninstallKeepsState(t *testing.T, w *installWorld) {
-	state := filepath.Join(w.home, ".service", "auth.json")
-	w.must(os.MkdirAll(filepath.Dir(state), 0o700))
-	w.must(os.WriteFile(state, []byte("{}"), 0o600))
-	w.install()
-	out := w.install("--uninstall")
-	if _, err := os.Stat(state); err != nil {
-		t.Error(err)
-	}
-	for _, text := range []string{"uninstall --purge", w.home + "/.service"} {
-		if !strings.Contains(out, text) {
-			t.Errorf("install.sh --uninstall does not say %q:\n%s", text, out)
-		}
-	}
-	var left []string
-	w.must(filepath.WalkDir(w.prefix, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			left = append(left, path)
-		}
-		return err
-	}))
-	if _, err := os.Stat(filepath.Join(w.prefix, "lib/service")); err == nil || len(left) > 0 {
-		t.Errorf("left behind: lib/service %v, %q", err, left)
-	}
-}
-
 func foreignProgramIsKept(t *testing.T, w *installWorld) {
 	foreign := filepath.Join(w.prefix, "bin", "servicectl")
 	w.must(os.MkdirAll(filepath.Dir(foreign), 0o755))
@@ -178,30 +155,6 @@ func repetitionRepairs(t *testing.T, w *installWorld) {
 	w.isTidy()
 }
 
-func wgetDownloads(t *testing.T, w *installWorld) {
-	// A directory with links to every program but curl.
-	dir := t.TempDir()
-	for _, name := range []string{
-		"tar", "gzip", "readlink", "find", "sort", "wget", "sha256sum", "uname", "cut", "sed", "mv", "ln", "rm",
-		"mkdir", "basename", "dirname", "cat", "sh", "rmdir",
-	} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			skip(t, name+" is missing: apt-get install "+name)
-		}
-		w.must(os.Symlink(path, filepath.Join(dir, name)))
-	}
-	shell, err := exec.LookPath(w.shell[0])
-	w.must(err)
-	w.shell = append([]string{shell}, w.shell[1:]...)
-	w.path = dir
-	out := w.install()
-	w.works("1.0.0")
-	if !strings.Contains(out, "Not checked: the signature, because minisign is not installed") {
-		t.Errorf("install.sh does not say that nothing checked the signature:\n%s", out)
-	}
-}
-
 func unsignedIsSaid(t *testing.T, w *installWorld) {
 	script, err := stampInstallScript("1.0.0", w.url, "")
 	w.must(err)
@@ -216,5 +169,109 @@ func TestK07_ShellCheck(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "shellcheck", "-s", "sh", "files/install.sh")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("shellcheck: %v\n%s", err, out)
+	}
+}
+
+func serverIsNotLinked(t *testing.T, w *installWorld) {
+	w.install()
+	for _, file := range []string{
+		"man/man1/service-backend.1", "man/man1/service-backend-serve.1", "bash-completion/completions/service-backend",
+		"zsh/site-functions/_service-backend",
+	} {
+		if _, err := os.Lstat(filepath.Join(w.prefix, "share", file)); err == nil {
+			t.Errorf("install.sh links %s, but not the program", file)
+		}
+	}
+}
+
+func nextStepIsForFirst(t *testing.T, w *installWorld) {
+	for _, path := range []string{w.path, filepath.Join(w.prefix, "bin") + ":" + w.path} {
+		w.must(os.RemoveAll(w.prefix))
+		w.path = path
+		w.release("1.0.0")
+		const first, upgraded = "servicectl agent add --all", "coding agents need no change"
+		if out := w.install(); !strings.Contains(out, first) || strings.Contains(out, upgraded) {
+			t.Errorf("after the first installation:\n%s", out)
+		}
+		w.release("2.0.0")
+		if out := w.install(); strings.Contains(out, first) || !strings.Contains(out, upgraded) {
+			t.Errorf("after an upgrade:\n%s", out)
+		}
+	}
+}
+
+func slashAtEndOfPrefix(t *testing.T, w *installWorld) {
+	w.path = filepath.Join(w.prefix, "bin") + ":" + w.path
+	out, err := w.command("--prefix", w.prefix+"//").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "//") {
+		t.Errorf("install.sh --prefix DIR// ended with %v:\n%s", err, out)
+	}
+	if strings.Contains(string(out), "Your PATH does not contain") {
+		t.Errorf("install.sh does not find its folder in PATH:\n%s", out)
+	}
+	w.works("1.0.0")
+}
+
+// unreadableArchive installs an archive that was damaged before it got its checksum.
+func unreadableArchive(t *testing.T, w *installWorld) {
+	w.install()
+	w.release("2.0.0")
+	archive := w.read(w.archive("2.0.0"))
+	w.write(w.archive("2.0.0"), archive[:len(archive)/2])
+	w.sign()
+	out, err := w.run()
+	if err == nil || !strings.Contains(out, "cannot read") || strings.Contains(out, "disk space") {
+		t.Errorf("install.sh ended with %v:\n%s", err, out)
+	}
+	w.refuses("1.0.0", "cannot read")
+}
+
+// twoAtOnce starts two installations, each of which waits for the other before it makes its work directory.
+func twoAtOnce(t *testing.T, w *installWorld) {
+	w.install()
+	w.release("2.0.0")
+	mkdir, err := exec.LookPath("mkdir")
+	w.must(err)
+	tools := t.TempDir()
+	script := strings.NewReplacer("MKDIR", mkdir, "TOOLS", tools).Replace(`#!/bin/sh
+case $* in
+*/.install.*/*) ;;
+*/.install.*)
+	echo >>TOOLS/arrived
+	until [ "$(wc -l <TOOLS/arrived)" -ge 2 ]; do sleep 0.01; done
+	;;
+esac
+exec MKDIR "$@"
+`)
+	w.must(os.WriteFile(filepath.Join(tools, "mkdir"), []byte(script), 0o755))
+	path := w.path
+	w.path = tools + ":" + path
+	var out [2]bytes.Buffer
+	var cmds [2]*exec.Cmd
+	for i := range cmds {
+		cmds[i] = w.command("--prefix", w.prefix)
+		cmds[i].Stdout, cmds[i].Stderr = &out[i], &out[i]
+		w.must(cmds[i].Start())
+	}
+	refused := 0
+	for i, cmd := range cmds {
+		if err := cmd.Wait(); err == nil {
+			continue
+		}
+		refused++
+		if !strings.Contains(out[i].String(), "another installation is running") {
+			t.Errorf("an installation beside another says:\n%s", out[i].String())
+		}
+	}
+	if refused == 0 {
+		t.Errorf("two installations ran at the same time:\n%s\n%s", out[0].String(), out[1].String())
+	}
+	w.path = path
+	w.install()
+	w.works("2.0.0")
+	w.isTidy()
+	nested, err := filepath.Glob(filepath.Join(w.prefix, "lib/service/*/service-*"))
+	if got := w.versions(); err != nil || len(nested) > 0 || !slices.Equal(got, []string{"1.0.0", "2.0.0"}) {
+		t.Errorf("kept versions %q, nested %q, %v", got, nested, err)
 	}
 }

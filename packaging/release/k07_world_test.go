@@ -32,6 +32,7 @@ type installWorld struct {
 	prefix string
 	home   string
 	path   string
+	env    []string
 }
 
 // sharedLinks are links that install.sh makes below PREFIX/share.
@@ -131,7 +132,7 @@ func (w *installWorld) must(err error) {
 func (w *installWorld) command(args ...string) *exec.Cmd {
 	args = append(append(slices.Clone(w.shell[1:]), filepath.Join(w.dist, "install.sh")), args...)
 	cmd := exec.CommandContext(w.t.Context(), w.shell[0], args...)
-	cmd.Env = []string{"PATH=" + w.path, "HOME=" + w.home, "LC_ALL=C"}
+	cmd.Env = append([]string{"PATH=" + w.path, "HOME=" + w.home, "LC_ALL=C"}, w.env...)
 	return cmd
 }
 
@@ -201,7 +202,8 @@ func smallArchive(t *testing.T, version string) []byte {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(filler)
 	files := map[string]string{
 		"LICENSE": "text", "man/servicectl.1": ".TH", "completions/servicectl.bash": "#", "completions/_servicectl": "#",
-		"bin/plugins.sha256": string(filler),
+		"man/service-backend.1": ".TH", "man/service-backend-serve.1": ".TH", "completions/service-backend.bash": "#",
+		"completions/_service-backend": "#", "bin/plugins.sha256": string(filler),
 	}
 	for _, program := range []string{"servicectl", "service-mcp", "serviced"} {
 		files["bin/"+program] = "#!/bin/sh\necho " + program + " " + version + "\n"
