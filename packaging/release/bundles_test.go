@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestK09_Bundles proves that the bundles and manifests are what their readers expect.
-func TestK09_Bundles(t *testing.T) {
+// TestBundles_AreValid proves that the bundles and manifests are what their readers expect.
+func TestBundles_AreValid(t *testing.T) {
 	r := bundleRelease(t)
 	for name, test := range map[string]func(*testing.T, *release){
 		"mcpb": mcpbBundles, "mcpb-runs": mcpbRuns, "plugin": pluginFolder, "server.json": serverJSON, "scoop": scoopManifest,
@@ -49,7 +49,7 @@ func bundleRelease(t *testing.T) *release {
 	}
 	for _, a := range bundles(r) {
 		if strings.HasSuffix(a.name, "-oci.tar") {
-			continue // see K08
+			continue // see image_test.go
 		}
 		if err := a.make(t.Context(), r, filepath.Join(r.out, a.name)); err != nil {
 			t.Fatalf("%s: %v", a.name, err)

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestK01_Reproducible makes a release of the commit once more: in a clone in another folder, as another user with
+// TestRelease_IsReproducible makes a release of the commit once more: in a clone in another folder, as another user with
 // another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
-func TestK01_Reproducible(t *testing.T) {
+func TestRelease_IsReproducible(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"unshare": "util-linux", "diffoscope": "diffoscope-minimal"})
 	if os.Getenv("RELEASE_DIST") != "" {
@@ -47,8 +47,8 @@ func TestK01_Reproducible(t *testing.T) {
 	compareDirs(t, first, second)
 }
 
-// TestK01_ReadsNoClock finds the calls that read the clock: only the one that measures how long an artefact took.
-func TestK01_ReadsNoClock(t *testing.T) {
+// TestRelease_ReadsNoClock finds the calls that read the clock: only the one that measures how long an artefact took.
+func TestRelease_ReadsNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -37,8 +37,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// TestK08_Image proves what the image of service-backend contains, and that it runs without any privilege.
-func TestK08_Image(t *testing.T) {
+// TestImage_RunsWithoutPrivilege proves what the image of service-backend contains, and that it runs without any privilege.
+func TestImage_RunsWithoutPrivilege(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"skopeo": "skopeo", "umoci": "umoci", "bwrap": "bubblewrap"})
 	file := artefactOf(t, "service-backend-*-oci.tar")

@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// TestK02_ServerRunsUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys that
+// TestUnits_RunServerUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys that
 // only root may read, writes its database, answers, and stops. Without keys it does not start.
-func TestK02_ServerRunsUnderSystemd(t *testing.T) {
+func TestUnits_RunServerUnderSystemd(t *testing.T) {
 	bin := t.TempDir()
 	if !usersystemd.Inside() {
 		requireRoot(t)

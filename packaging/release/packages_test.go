@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// TestK02_DebianPackages installs both packages in an overlay of this machine's root, uses them as an ordinary user, and
+// TestPackage_InstallsOnDebian installs both packages in an overlay of this machine's root, uses them as an ordinary user, and
 // removes them. Nothing stays but the user's state and the system user.
-func TestK02_DebianPackages(t *testing.T) {
+func TestPackage_InstallsOnDebian(t *testing.T) {
 	require(t, map[string]string{"man": "man-db"})
-	printed, left := inRoot(t, "install.sh", goods(t, map[string]string{
+	printed, left := inRoot(t, "install.sh", copyFiles(t, map[string]string{
 		"toolkit.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "server.deb": artefactOf(t, "service-backend_*_amd64.deb"),
 	}))
 	for _, want := range []string{"\nservicectl ", `"deviceModels": {`, "\nPASS  ", "\nservice-backend "} {
@@ -37,8 +37,8 @@ func TestK02_DebianPackages(t *testing.T) {
 	}
 }
 
-// TestK02_RPM installs the rpm in an empty root, where the programs run without any library, and erases it.
-func TestK02_RPM(t *testing.T) {
+// TestPackage_InstallsWithRPM installs the rpm in an empty root, where the programs run without any library, and erases it.
+func TestPackage_InstallsWithRPM(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"rpm": "rpm"})
 	root := t.TempDir()
@@ -56,8 +56,8 @@ func TestK02_RPM(t *testing.T) {
 	checkRemoved(t, root, "root/.rpmdb", "var/lib/rpm", "usr/lib/sysimage/rpm") // where Debian and others keep the database
 }
 
-// TestK02_Pacman does the same with the package of Arch Linux.
-func TestK02_Pacman(t *testing.T) {
+// TestPackage_InstallsWithPacman does the same with the package of Arch Linux.
+func TestPackage_InstallsWithPacman(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"pacman": "pacman-package-manager"})
 	root := t.TempDir()
@@ -116,8 +116,8 @@ func checkRemoved(t *testing.T, root string, managers ...string) {
 	}
 }
 
-// TestK02_APK reads the package of Alpine back: it has the programs of the deb, with the same modes and bytes.
-func TestK02_APK(t *testing.T) {
+// TestPackage_ForAlpineMatchesDeb reads the package of Alpine back: it has the programs of the deb, with the same modes and bytes.
+func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 	require(t, map[string]string{"dpkg-deb": "dpkg"})
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", artefactOf(t, "service-toolkit_*_amd64.deb"), root)
