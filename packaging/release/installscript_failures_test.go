@@ -78,7 +78,8 @@ func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	f.works("1.0.0")
 }
 
-// TestInstallScript_KilledAtRandom stops an installation at random moments, while somebody uses the programs all the time.
+// TestInstallScript_KilledAtRandom stops an installation at random moments, while somebody uses the programs all
+// the time.
 func TestInstallScript_KilledAtRandom(t *testing.T) {
 	const seed = 17
 	moments := 7 // of each shell

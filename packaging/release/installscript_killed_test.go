@@ -26,8 +26,8 @@ read -r at <'AT'
 exec 'PROGRAM' "$@"
 `
 
-// TestInstallScript_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs work, and
-// before the last change they are the old ones.
+// TestInstallScript_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs
+// work, and before the last change they are the old ones.
 func TestInstallScript_KilledAtEachCommand(t *testing.T) {
 	f := newInstallFixture(t, "dash")
 	tools := t.TempDir()

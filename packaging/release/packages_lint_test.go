@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPackage_PassesLintian requires that lintian finds neither errors nor warnings. What is overridden is in files/lintian, with
-// reasons.
+// TestPackage_PassesLintian requires that lintian finds neither errors nor warnings. What is overridden is in
+// files/lintian, with reasons.
 func TestPackage_PassesLintian(t *testing.T) {
 	require(t, map[string]string{"lintian": "lintian"})
 	for _, name := range []string{"service-toolkit", "service-backend"} {
@@ -46,7 +46,8 @@ func TestManPages_AreReadable(t *testing.T) {
 		var warnings strings.Builder
 		cmd.Stderr = &warnings
 		text, err := cmd.Output()
-		if name := strings.TrimSuffix(filepath.Base(page), ".1"); err != nil || warnings.Len() > 0 || !strings.Contains(string(text), name) {
+		name := strings.TrimSuffix(filepath.Base(page), ".1")
+		if err != nil || warnings.Len() > 0 || !strings.Contains(string(text), name) {
 			t.Errorf("%s: %v %s", name, err, warnings.String())
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestRelease_IsReproducible makes a release of the commit once more: in a clone in another folder, as another user with
-// another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
+// TestRelease_IsReproducible makes a release of the commit once more: in a clone in another folder, as another user
+// with another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
 func TestRelease_IsReproducible(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"unshare": "util-linux", "diffoscope": "diffoscope-minimal"})
@@ -83,8 +83,10 @@ func makeClone(t *testing.T, clone, out string, args, env []string, goCommand ..
 	}
 	output(t, "git", "clone", "--quiet", root, clone)
 	public, key := testKey()
-	command := slices.Concat(goCommand, []string{"run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
-		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key})
+	command := slices.Concat(goCommand, []string{
+		"run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
+		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key,
+	})
 	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {

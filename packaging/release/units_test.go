@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestUnits_PassSystemdAnalyze verifies every packaged unit as systemd reads it, with the programs where the packages put them.
+// TestUnits_PassSystemdAnalyze verifies every packaged unit as systemd reads it, with the programs where the
+// packages put them.
 func TestUnits_PassSystemdAnalyze(t *testing.T) {
 	require(t, map[string]string{"systemd-analyze": "systemd", "dpkg-deb": "dpkg"})
 	requireRoot(t)

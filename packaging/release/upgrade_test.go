@@ -11,13 +11,14 @@ import (
 // nextVersion is the version that the tests of packaging/e2e upgrade to.
 const nextVersion = "9.0.0"
 
-// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that upgrade, remove and half install a package, as root
-// of an overlay of this machine's root, with the packages of two versions.
+// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that upgrade, remove and half install a package, as
+// root of an overlay of this machine's root, with the packages of two versions.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
 	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
 	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./packaging/e2e/testdata/apps/desk-go")
-	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", filepath.Join(dir, "e2e.test"), "./packaging/e2e")
+	program := filepath.Join(dir, "e2e.test")
+	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./packaging/e2e")
 	e2e, err := filepath.Abs("../e2e")
 	if err != nil {
 		t.Fatal(err)
