@@ -156,7 +156,10 @@ func (r *release) addImageFiles(w *tar.Writer) error {
 	files := []struct {
 		name string
 		data []byte
-	}{{imageConfig, imageSettings}, {imageRoots, caRoots()}, {imageRoots + ".licence", []byte(rootsNotice)}, {"LICENSE", license}}
+	}{
+		{imageConfig, imageSettings}, {imageRoots, caRoots()}, {imageRoots + ".licence", []byte(rootsNotice)},
+		{"LICENSE", license},
+	}
 	for _, f := range files {
 		header := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o444, Size: int64(len(f.data)), ModTime: r.time}
 		if err := w.WriteHeader(header); err != nil {

@@ -142,9 +142,12 @@ func (r *release) thirdParty(ctx context.Context, t target, name string, package
 	n := notices{of: map[string]string{}}
 	n.text.WriteString("These programs contain the following works of others.\n")
 	err = errors.Join(
-		n.add("Go, its standard library and its fonts", "https://go.dev", filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")),
-		n.add("Noto fonts", "https://github.com/notofonts", filepath.Join(r.root, "proto/glasses/render/fonts/packs/OFL.txt")),
-		n.add("Tables of Google's liblc3", "https://github.com/google/liblc3\nCopyright 2022 Google LLC, under the Apache License:",
+		n.add("Go, its standard library and its fonts", "https://go.dev",
+			filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")),
+		n.add("Noto fonts", "https://github.com/notofonts",
+			filepath.Join(r.root, "proto/glasses/render/fonts/packs/OFL.txt")),
+		n.add("Tables of Google's liblc3",
+			"https://github.com/google/liblc3\nCopyright 2022 Google LLC, under the Apache License:",
 			filepath.Join(r.root, "LICENSE")),
 	)
 	for _, m := range modules {
@@ -161,7 +164,8 @@ func (r *release) thirdParty(ctx context.Context, t target, name string, package
 func (m linkedModule) note(files []string) string {
 	where := "https://" + m.Path
 	for _, file := range files {
-		if data, err := os.ReadFile(file); err == nil && bytes.Contains(data[:min(len(data), 300)], []byte("Mozilla Public License")) {
+		data, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(data[:min(len(data), 300)], []byte("Mozilla Public License")) {
 			return where + "\nUnder the Mozilla Public License 2.0; unchanged. Its source code: https://proxy.golang.org/" +
 				escapeModule(m.Path) + "/@v/" + escapeModule(m.Version) + ".zip"
 		}

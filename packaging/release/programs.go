@@ -121,7 +121,8 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	return dir, nil
 }
 
-// build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for the build's.
+// build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for
+// the build's.
 func (r *release) build(ctx context.Context, t target, dir string, packages []string) error {
 	const info = "github.com/service-dev/service/proto/buildinfo."
 	flags := []string{

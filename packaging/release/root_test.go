@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// inRoot runs a script of testdata as root of an overlay of this machine's root, in which /release-test has the files of
-// goods. It returns what the script prints, and the files that it leaves elsewhere.
-func inRoot(t *testing.T, script, goods string, args ...string) (printed string, left []string) {
+// inRoot runs a script of testdata as root of an overlay of this machine's root, in which /release-test has what is in
+// dir. It returns what the script prints, and the files that it leaves elsewhere.
+func inRoot(t *testing.T, script, dir string, args ...string) (printed string, left []string) {
 	t.Helper()
 	requireRoot(t)
 	require(t, map[string]string{"unshare": "util-linux", "setpriv": "util-linux", "dpkg": "dpkg"})
 	const outside = `set -eu
-place=$1 goods=$2 script=$3
+place=$1 dir=$2 script=$3
 shift 3
 mount -t tmpfs tmpfs "$place"
 mkdir "$place/upper" "$place/work" "$place/root"
@@ -22,7 +22,7 @@ mount -t proc proc "$place/root/proc"
 mount --rbind /dev "$place/root/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$place/root/tmp"
 mkdir "$place/root/release-test"
-cp -R "$goods/." "testdata/$script" "$place/root/release-test/"
+cp -R "$dir/." "testdata/$script" "$place/root/release-test/"
 chmod -R a+rX "$place/root/release-test"
 chroot "$place/root" sh "/release-test/$script" "$@"
 cd "$place/upper"
@@ -30,15 +30,15 @@ echo "== left"
 find . \( -type f -o -type l \) ! -path './release-test/*' | sort
 `
 	out := output(t, "unshare", append([]string{
-		"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", outside, "sh", t.TempDir(), goods, script,
+		"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", outside, "sh", t.TempDir(), dir, script,
 	}, args...)...)
 	t.Log(out)
 	printed, after, _ := strings.Cut(out, "== left\n")
 	return printed, strings.Fields(after)
 }
 
-// goods returns a directory with links to files under other names, for inRoot.
-func goods(t *testing.T, files map[string]string) string {
+// copyFiles returns a new directory with copies of files under other names, for inRoot.
+func copyFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, file := range files {

@@ -43,8 +43,8 @@ func serverContents(ctx context.Context, r *release, t target, format string) ([
 	return all.list, all.err
 }
 
-// serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and the
-// keys as root and passes them on, and forbids more, because it knows where the data is.
+// serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and
+// the keys as root and passes them on, and forbids more, because it knows where the data is.
 func serverUnit(template string) (string, error) {
 	text := strings.NewReplacer(
 		"{{header}}# Put your own changes in a drop-in (systemctl edit service-backend); updates keep it.\n",

@@ -17,8 +17,10 @@ func TestTable_NamesPreReleases(t *testing.T) {
 		names = append(names, a.name)
 	}
 	for _, want := range []string{
-		"service-1.4.0-rc.1-linux-amd64.tar.gz", "service-1.4.0-rc.1-darwin-arm64.tar.gz", "service-1.4.0-rc.1-windows-arm64.zip",
-		"service-toolkit_1.4.0~rc.1-1_amd64.deb", "service-toolkit-1.4.0~rc.1-1.x86_64.rpm", "service-toolkit_1.4.0_rc1-r1_x86_64.apk",
+		"service-1.4.0-rc.1-linux-amd64.tar.gz", "service-1.4.0-rc.1-darwin-arm64.tar.gz",
+		"service-1.4.0-rc.1-windows-arm64.zip",
+		"service-toolkit_1.4.0~rc.1-1_amd64.deb", "service-toolkit-1.4.0~rc.1-1.x86_64.rpm",
+		"service-toolkit_1.4.0_rc1-r1_x86_64.apk",
 		"service-toolkit-1.4.0rc1-1-x86_64.pkg.tar.zst", "service-backend_1.4.0~rc.1-1_arm64.deb", "SHA256SUMS",
 	} {
 		if !slices.Contains(names, want) {
@@ -32,7 +34,8 @@ func TestTable_NamesPreReleases(t *testing.T) {
 
 func TestNewRelease_RefusesOtherVersions(t *testing.T) {
 	for _, version := range []string{"", "dev", "v1.4.0", "1.4", "1.4.0+build", "1.4.0/../x"} {
-		if _, err := newRelease(t.Context(), options{root: "../..", out: t.TempDir(), version: version, dirty: true}); err == nil {
+		o := options{root: "../..", out: t.TempDir(), version: version, dirty: true}
+		if _, err := newRelease(t.Context(), o); err == nil {
 			t.Errorf("version %q is accepted", version)
 		}
 	}

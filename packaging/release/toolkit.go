@@ -58,8 +58,8 @@ func (r *release) userUnits() ([]entry, error) {
 // userUnit returns the packaged form of a template of daemon/internal/osservice. systemd expands %h to the user's home.
 func userUnit(template, name string) string {
 	_, body, _ := strings.Cut(template, "[Unit]\n")
-	header := "# Part of the package service-toolkit; `servicectl service install` enables it. Put your own changes into a\n" +
-		"# drop-in (`systemctl --user edit " + name + "`), which is kept.\n[Unit]\n"
+	header := "# Part of the package service-toolkit; `servicectl service install` enables it. Put your own changes " +
+		"into a\n# drop-in (`systemctl --user edit " + name + "`), which is kept.\n[Unit]\n"
 	return header + strings.NewReplacer(
 		"{{name}}", "serviced",
 		"{{program}}", "/"+toolkitDir+"/serviced",

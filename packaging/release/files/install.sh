@@ -77,6 +77,7 @@ main() {
 	[ -n "$prefix" ] || [ -n "${HOME-}" ] || fail "HOME is not set" "name a directory with --prefix DIR"
 	prefix=${prefix:-$HOME/.local}
 	case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
+	while [ "$prefix" != / ] && [ "${prefix%/}" != "$prefix" ]; do prefix=${prefix%/}; done
 	lib=$prefix/lib/service
 	"$action"
 }
@@ -158,17 +159,30 @@ target() {
 
 # make_work makes the directory in which everything is prepared, on the file system of the installation. Its name
 # carries this process, so that the remains of an installation that was killed can be told from one that still runs.
+# It is made before others are looked for: of two installations that start together at least one sees the other.
 make_work() {
-	mkdir -p "$lib" "$prefix/bin" || fail "cannot write to $prefix" "pass a directory of yours with --prefix DIR"
+	made=$(for folder in . lib lib/service; do [ -d "$prefix/$folder" ] || echo "$folder"; done)
+	mkdir -p "$lib" || fail "cannot write to $prefix" "pass a directory of yours with --prefix DIR"
+	work=$lib/.install.$$
+	{ rm -rf "$work" && mkdir "$work"; } || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
 	for other in "$lib"/.install.*; do
-		[ -d "$other" ] || continue
 		process=${other#"$lib/.install."}
-		[ "$process" = $$ ] || ! kill -0 "$process" 2>/dev/null ||
+		if [ "$process" = $$ ] || [ ! -d "$other" ]; then continue; fi
+		! kill -0 "$process" 2>/dev/null ||
 			fail "another installation is running (process $process)" "wait until it ends; if none runs, remove $other"
 		rm -rf "$other"
 	done
-	work=$lib/.install.$$
-	mkdir "$work" || fail "cannot write to $lib" "pass a directory of yours with --prefix DIR"
+	[ -z "$made" ] || printf '%s\n' "$made" >>"$lib/folders" ||
+		fail "cannot write to $lib" "free disk space, then run install.sh again"
+	make_folder bin || fail "cannot write to $prefix" "pass a directory of yours with --prefix DIR"
+}
+
+# make_folder makes a folder below PREFIX, with those above it. It lists what it made in lib/service/folders, so that
+# uninstall removes no folder of somebody else.
+make_folder() {
+	[ ! -d "$prefix/$1" ] || return 0
+	case $1 in */*) make_folder "${1%/*}" || return ;; esac
+	mkdir "$prefix/$1" && printf '%s\n' "$1" >>"$lib/folders"
 }
 
 # fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory.
@@ -190,6 +204,7 @@ fetch() {
 	done
 }
 
+# download accepts only https with TLS 1.2 or later, unless the address of the release is one of http.
 download() {
 	only=''
 	case $1 in https://*) only='--proto =https --tlsv1.2' ;; esac
@@ -197,10 +212,40 @@ download() {
 		# shellcheck disable=SC2086 # several words, or none
 		curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry 2 -o "$2" "$1"
 	elif has wget; then
-		wget -q -T 60 -O "$2" "$1"
+		case $1 in
+		https://*) wget_https "$1" "$2" ;;
+		*) wget -q -T 60 -O "$2" "$1" ;;
+		esac
 	else
 		fail "neither curl nor wget is installed" "install one of them, or use --from FILE"
 	fi
+}
+
+# wget_https follows redirects by itself, because wget would also follow one to http.
+wget_https() {
+	case $(wget --version 2>/dev/null || true) in
+	"GNU Wget"*) ;;
+	*)
+		# No other wget can be stopped at a redirect. Then the signature must protect the download.
+		[ -n "$signed" ] || fail "this wget is not GNU wget, and cannot download securely" \
+			"install curl, GNU wget or minisign, or use --from FILE"
+		wget -q -T 60 -O "$2" "$1"
+		return
+		;;
+	esac
+	url=$1
+	for _ in 1 2 3 4 5 6; do
+		wget -S -T 60 --max-redirect=0 --secure-protocol=TLSv1_2 -o "$work/headers" -O "$2" "$url" && return
+		next=$(sed -n '/^  *[Ll]ocation: */{s///;s/[[:space:]].*//;p;q;}' "$work/headers")
+		case $next in
+		https://*) url=$next ;;
+		//*) url=https:$next ;;
+		/[!/]*) url=$(printf '%s' "$url" | sed 's,^\(https://[^/]*\).*,\1,')$next ;;
+		'') return 1 ;;
+		*) fail "$url redirects to $next, which is not https" "ask the distributor of the service for another address" ;;
+		esac
+	done
+	return 1
 }
 
 sha256() {
@@ -236,8 +281,11 @@ unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
 	new=$work/unpacked/service-$version-$os-$arch
-	gzip -dc "$from" | tar -xof - -C "$work/unpacked" ||
+	if ! gzip -dc "$from" | tar -xof - -C "$work/unpacked"; then
+		{ gzip -t "$from" && gzip -dc "$from" | tar -tf - >/dev/null; } 2>/dev/null ||
+			fail "cannot read $archive, though its SHA-256 is right" "report it to the distributor of the service"
 		fail "cannot unpack $archive in $lib" "free disk space, then run install.sh again"
+	fi
 	"$new/bin/servicectl" version >/dev/null ||
 		fail "the programs of $archive do not run here" "check that programs below $prefix may be run"
 	dir=$version
@@ -277,15 +325,18 @@ replace() {
 	mv -fT "$1" "$2" 2>/dev/null || mv -fh "$1" "$2" 2>/dev/null || ln -sfn "$(readlink "$1")" "$2"
 }
 
-# link_share links man pages and completions. Without them the programs work, so a failure is only reported.
+# link_share links man pages and completions, but not those of service-backend, which has no link in bin. Without them
+# the programs work, so a failure is only reported.
 link_share() {
 	unlink_share
-	for file in "$lib"/current/man/*.[1-8] "$lib"/current/man/man*/*.[1-8]; do
+	for file in "$lib"/current/man/*.[1-8]; do
+		case $file in */service-backend[.-]*) continue ;; esac
 		[ ! -f "$file" ] || link_one "$file" "man/man${file##*.}" "${file##*/}"
 	done
 	for file in "$lib"/current/completions/*; do
 		name=${file##*/}
 		case $name in
+		service-backend.* | _service-backend*) ;;
 		*.bash) link_one "$file" bash-completion/completions "${name%.bash}" ;;
 		*.fish) link_one "$file" fish/vendor_completions.d "$name" ;;
 		_*) link_one "$file" zsh/site-functions "$name" ;;
@@ -298,7 +349,7 @@ link_one() {
 	link=$prefix/share/$2/$3
 	[ ! -e "$link" ] || return 0
 	up=$(printf '%s' "$2" | sed 's,[^/][^/]*,..,g')
-	{ mkdir -p "$prefix/share/$2" && ln -s "../$up/${1#"$prefix/"}" "$link"; } 2>/dev/null || say "Not linked: $link"
+	{ make_folder "share/$2" && ln -s "../$up/${1#"$prefix/"}" "$link"; } 2>/dev/null || say "Not linked: $link"
 }
 
 # unlink_share removes our links below PREFIX/share.
@@ -331,14 +382,17 @@ report() {
 	fi
 	[ -z "$before" ] || [ "$before" = "$dir" ] || say "The version before, $before, is kept in $lib/$before"
 	say ""
+	next="Next: servicectl agent add --all"
 	case ":${PATH-}:" in
-	*":$prefix/bin:"*) say "Next: servicectl agent add --all" ;;
+	*":$prefix/bin:"*) ;;
 	*)
 		say "Your PATH does not contain $prefix/bin. Add this line to your shell's profile:"
 		say "  export PATH=$(quote "$prefix/bin"):\"\$PATH\""
-		say "Next, in a new shell: servicectl agent add --all"
+		next="Next, in a new shell: servicectl agent add --all"
 		;;
 	esac
+	[ -z "$before" ] || next="The entries in your coding agents need no change."
+	say "$next"
 }
 
 quote() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
@@ -356,9 +410,16 @@ uninstall() {
 	for old in "$lib"/[0-9]* "$lib"/.install.*; do
 		[ ! -d "$old" ] || rm -rf "$old"
 	done
+	folders=$(LC_ALL=C sort -r "$lib/folders" 2>/dev/null || true)
+	rm -f "$lib/folders"
 	rmdir "$lib" 2>/dev/null || say "Not removed, because it contains other files: $lib"
+	for folder in $folders; do
+		case $folder in .) rmdir "$prefix" ;; *) rmdir "$prefix/$folder" ;; esac 2>/dev/null || true
+	done
 	say "Removed the service from $prefix"
-	say "Kept: your settings, sessions and the link to your account, in ${SERVICE_CONFIG_DIR:-${HOME-~}/.service}"
+	settings=${SERVICE_CONFIG_DIR:-${HOME-}/.service}
+	[ -d "$settings" ] || return 0
+	say "Kept: your settings, sessions and the link to your account, in $settings"
 	say "To remove these and the entries in your coding agents too, install the service again, run"
 	say "\`servicectl uninstall --purge\`, and then install.sh --uninstall."
 }

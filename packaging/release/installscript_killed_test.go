@@ -26,10 +26,10 @@ read -r at <'AT'
 exec 'PROGRAM' "$@"
 `
 
-// TestK07_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs work, and
-// before the last change they are the old ones.
-func TestK07_KilledAtEachCommand(t *testing.T) {
-	w := newInstallWorld(t, "dash")
+// TestInstallScript_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs
+// work, and before the last change they are the old ones.
+func TestInstallScript_KilledAtEachCommand(t *testing.T) {
+	f := newInstallFixture(t, "dash")
 	tools := t.TempDir()
 	count, at := filepath.Join(tools, "count"), filepath.Join(tools, "at")
 	for _, name := range installTools {
@@ -38,28 +38,28 @@ func TestK07_KilledAtEachCommand(t *testing.T) {
 			skip(t, name+" is missing: apt-get install "+name)
 		}
 		script := strings.NewReplacer("COUNT", count, "AT", at, "PROGRAM", program).Replace(countedTool)
-		w.must(os.WriteFile(filepath.Join(tools, name), []byte(script), 0o755))
+		f.must(os.WriteFile(filepath.Join(tools, name), []byte(script), 0o755))
 	}
-	w.release("1.0.0")
-	w.install()
+	f.release("1.0.0")
+	f.install()
 	first := filepath.Join(t.TempDir(), "first")
-	output(t, "cp", "-a", w.prefix, first)
-	w.release("2.0.0")
-	w.path = tools + ":" + w.path
+	output(t, "cp", "-a", f.prefix, first)
+	f.release("2.0.0")
+	f.path = tools + ":" + f.path
 	old, n := 0, 1
 	for ; ; n++ {
-		w.must(os.RemoveAll(w.prefix))
-		output(t, "cp", "-a", first, w.prefix)
-		w.must(os.WriteFile(count, nil, 0o644))
-		w.must(os.WriteFile(at, fmt.Appendln(nil, n), 0o644))
-		cmd := w.command("--prefix", w.prefix)
+		f.must(os.RemoveAll(f.prefix))
+		output(t, "cp", "-a", first, f.prefix)
+		f.must(os.WriteFile(count, nil, 0o644))
+		f.must(os.WriteFile(at, fmt.Appendln(nil, n), 0o644))
+		cmd := f.command("--prefix", f.prefix)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		err := cmd.Run()
-		version, linkErr := os.Readlink(filepath.Join(w.prefix, "lib/service/current"))
+		version, linkErr := os.Readlink(filepath.Join(f.prefix, "lib/service/current"))
 		if linkErr != nil {
 			t.Fatalf("after the end before command %d: %v", n, linkErr)
 		}
-		w.works(version)
+		f.works(version)
 		if t.Failed() {
 			t.Fatalf("after the end before command %d", n)
 		}
@@ -70,7 +70,7 @@ func TestK07_KilledAtEachCommand(t *testing.T) {
 			old++
 		}
 	}
-	w.works("2.0.0")
+	f.works("2.0.0")
 	t.Logf("ended before each of %d commands, %d times with the old version", n-1, old)
 	if n < 20 || old < 10 || old >= n-1 {
 		t.Errorf("of %d installations that were ended, %d left the old version", n-1, old)

@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// TestK07_RealPrograms installs this release from its archive and uses it.
-func TestK07_RealPrograms(t *testing.T) {
-	w := newInstallWorld(t, "dash")
+// TestInstallScript_InstallsThisRelease installs this release from its archive and uses it.
+func TestInstallScript_InstallsThisRelease(t *testing.T) {
+	f := newInstallFixture(t, "dash")
 	archive := artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version := strings.TrimSuffix(filepath.Base(archive), "-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version = strings.TrimPrefix(version, "service-")
-	w.write(filepath.Base(archive), must(os.ReadFile(archive)))
-	w.sign()
-	w.write("install.sh", []byte(must(stampInstallScript(version, w.url, w.public))))
-	w.install()
+	f.write(filepath.Base(archive), must(os.ReadFile(archive)))
+	f.sign()
+	f.write("install.sh", []byte(must(stampInstallScript(version, f.url, f.public))))
+	f.install()
 	servicectl := func(args ...string) string {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(w.prefix, "bin", "servicectl"), args...)
-		cmd.Env = []string{"PATH=" + w.path, "HOME=" + w.home, "SERVICE_NO_AUTO_OPEN=1"}
+		cmd := exec.CommandContext(t.Context(), filepath.Join(f.prefix, "bin", "servicectl"), args...)
+		cmd.Env = []string{"PATH=" + f.path, "HOME=" + f.home, "SERVICE_NO_AUTO_OPEN=1"}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Errorf("servicectl %q: %v\n%s", args, err, out)
@@ -36,19 +36,20 @@ func TestK07_RealPrograms(t *testing.T) {
 		t.Errorf("an installed adapter does not start:\n%s", out)
 	}
 	servicectl("daemon", "stop")
-	w.install() // again: everything is there already
-	if got := w.versions(); len(got) != 1 || got[0] != version {
+	f.install() // again: everything is there already
+	if got := f.versions(); len(got) != 1 || got[0] != version {
 		t.Errorf("kept versions %q", got)
 	}
 	for _, file := range sharedLinks {
-		if _, err := os.Stat(filepath.Join(w.prefix, "share", file)); err != nil {
+		if _, err := os.Stat(filepath.Join(f.prefix, "share", file)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestK07_DevContainer runs the command of the dev container in the documentation, in a clean home directory.
-func TestK07_DevContainer(t *testing.T) {
+// TestInstallScript_RunsInDevContainer runs the command of the dev container in the documentation, in a clean home
+// directory.
+func TestInstallScript_RunsInDevContainer(t *testing.T) {
 	_, text, ok := strings.Cut(string(must(os.ReadFile("../../proto/docs/pages/install.md"))), "```json devcontainer\n")
 	text, _, end := strings.Cut(text, "```")
 	var container struct {
@@ -58,20 +59,20 @@ func TestK07_DevContainer(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &container); err != nil || !ok || !end {
 		t.Fatalf("install.md has no dev container: %v", err)
 	}
-	w := newInstallWorld(t, "dash")
-	w.release("1.0.0")
-	home := func(s string) string { return strings.ReplaceAll(s, "/home/"+container.RemoteUser, w.home) }
+	f := newInstallFixture(t, "dash")
+	f.release("1.0.0")
+	home := func(s string) string { return strings.ReplaceAll(s, "/home/"+container.RemoteUser, f.home) }
 	shell := func(path, script string) string {
 		cmd := exec.CommandContext(t.Context(), "dash", "-c", script)
-		cmd.Env, cmd.Dir = []string{"PATH=" + path, "HOME=" + w.home}, t.TempDir()
+		cmd.Env, cmd.Dir = []string{"PATH=" + path, "HOME=" + f.home}, t.TempDir()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", script, err, out)
 		}
 		return string(out)
 	}
-	shell(w.path, strings.ReplaceAll(container.PostCreateCommand, "RELEASE_URL", w.url))
-	path := strings.ReplaceAll(home(container.RemoteEnv["PATH"]), "${containerEnv:PATH}", w.path)
+	shell(f.path, strings.ReplaceAll(container.PostCreateCommand, "RELEASE_URL", f.url))
+	path := strings.ReplaceAll(home(container.RemoteEnv["PATH"]), "${containerEnv:PATH}", f.path)
 	if got := shell(path, "servicectl version && service-mcp version"); got != "servicectl 1.0.0\nservice-mcp 1.0.0\n" {
 		t.Errorf("in the container the programs say %q", got)
 	}

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestK09_Bundles proves that the bundles and manifests are what their readers expect.
-func TestK09_Bundles(t *testing.T) {
+// TestBundles_AreValid proves that the bundles and manifests are what their readers expect.
+func TestBundles_AreValid(t *testing.T) {
 	r := bundleRelease(t)
 	for name, test := range map[string]func(*testing.T, *release){
 		"mcpb": mcpbBundles, "mcpb-runs": mcpbRuns, "plugin": pluginFolder, "server.json": serverJSON, "scoop": scoopManifest,
@@ -35,7 +35,8 @@ func bundleRelease(t *testing.T) *release {
 	}
 	r := &release{
 		options: options{
-			root: must(filepath.Abs("../..")), out: t.TempDir(), version: "1.4.0-rc.1", releaseURL: "https://releases.example.org/x/",
+			root: must(filepath.Abs("../..")), out: t.TempDir(), version: "1.4.0-rc.1",
+			releaseURL: "https://releases.example.org/x/",
 		},
 		commit: commit, time: time.Unix(seconds, 0).UTC(), work: t.TempDir(), built: map[target]string{}, chosen: targets,
 	}
@@ -49,7 +50,7 @@ func bundleRelease(t *testing.T) *release {
 	}
 	for _, a := range bundles(r) {
 		if strings.HasSuffix(a.name, "-oci.tar") {
-			continue // see K08
+			continue // see image_test.go
 		}
 		if err := a.make(t.Context(), r, filepath.Join(r.out, a.name)); err != nil {
 			t.Fatalf("%s: %v", a.name, err)
@@ -139,7 +140,8 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = home
 	cmd.Env = append(os.Environ(), "HOME="+home, "SERVICE_CONFIG_DIR="+filepath.Join(home, "state"),
-		"SERVICE_NO_AUTO_OPEN=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
+		"SERVICE_NO_AUTO_OPEN=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1")
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestK01_Reproducible makes a release of the commit once more: in a clone in another folder, as another user with
-// another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
-func TestK01_Reproducible(t *testing.T) {
+// TestRelease_IsReproducible makes a release of the commit once more: in a clone in another folder, as another user
+// with another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
+func TestRelease_IsReproducible(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"unshare": "util-linux", "diffoscope": "diffoscope-minimal"})
 	if os.Getenv("RELEASE_DIST") != "" {
@@ -47,8 +47,8 @@ func TestK01_Reproducible(t *testing.T) {
 	compareDirs(t, first, second)
 }
 
-// TestK01_ReadsNoClock finds the calls that read the clock: only the one that measures how long an artefact took.
-func TestK01_ReadsNoClock(t *testing.T) {
+// TestRelease_ReadsNoClock finds the calls that read the clock: only the one that measures how long an artefact took.
+func TestRelease_ReadsNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -83,8 +83,10 @@ func makeClone(t *testing.T, clone, out string, args, env []string, goCommand ..
 	}
 	output(t, "git", "clone", "--quiet", root, clone)
 	public, key := testKey()
-	command := slices.Concat(goCommand, []string{"run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
-		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key})
+	command := slices.Concat(goCommand, []string{
+		"run", "-C", filepath.Join(clone, "packaging/release"), ".", "-root", clone, "-out", out,
+		"-version", testVersion, "-url", testURL, "-public-key", public, "-key", key,
+	})
 	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// TestK07_FullDisk installs onto a disk that has no room for a second version.
-func TestK07_FullDisk(t *testing.T) {
+// TestInstallScript_FullDisk installs onto a disk that has no room for a second version.
+func TestInstallScript_FullDisk(t *testing.T) {
 	requireRoot(t)
 	for _, shell := range installShells {
 		t.Run(shell[0], func(t *testing.T) {
-			w := newInstallWorld(t, shell...)
-			w.prefix = t.TempDir()
-			mount(t, w.prefix, "size=5m")
-			w.release("1.0.0")
-			w.install()
-			w.release("2.0.0")
-			w.refuses("1.0.0", "install.sh: ")
+			f := newInstallFixture(t, shell...)
+			f.prefix = t.TempDir()
+			mount(t, f.prefix, "size=5m")
+			f.release("1.0.0")
+			f.install()
+			f.release("2.0.0")
+			f.refuses("1.0.0", "install.sh: ")
 			// Not a byte is free.
-			if err := os.WriteFile(filepath.Join(w.prefix, "filler"), make([]byte, 8<<20), 0o644); err == nil {
+			if err := os.WriteFile(filepath.Join(f.prefix, "filler"), make([]byte, 8<<20), 0o644); err == nil {
 				t.Fatal("the disk is not full")
 			}
-			w.refuses("1.0.0", "install.sh: ")
+			f.refuses("1.0.0", "install.sh: ")
 		})
 	}
 }
@@ -42,25 +42,25 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// TestK07_ReadOnlyHome installs as a user who cannot write to their home directory.
-func TestK07_ReadOnlyHome(t *testing.T) {
+// TestInstallScript_ReadOnlyHome installs as a user who cannot write to their home directory.
+func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	requireRoot(t)
-	w := newInstallWorld(t, "dash")
-	w.release("1.0.0")
+	f := newInstallFixture(t, "dash")
+	f.release("1.0.0")
 	public, err := os.MkdirTemp("/tmp", "install-")
-	w.must(err)
+	f.must(err)
 	t.Cleanup(func() { _ = os.RemoveAll(public) })
 	own := filepath.Join(public, "own")
-	w.must(os.Chmod(public, 0o755))
-	w.must(os.Mkdir(own, 0o755))
-	w.must(os.Chown(own, 65534, 65534))
-	w.home = filepath.Join(public, "home")
-	w.must(os.Mkdir(w.home, 0o555))
-	script, err := os.ReadFile(filepath.Join(w.dist, "install.sh"))
-	w.must(err)
-	w.must(os.WriteFile(filepath.Join(public, "install.sh"), script, 0o644))
+	f.must(os.Chmod(public, 0o755))
+	f.must(os.Mkdir(own, 0o755))
+	f.must(os.Chown(own, 65534, 65534))
+	f.home = filepath.Join(public, "home")
+	f.must(os.Mkdir(f.home, 0o555))
+	script, err := os.ReadFile(filepath.Join(f.dist, "install.sh"))
+	f.must(err)
+	f.must(os.WriteFile(filepath.Join(public, "install.sh"), script, 0o644))
 	run := func(args ...string) (string, error) {
-		cmd := w.command()
+		cmd := f.command()
 		cmd.Args = append([]string{"dash", filepath.Join(public, "install.sh")}, args...)
 		cmd.Dir = public
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -68,18 +68,19 @@ func TestK07_ReadOnlyHome(t *testing.T) {
 		return string(out), err
 	}
 	out, err := run()
-	if err == nil || !strings.Contains(out, "cannot write to "+w.home) || !strings.Contains(out, "--prefix DIR") {
+	if err == nil || !strings.Contains(out, "cannot write to "+f.home) || !strings.Contains(out, "--prefix DIR") {
 		t.Errorf("install.sh ended with %v:\n%s", err, out)
 	}
 	if out, err := run("--prefix", own); err != nil {
 		t.Errorf("install.sh --prefix: %v\n%s", err, out)
 	}
-	w.prefix = own
-	w.works("1.0.0")
+	f.prefix = own
+	f.works("1.0.0")
 }
 
-// TestK07_Killed stops an installation at random moments, while somebody uses the programs all the time.
-func TestK07_Killed(t *testing.T) {
+// TestInstallScript_KilledAtRandom stops an installation at random moments, while somebody uses the programs all
+// the time.
+func TestInstallScript_KilledAtRandom(t *testing.T) {
 	const seed = 17
 	moments := 7 // of each shell
 	if isFull() {
@@ -87,22 +88,22 @@ func TestK07_Killed(t *testing.T) {
 	}
 	for _, shell := range installShells {
 		t.Run(shell[0], func(t *testing.T) {
-			w := newInstallWorld(t, shell...)
+			f := newInstallFixture(t, shell...)
 			random := rand.New(rand.NewPCG(seed, uint64(len(shell[0]))))
-			w.release("1.0.0")
+			f.release("1.0.0")
 			began := time.Now()
-			w.install()
+			f.install()
 			whole := time.Since(began)
 			for i := range moments {
-				w.must(os.RemoveAll(w.prefix))
-				w.release("1.0.0")
-				w.install()
-				w.release("2.0.0")
+				f.must(os.RemoveAll(f.prefix))
+				f.release("1.0.0")
+				f.install()
+				f.release("2.0.0")
 				signal := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL}[i%3]
-				killedWhileUsed(t, w, time.Duration(random.Float64()*float64(whole)), signal)
-				w.install()
-				w.works("2.0.0")
-				w.isTidy()
+				killedWhileUsed(t, f, time.Duration(random.Float64()*float64(whole)), signal)
+				f.install()
+				f.works("2.0.0")
+				f.isTidy()
 			}
 		})
 	}
@@ -110,15 +111,15 @@ func TestK07_Killed(t *testing.T) {
 
 // killedWhileUsed starts an upgrade and sends the signal to all of its processes after a while. Every call of a program
 // during that time must work, and so must the programs afterwards, all of one version.
-func killedWhileUsed(t *testing.T, w *installWorld, after time.Duration, signal syscall.Signal) {
+func killedWhileUsed(t *testing.T, f *installFixture, after time.Duration, signal syscall.Signal) {
 	t.Helper()
-	cmd := w.command("--prefix", w.prefix)
+	cmd := f.command("--prefix", f.prefix)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	w.must(cmd.Start())
+	f.must(cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	kill := time.After(after)
-	program := filepath.Join(w.prefix, "bin", "servicectl")
+	program := filepath.Join(f.prefix, "bin", "servicectl")
 	for running := true; running; {
 		select {
 		case <-kill:
@@ -132,11 +133,11 @@ func killedWhileUsed(t *testing.T, w *installWorld, after time.Duration, signal 
 		}
 	}
 	version := "1.0.0"
-	if link, _ := os.Readlink(filepath.Join(w.prefix, "lib/service/current")); link != version {
+	if link, _ := os.Readlink(filepath.Join(f.prefix, "lib/service/current")); link != version {
 		version = "2.0.0"
 	}
-	w.works(version)
+	f.works(version)
 	if signal != syscall.SIGKILL {
-		w.isTidy()
+		f.isTidy()
 	}
 }

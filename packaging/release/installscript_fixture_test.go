@@ -21,8 +21,8 @@ import (
 	"aead.dev/minisign"
 )
 
-// installWorld serves a release of small programs, and installs it.
-type installWorld struct {
+// installFixture serves a release of small programs, and installs it.
+type installFixture struct {
 	t      *testing.T
 	shell  []string // the interpreter of install.sh
 	dist   string   // the files that are served
@@ -32,6 +32,7 @@ type installWorld struct {
 	prefix string
 	home   string
 	path   string
+	env    []string
 }
 
 // sharedLinks are links that install.sh makes below PREFIX/share.
@@ -42,18 +43,18 @@ var sharedLinks = []string{
 // installShells are the interpreters under which install.sh must work.
 var installShells = [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}}
 
-func newInstallWorld(t *testing.T, shell ...string) *installWorld {
+func newInstallFixture(t *testing.T, shell ...string) *installFixture {
 	t.Helper()
 	require(t, map[string]string{shell[0]: shell[0], "curl": "curl", "minisign": "minisign"})
-	w := &installWorld{
+	f := &installFixture{
 		t: t, shell: shell, dist: t.TempDir(), key: signingKey(t, 7), home: t.TempDir(), path: os.Getenv("PATH"),
 	}
-	w.prefix = filepath.Join(t.TempDir(), "it's a \"prefix\" with $paces")
-	w.public = publicKeyLine(w.key)
-	server := httptest.NewServer(http.FileServer(http.Dir(w.dist)))
+	f.prefix = filepath.Join(t.TempDir(), "it's a \"prefix\" with $paces")
+	f.public = publicKeyLine(f.key)
+	server := httptest.NewServer(http.FileServer(http.Dir(f.dist)))
 	t.Cleanup(server.Close)
-	w.url = server.URL
-	return w
+	f.url = server.URL
+	return f
 }
 
 func signingKey(t *testing.T, seed byte) minisign.PrivateKey {
@@ -73,120 +74,120 @@ func publicKeyLine(key minisign.PrivateKey) string {
 }
 
 // release puts a version with its checksums, signature and install.sh into dist, which then has only that one.
-func (w *installWorld) release(version string) {
-	w.t.Helper()
-	old, err := filepath.Glob(filepath.Join(w.dist, "*"))
+func (f *installFixture) release(version string) {
+	f.t.Helper()
+	old, err := filepath.Glob(filepath.Join(f.dist, "*"))
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, file := range old {
-		w.must(os.Remove(file))
+		f.must(os.Remove(file))
 	}
-	w.write(w.archive(version), smallArchive(w.t, version))
-	w.sign()
-	script, err := stampInstallScript(version, w.url, w.public)
-	w.must(err)
-	w.write("install.sh", []byte(script))
+	f.write(f.archive(version), smallArchive(f.t, version))
+	f.sign()
+	script, err := stampInstallScript(version, f.url, f.public)
+	f.must(err)
+	f.write("install.sh", []byte(script))
 }
 
-func (w *installWorld) archive(version string) string {
+func (f *installFixture) archive(version string) string {
 	return "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
 }
 
 // sign writes SHA256SUMS of what is in dist, and its signature.
-func (w *installWorld) sign() {
-	w.t.Helper()
-	archives, err := filepath.Glob(filepath.Join(w.dist, "*.tar.gz"))
-	w.must(err)
+func (f *installFixture) sign() {
+	f.t.Helper()
+	archives, err := filepath.Glob(filepath.Join(f.dist, "*.tar.gz"))
+	f.must(err)
 	var sums bytes.Buffer
 	for _, file := range archives {
 		data, err := os.ReadFile(file)
-		w.must(err)
+		f.must(err)
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
 	}
-	w.write("SHA256SUMS", sums.Bytes())
-	w.write("SHA256SUMS.minisig", minisign.Sign(w.key, sums.Bytes()))
+	f.write("SHA256SUMS", sums.Bytes())
+	f.write("SHA256SUMS.minisig", minisign.Sign(f.key, sums.Bytes()))
 }
 
-func (w *installWorld) write(name string, data []byte) {
-	w.t.Helper()
-	w.must(os.WriteFile(filepath.Join(w.dist, name), data, 0o644))
+func (f *installFixture) write(name string, data []byte) {
+	f.t.Helper()
+	f.must(os.WriteFile(filepath.Join(f.dist, name), data, 0o644))
 }
 
-func (w *installWorld) read(name string) []byte {
-	w.t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.dist, name))
-	w.must(err)
+func (f *installFixture) read(name string) []byte {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join(f.dist, name))
+	f.must(err)
 	return data
 }
 
-func (w *installWorld) must(err error) {
-	w.t.Helper()
+func (f *installFixture) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // command returns the command that runs install.sh of the release in dist.
-func (w *installWorld) command(args ...string) *exec.Cmd {
-	args = append(append(slices.Clone(w.shell[1:]), filepath.Join(w.dist, "install.sh")), args...)
-	cmd := exec.CommandContext(w.t.Context(), w.shell[0], args...)
-	cmd.Env = []string{"PATH=" + w.path, "HOME=" + w.home, "LC_ALL=C"}
+func (f *installFixture) command(args ...string) *exec.Cmd {
+	args = append(append(slices.Clone(f.shell[1:]), filepath.Join(f.dist, "install.sh")), args...)
+	cmd := exec.CommandContext(f.t.Context(), f.shell[0], args...)
+	cmd.Env = append([]string{"PATH=" + f.path, "HOME=" + f.home, "LC_ALL=C"}, f.env...)
 	return cmd
 }
 
-// run runs install.sh with the world's prefix and returns what it prints.
-func (w *installWorld) run(args ...string) (string, error) {
-	out, err := w.command(append([]string{"--prefix", w.prefix}, args...)...).CombinedOutput()
+// run runs install.sh with the fixture's prefix and returns what it prints.
+func (f *installFixture) run(args ...string) (string, error) {
+	out, err := f.command(append([]string{"--prefix", f.prefix}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
 // install runs install.sh, which must succeed.
-func (w *installWorld) install(args ...string) string {
-	w.t.Helper()
-	out, err := w.run(args...)
+func (f *installFixture) install(args ...string) string {
+	f.t.Helper()
+	out, err := f.run(args...)
 	if err != nil {
-		w.t.Fatalf("install.sh: %v\n%s", err, out)
+		f.t.Fatalf("install.sh: %v\n%s", err, out)
 	}
 	return out
 }
 
 // refuses runs install.sh, which must fail with a text and leave the version in use as it is, without remains.
-func (w *installWorld) refuses(version, text string, args ...string) {
-	w.t.Helper()
-	out, err := w.run(args...)
+func (f *installFixture) refuses(version, text string, args ...string) {
+	f.t.Helper()
+	out, err := f.run(args...)
 	if err == nil || !strings.Contains(out, text) || !strings.Contains(out, "Next: ") {
-		w.t.Errorf("install.sh ended with %v instead of a failure with %q and a next step:\n%s", err, text, out)
+		f.t.Errorf("install.sh ended with %v instead of a failure with %q and a next step:\n%s", err, text, out)
 	}
-	w.works(version)
-	w.isTidy()
+	f.works(version)
+	f.isTidy()
 }
 
 // works fails unless both programs run and are of a version.
-func (w *installWorld) works(version string) {
-	w.t.Helper()
+func (f *installFixture) works(version string) {
+	f.t.Helper()
 	for _, program := range []string{"servicectl", "service-mcp"} {
-		out, err := exec.CommandContext(w.t.Context(), filepath.Join(w.prefix, "bin", program), "version").CombinedOutput()
+		out, err := exec.CommandContext(f.t.Context(), filepath.Join(f.prefix, "bin", program), "version").CombinedOutput()
 		if got := strings.TrimSpace(string(out)); err != nil || got != program+" "+version {
-			w.t.Errorf("%s says %q, %v; want version %s", program, got, err, version)
+			f.t.Errorf("%s says %q, %v; want version %s", program, got, err, version)
 		}
 	}
 }
 
 // isTidy fails if an installation left temporary files.
-func (w *installWorld) isTidy() {
-	w.t.Helper()
-	left, _ := filepath.Glob(filepath.Join(w.prefix, "lib/service/.install.*"))
+func (f *installFixture) isTidy() {
+	f.t.Helper()
+	left, _ := filepath.Glob(filepath.Join(f.prefix, "lib/service/.install.*"))
 	if len(left) > 0 {
-		w.t.Errorf("left behind: %q", left)
+		f.t.Errorf("left behind: %q", left)
 	}
 }
 
 // versions returns the versions that are kept.
-func (w *installWorld) versions() []string {
-	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join(w.prefix, "lib/service/[0-9]*"))
-	w.must(err)
+func (f *installFixture) versions() []string {
+	f.t.Helper()
+	files, err := filepath.Glob(filepath.Join(f.prefix, "lib/service/[0-9]*"))
+	f.must(err)
 	for i, file := range files {
 		files[i] = filepath.Base(file)
 	}
@@ -201,7 +202,8 @@ func smallArchive(t *testing.T, version string) []byte {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(filler)
 	files := map[string]string{
 		"LICENSE": "text", "man/servicectl.1": ".TH", "completions/servicectl.bash": "#", "completions/_servicectl": "#",
-		"bin/plugins.sha256": string(filler),
+		"man/service-backend.1": ".TH", "man/service-backend-serve.1": ".TH", "completions/service-backend.bash": "#",
+		"completions/_service-backend": "#", "bin/plugins.sha256": string(filler),
 	}
 	for _, program := range []string{"servicectl", "service-mcp", "serviced"} {
 		files["bin/"+program] = "#!/bin/sh\necho " + program + " " + version + "\n"

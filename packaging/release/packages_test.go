@@ -13,20 +13,23 @@ import (
 	"testing"
 )
 
-// TestK02_DebianPackages installs both packages in an overlay of this machine's root, uses them as an ordinary user, and
-// removes them. Nothing stays but the user's state and the system user.
-func TestK02_DebianPackages(t *testing.T) {
+// TestPackage_InstallsOnDebian installs both packages in an overlay of this machine's root, uses them as an ordinary
+// user, and removes them. Nothing stays but the user's state and the system user.
+func TestPackage_InstallsOnDebian(t *testing.T) {
 	require(t, map[string]string{"man": "man-db"})
-	printed, left := inRoot(t, "install.sh", goods(t, map[string]string{
-		"toolkit.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "server.deb": artefactOf(t, "service-backend_*_amd64.deb"),
+	printed, left := inRoot(t, "install.sh", copyFiles(t, map[string]string{
+		"toolkit.deb": artefactOf(t, "service-toolkit_*_amd64.deb"),
+		"server.deb":  artefactOf(t, "service-backend_*_amd64.deb"),
 	}))
 	for _, want := range []string{"\nservicectl ", `"deviceModels": {`, "\nPASS  ", "\nservice-backend "} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the programs did not print %q", want)
 		}
 	}
-	expected := []string{"./home/ada/.service/", "./var/lib/dpkg/", "./var/log/", "./var/cache/man/", "./etc/passwd", "./etc/group",
-		"./etc/shadow", "./etc/gshadow", "./etc/.pwd.lock"}
+	expected := []string{
+		"./home/ada/.service/", "./var/lib/dpkg/", "./var/log/", "./var/cache/man/", "./etc/passwd", "./etc/group",
+		"./etc/shadow", "./etc/gshadow", "./etc/.pwd.lock",
+	}
 	for _, file := range left {
 		if !slices.ContainsFunc(expected, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
 			t.Errorf("after removal there is %s", file)
@@ -37,8 +40,9 @@ func TestK02_DebianPackages(t *testing.T) {
 	}
 }
 
-// TestK02_RPM installs the rpm in an empty root, where the programs run without any library, and erases it.
-func TestK02_RPM(t *testing.T) {
+// TestPackage_InstallsWithRPM installs the rpm in an empty root, where the programs run without any library, and
+// erases it.
+func TestPackage_InstallsWithRPM(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"rpm": "rpm"})
 	root := t.TempDir()
@@ -53,16 +57,18 @@ func TestK02_RPM(t *testing.T) {
 		t.Errorf("the changelog is %q", changelog)
 	}
 	output(t, "rpm", "--root", root, "--erase", "--noscripts", "service-toolkit", "service-backend")
-	checkRemoved(t, root, "root/.rpmdb", "var/lib/rpm", "usr/lib/sysimage/rpm") // where Debian and others keep the database
+	// Debian and others keep the database in different places.
+	checkRemoved(t, root, "root/.rpmdb", "var/lib/rpm", "usr/lib/sysimage/rpm")
 }
 
-// TestK02_Pacman does the same with the package of Arch Linux.
-func TestK02_Pacman(t *testing.T) {
+// TestPackage_InstallsWithPacman does the same as TestPackage_InstallsWithRPM with the package of Arch Linux.
+func TestPackage_InstallsWithPacman(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"pacman": "pacman-package-manager"})
 	root := t.TempDir()
 	settings := filepath.Join(t.TempDir(), "pacman.conf")
-	if err := os.WriteFile(settings, []byte("[options]\nArchitecture = x86_64\nSigLevel = Never\nLocalFileSigLevel = Never\n"), 0o644); err != nil {
+	const options = "[options]\nArchitecture = x86_64\nSigLevel = Never\nLocalFileSigLevel = Never\n"
+	if err := writeFile(settings, options); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(root, "var/lib/pacman"), 0o755); err != nil {
@@ -74,7 +80,8 @@ func TestK02_Pacman(t *testing.T) {
 			"--logfile", filepath.Join(t.TempDir(), "log"), "--noconfirm",
 		}, args...)...)
 	}
-	pacman("--upgrade", "--noscriptlet", artefactOf(t, "service-toolkit-*-x86_64.pkg.tar.zst"), artefactOf(t, "service-backend-*-x86_64.pkg.tar.zst"))
+	pacman("--upgrade", "--noscriptlet", artefactOf(t, "service-toolkit-*-x86_64.pkg.tar.zst"),
+		artefactOf(t, "service-backend-*-x86_64.pkg.tar.zst"))
 	pacman("--query", "--check", "--check")
 	checkInstalled(t, root, "usr/share/zsh/site-functions/_servicectl")
 	pacman("--remove", "--nosave", "--noscriptlet", "service-toolkit", "service-backend")
@@ -84,14 +91,15 @@ func TestK02_Pacman(t *testing.T) {
 // checkInstalled requires that the programs in root run, and that what belongs to them is there.
 func checkInstalled(t *testing.T, root string, others ...string) {
 	t.Helper()
-	if out := output(t, "chroot", root, "/usr/bin/servicectl", "version"); !strings.Contains(out, testVersion) && os.Getenv("RELEASE_DIST") == "" {
+	out := output(t, "chroot", root, "/usr/bin/servicectl", "version")
+	if !strings.Contains(out, testVersion) && os.Getenv("RELEASE_DIST") == "" {
 		t.Errorf("servicectl version prints %s", out)
 	}
 	output(t, "chroot", root, "/usr/lib/service/serviced", "version")
 	output(t, "chroot", root, "/usr/bin/service-backend", "version")
 	for _, file := range append(others, "usr/lib/service/plugins.sha256", "usr/lib/systemd/user/serviced.socket",
-		"usr/lib/systemd/system/service-backend.service", "etc/service-backend/config.yaml", "usr/share/man/man1/servicectl.1.gz",
-		"usr/share/licenses/service-toolkit/THIRD_PARTY") {
+		"usr/lib/systemd/system/service-backend.service", "etc/service-backend/config.yaml",
+		"usr/share/man/man1/servicectl.1.gz", "usr/share/licenses/service-toolkit/THIRD_PARTY") {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
 			t.Error(err)
 		}
@@ -116,8 +124,9 @@ func checkRemoved(t *testing.T, root string, managers ...string) {
 	}
 }
 
-// TestK02_APK reads the package of Alpine back: it has the programs of the deb, with the same modes and bytes.
-func TestK02_APK(t *testing.T) {
+// TestPackage_ForAlpineMatchesDeb reads the package of Alpine back: it has the programs of the deb, with the same modes
+// and bytes.
+func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 	require(t, map[string]string{"dpkg-deb": "dpkg"})
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", artefactOf(t, "service-toolkit_*_amd64.deb"), root)
@@ -153,7 +162,9 @@ func TestK02_APK(t *testing.T) {
 			t.Errorf("%s differs from that of the deb (%v, %v)", h.Name, h.FileInfo().Mode(), err)
 		}
 	}
-	for _, want := range []string{".PKGINFO", "usr/lib/service/serviced", "usr/lib/service/plugins.sha256", "usr/bin/servicectl", "usr/bin/service-mcp"} {
+	for _, want := range []string{
+		".PKGINFO", "usr/lib/service/serviced", "usr/lib/service/plugins.sha256", "usr/bin/servicectl", "usr/bin/service-mcp",
+	} {
 		if !seen[want] {
 			t.Errorf("there is no %s", want)
 		}

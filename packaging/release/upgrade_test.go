@@ -11,13 +11,14 @@ import (
 // nextVersion is the version that the tests of packaging/e2e upgrade to.
 const nextVersion = "9.0.0"
 
-// TestK04_UpgradeRemovalAndKilledInstallation runs K-4, K-5 and K-6: the tests of packaging/e2e with the tag release, as
+// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that upgrade, remove and half install a package, as
 // root of an overlay of this machine's root, with the packages of two versions.
-func TestK04_UpgradeRemovalAndKilledInstallation(t *testing.T) {
+func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
-	dir := goods(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
+	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
 	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./packaging/e2e/testdata/apps/desk-go")
-	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", filepath.Join(dir, "e2e.test"), "./packaging/e2e")
+	program := filepath.Join(dir, "e2e.test")
+	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./packaging/e2e")
 	e2e, err := filepath.Abs("../e2e")
 	if err != nil {
 		t.Fatal(err)

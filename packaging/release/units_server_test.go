@@ -11,17 +11,17 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// TestK02_ServerRunsUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys that
-// only root may read, writes its database, answers, and stops. Without keys it does not start.
-func TestK02_ServerRunsUnderSystemd(t *testing.T) {
+// TestUnits_RunServerUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys
+// that only root may read, writes its database, answers, and stops. Without keys it does not start.
+func TestUnits_RunServerUnderSystemd(t *testing.T) {
 	bin := t.TempDir()
 	if !usersystemd.Inside() {
 		requireRoot(t)
 		root := t.TempDir()
 		output(t, "dpkg-deb", "-x", artefactOf(t, "service-backend_*_amd64.deb"), root)
 		for _, file := range []string{
-			"usr/bin/service-backend", "usr/lib/systemd/system/service-backend.service", "usr/lib/sysusers.d/service-backend.conf",
-			"etc/service-backend/config.yaml",
+			"usr/bin/service-backend", "usr/lib/systemd/system/service-backend.service",
+			"usr/lib/sysusers.d/service-backend.conf", "etc/service-backend/config.yaml",
 		} {
 			output(t, "cp", filepath.Join(root, file), bin)
 		}
@@ -71,7 +71,8 @@ func TestK02_ServerRunsUnderSystemd(t *testing.T) {
 		t.Errorf("the database belongs to %s", owner)
 	}
 	output(t, "systemctl", "stop", "service-backend")
-	if state := output(t, "systemctl", "show", "-p", "Result", "service-backend"); strings.TrimSpace(state) != "Result=success" {
+	state := output(t, "systemctl", "show", "-p", "Result", "service-backend")
+	if strings.TrimSpace(state) != "Result=success" {
 		t.Errorf("after the stop: %s", state)
 	}
 }

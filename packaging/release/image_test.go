@@ -37,8 +37,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// TestK08_Image proves what the image of service-backend contains, and that it runs without any privilege.
-func TestK08_Image(t *testing.T) {
+// TestImage_RunsWithoutPrivilege proves what the image of service-backend contains, and that it runs without any
+// privilege.
+func TestImage_RunsWithoutPrivilege(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"skopeo": "skopeo", "umoci": "umoci", "bwrap": "bubblewrap"})
 	file := artefactOf(t, "service-backend-*-oci.tar")
@@ -162,7 +163,8 @@ func contentOfImage(t *testing.T, rootfs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageRoots + ".licence", imageProgram}; !slices.Equal(files, want) {
+	want := []string{"LICENSE", "THIRD_PARTY", imageConfig, imageRoots, imageRoots + ".licence", imageProgram}
+	if !slices.Equal(files, want) {
 		t.Errorf("the image has the files %q, want %q", files, want)
 	}
 	roots, err := os.ReadFile(filepath.Join(rootfs, imageRoots))
@@ -302,7 +304,8 @@ func startProvider(t *testing.T, c *container, certificate tls.Certificate) *ato
 		w.Header().Set("Content-Type", "application/json")
 		const issuer = "https://127.0.0.1:8443"
 		_, _ = io.WriteString(w, `{"issuer":"`+issuer+`","authorization_endpoint":"`+issuer+`/authorize",`+
-			`"token_endpoint":"`+issuer+`/token","jwks_uri":"`+issuer+`/keys","response_types_supported":["code"],"subject_types_supported":["public"],`+
+			`"token_endpoint":"`+issuer+`/token","jwks_uri":"`+issuer+`/keys",`+
+			`"response_types_supported":["code"],"subject_types_supported":["public"],`+
 			`"id_token_signing_alg_values_supported":["RS256"],"code_challenge_methods_supported":["S256"]}`)
 	}))
 	_ = server.Listener.Close()

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func uninstallKeepsState(t *testing.T, f *installFixture) {
+	state := filepath.Join(f.home, ".service", "auth.json")
+	f.must(os.MkdirAll(filepath.Dir(state), 0o700))
+	f.must(os.WriteFile(state, []byte("{}"), 0o600))
+	f.install()
+	out := f.install("--uninstall")
+	if _, err := os.Stat(state); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{"uninstall --purge", f.home + "/.service"} {
+		if !strings.Contains(out, text) {
+			t.Errorf("install.sh --uninstall does not say %q:\n%s", text, out)
+		}
+	}
+	if _, err := os.Lstat(f.prefix); err == nil {
+		t.Errorf("left behind:\n%s", output(t, "find", f.prefix))
+	}
+}
+
+// uninstallKeepsNoSettings removes the programs after `servicectl uninstall --purge` removed the settings.
+func uninstallKeepsNoSettings(t *testing.T, f *installFixture) {
+	f.install()
+	out := f.install("--uninstall")
+	if strings.Contains(out, "Kept") || strings.Contains(out, "--purge") || !strings.Contains(out, "Removed the service") {
+		t.Errorf("without settings install.sh --uninstall says:\n%s", out)
+	}
+}
+
+// uninstallRemovesOwnFolders requires that uninstall leaves a folder that was there before, and no folder of its own.
+func uninstallRemovesOwnFolders(t *testing.T, f *installFixture) {
+	f.install()
+	f.release("2.0.0")
+	f.install()
+	f.install("--uninstall")
+	if _, err := os.Lstat(f.prefix); err == nil {
+		t.Errorf("left behind:\n%s", output(t, "find", f.prefix))
+	}
+	theirs := filepath.Join(f.prefix, "share", "man")
+	f.must(os.MkdirAll(theirs, 0o755))
+	f.install()
+	file := filepath.Join(f.prefix, "bin", "other")
+	f.must(os.WriteFile(file, nil, 0o755))
+	f.install("--uninstall")
+	for _, path := range []string{theirs, file} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, folder := range []string{"lib", "share/man/man1", "share/zsh"} {
+		if _, err := os.Stat(filepath.Join(f.prefix, folder)); err == nil {
+			t.Errorf("uninstall left the empty folder %s", folder)
+		}
+	}
+}
