@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"path"
 	"strings"
-	"time"
 )
 
 // AnyOrigin allows pages of every site to connect, as the only pattern of Accept.
@@ -35,7 +34,6 @@ func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, 
 	if err != nil {
 		return nil, fmt.Errorf("take the connection over: %w", err)
 	}
-	_ = raw.SetDeadline(time.Time{}) // the HTTP server's deadlines are for requests
 	c := &Conn{raw: raw}
 	if n := buffered.Reader.Buffered(); n > 0 { // arrived in the same packet as the request
 		c.ahead, _ = buffered.Peek(n) // at most 4 KB, in memory of its own until it is read

@@ -12,7 +12,7 @@ const (
 	// pings go to all connections at once, so they must do with small buffers, or none.
 	largeBuffer = 32 << 10
 	smallBuffer = 512
-	// writeTimeout limits one write, so that a writer does not wait for ever for a peer that is gone.
+	// writeTimeout limits one write, because a peer that is gone takes nothing.
 	writeTimeout = 10 * time.Second
 	// closeTimeout limits the wait for the peer's answer to a close.
 	closeTimeout = 5 * time.Second

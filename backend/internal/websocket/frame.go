@@ -24,10 +24,9 @@ type Status int
 
 // The statuses that this package sends. Callers of Close have more.
 const (
-	statusNormal   Status = 1000
 	statusProtocol Status = 1002
 	statusNone     Status = 1005 // the peer gave no status; never sent
-	statusInvalid  Status = 1007 // text that is not UTF-8
+	statusInvalid  Status = 1007 // the reason of a close is not UTF-8
 )
 
 // canBeSent reports whether a peer may send the status in a close frame.
