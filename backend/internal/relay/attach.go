@@ -75,8 +75,7 @@ func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, origins []string
 		return // Accept has sent the response
 	}
 	if !h.beginServing() {
-		ws.SendClose(glasses.CloseRestart, restarts)
-		ws.Drop()
+		ws.Close(glasses.CloseRestart, restarts)
 		return
 	}
 	c := h.newConn(ws)
