@@ -38,22 +38,10 @@ func FuzzConn(f *testing.F) {
 				return
 			}
 			defer c.Drop()
-			for c.Wait() == nil {
-				for c.More() {
-					kind, err := c.Next()
-					if err != nil {
-						return
-					}
-					if kind == 0 {
-						continue
-					}
-					data, err := io.ReadAll(io.LimitReader(c, 1<<20))
-					if err != nil {
-						return
-					}
-					got(received{int(kind), string(data)})
-				}
-			}
+			_ = read(c, func(kind websocket.Kind, data []byte) error {
+				got(received{int(kind), string(data)})
+				return nil
+			})
 		})
 		theirs := messages(t, sent, func(rw http.ResponseWriter, r *http.Request, got func(received)) {
 			c, err := coder.Accept(rw, r, nil)

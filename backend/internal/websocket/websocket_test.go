@@ -35,24 +35,33 @@ func serve(t testing.TB, handle func(*websocket.Conn), origins ...string) string
 	return server.URL
 }
 
-// echo returns every message, as a relay would: it waits, reads while there is more, and waits again.
-func echo(c *websocket.Conn) {
-	for c.Wait() == nil {
+// read passes on every message, as a relay would: it waits, reads while there is more, and waits again. It returns the
+// error that ends the connection, or that of pass.
+func read(c *websocket.Conn, pass func(websocket.Kind, []byte) error) error {
+	for {
+		if err := c.Wait(); err != nil {
+			return err
+		}
 		for c.More() {
 			kind, err := c.Next()
 			if err != nil {
-				return
+				return err
 			}
 			if kind == 0 {
 				continue
 			}
 			data, err := io.ReadAll(c)
-			if err != nil || c.Write(kind, data) != nil {
-				return
+			if err == nil {
+				err = pass(kind, data)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
 }
+
+func echo(c *websocket.Conn) { _ = read(c, c.Write) }
 
 func dial(t testing.TB, url string) *coder.Conn {
 	c, _, err := coder.Dial(t.Context(), url, nil) //nolint:bodyclose // the body need not be closed
@@ -211,22 +220,7 @@ func TestMore_WaitsForTheRestOfAMessage(t *testing.T) {
 func TestMore_ForgetsItsDeadlineAfterAPong(t *testing.T) {
 	ended := make(chan error, 1)
 	peer := raw(t, serve(t, func(c *websocket.Conn) {
-		for {
-			if err := c.Wait(); err != nil {
-				ended <- err
-				return
-			}
-			for c.More() {
-				kind, err := c.Next()
-				if err == nil && kind != 0 {
-					_, err = io.Copy(io.Discard, c)
-				}
-				if err != nil {
-					ended <- err
-					return
-				}
-			}
-		}
+		ended <- read(c, func(websocket.Kind, []byte) error { return nil })
 	}))
 	peer.frame(0x81, []byte("warm"))
 	time.Sleep(50 * time.Millisecond) //nolint:forbidigo // within the time that More waits, which is what is tested
