@@ -122,7 +122,7 @@ func checkUniversal(t *testing.T, file string) {
 }
 
 // mcpbRuns unpacks a bundle of this machine's programs with the tool of its authors. A real client then starts
-// what the manifest names, and the daemon beside it and an adapter answer.
+// the program that the manifest names, and gets answers from the daemon and an adapter in the same folder.
 func mcpbRuns(t *testing.T, r *release) {
 	t.Helper()
 	file, dir := filepath.Join(t.TempDir(), "linux.mcpb"), filepath.Join(t.TempDir(), "unpacked")

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pluginFolder proves that the folder is what each client expects. Where a client's own judge is not installed, and
-// for Agent Plugins and Codex, which have none, our own check stands in: only the fields that their documents name.
+// pluginFolder proves that the folder is what each client expects. A client's own validator is used if it is
+// installed. Agent Plugins and Codex have none: for them only the fields that their documents name are checked.
 func pluginFolder(t *testing.T, r *release) {
 	t.Helper()
 	marketplace := filepath.Join(unzip(t, filepath.Join(r.out, "agent-plugin.zip")), "service-plugin")

@@ -153,7 +153,7 @@ func buildEnv() []string {
 	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
-// writeManifest writes the checksums of the adapters beside them.
+// writeManifest writes the checksums of the adapters of a folder into a file there.
 func writeManifest(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "service-plugin-*"))
 	if err != nil {

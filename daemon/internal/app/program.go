@@ -12,7 +12,7 @@ import (
 // program identifies this process's executable as it was when the process started.
 type program struct {
 	path string      // where clients find the next daemon; an upgrade may only switch a link there; empty if unknown
-	real string      // path with links resolved; the adapters are beside it
+	real string      // path with links resolved; its folder has the adapters
 	file fs.FileInfo // nil if it could not be found
 }
 
