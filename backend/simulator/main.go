@@ -202,8 +202,8 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
-// panelPicture is the last picture that drawn has drawn. The memory of this program never shrinks, so that a new one for
-// each picture would stay with the page.
+// panelPicture is the last picture that drawn has drawn. The memory of this program never shrinks, so that a new one
+// for each picture would stay with the page.
 var panelPicture *image.NRGBA
 
 // drawn returns what the wearer sees, as picture does.

@@ -114,9 +114,9 @@ func (c *crew) wantVersion(t *testing.T, version string) {
 	}
 }
 
-// A package is upgraded and downgraded while agents work and an app is attached, with a daemon that a client has started
-// and one that systemd's socket has: no call is lost or happens twice, and as soon as there is nothing to do the other
-// version answers.
+// A package is upgraded and downgraded while agents work and an app is attached, with a daemon that a client has
+// started and one that systemd's socket has: no call is lost or happens twice, and as soon as there is nothing to do
+// the other version answers.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
 	first := newCrew(t, newWorld(t, packageIdle), 3)
@@ -164,14 +164,15 @@ func attachDesk(t *testing.T, c *crew) (stop func()) {
 	}
 }
 
-// The package is removed while agents work: calls that run end, the daemon ends, and the next call of an agent names the
-// next step. With the package back, the same agents work on.
+// The package is removed while agents work: calls that run end, the daemon ends, and the next call of an agent names
+// the next step. With the package back, the same agents work on.
 func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
 	w := newWorld(t, "")
 	a := startAgent(w, "modern", false)
 	id := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
-	_, running := a.start("waitForEvent", map[string]any{"sessionId": id, "type": "input", "timeoutSeconds": 8}, false, time.Minute)
+	_, running := a.start("waitForEvent",
+		map[string]any{"sessionId": id, "type": "input", "timeoutSeconds": 8}, false, time.Minute)
 	pid := w.daemonPID()
 	mustDpkg(t, "-r", "service-toolkit")
 	select {
@@ -185,7 +186,8 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	if !waitGone(pid, 30*time.Second) {
 		t.Error("the daemon still runs, although its program is gone")
 	}
-	if r := a.call("getPlatformInfo", nil); !r.IsError || !strings.Contains(r.str(t, "fixHint"), "install the service again") {
+	r := a.call("getPlatformInfo", nil)
+	if !r.IsError || !strings.Contains(r.str(t, "fixHint"), "install the service again") {
 		t.Errorf("the next call got %v; want an error that says to install", r.Structured)
 	}
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
@@ -198,7 +200,8 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 // error that may be tried again.
 func TestPackage_SurvivesAKilledInstallation(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "killer.so")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/killer.c", "-ldl").CombinedOutput(); err != nil {
+	gcc := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/killer.c", "-ldl")
+	if out, err := gcc.CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	every := 11

@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// A page without a cursor receives as many of the latest rows as it can show, but not more than a slow network can carry.
+// A page without a cursor receives as many of the latest rows as it can show, but not more than a slow network can
+// carry.
 func TestServePage_RecentRows(t *testing.T) {
 	for _, tc := range []struct {
 		name       string

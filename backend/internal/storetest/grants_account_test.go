@@ -104,7 +104,8 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsFollowAtOnce tests that a project follows the default completely, although the default changes at the same time.
+// grantsFollowAtOnce tests that a project follows the default completely, although the default changes at the same
+// time.
 func grantsFollowAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off := grants.Default()

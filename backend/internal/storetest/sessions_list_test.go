@@ -75,8 +75,8 @@ func sessionPages(t *testing.T, f *sessionFixture) {
 	}
 }
 
-// sessionOrder tests that a session moves to the front when it is used, or when an app attaches, and that the place where
-// the following page begins stays although its session was used meanwhile.
+// sessionOrder tests that a session moves to the front when it is used, or when an app attaches, and that the place
+// where the following page begins stays although its session was used meanwhile.
 func sessionOrder(t *testing.T, f *sessionFixture) {
 	var ids []string
 	for range 5 {

@@ -16,8 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// newBrowser returns a browser without cookies. Tests share one process, in which each has a browser context of its own,
-// because starting Chromium takes longer than most tests. A test that needs flags or options starts a process of its own.
+// newBrowser returns a browser without cookies. Tests share one process, in which each has a browser context of its
+// own, because starting Chromium takes longer than most tests. A test that needs flags or options starts a process of
+// its own.
 func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {

@@ -50,8 +50,8 @@ type Conn struct {
 	out    []byte // waits for Uncork; in a buffer of one of the sizes, or nil
 }
 
-// Heard returns a number that changes whenever something arrives or a frame is read: a part of a message, a message that
-// had arrived before, or the answer to a ping.
+// Heard returns a number that changes whenever something arrives or a frame is read: a part of a message, a message
+// that had arrived before, or the answer to a ping.
 func (c *Conn) Heard() uint32 { return c.heard.Load() }
 
 // Drop closes the connection without a reason. A blocked Wait, Next, Read or Write returns an error.

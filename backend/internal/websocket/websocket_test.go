@@ -75,7 +75,9 @@ func dial(t testing.TB, url string) *coder.Conn {
 
 func TestEcho_KeepsEveryByte(t *testing.T) {
 	c := dial(t, serve(t, echo))
-	for _, size := range []int{0, 1, 15, 16, 17, 125, 126, 127, 511, 512, 513, 4096, 32<<10 - 15, 32 << 10, 32<<10 + 1, 65535, 65536, 3 << 20} {
+	for _, size := range []int{
+		0, 1, 15, 16, 17, 125, 126, 127, 511, 512, 513, 4096, 32<<10 - 15, 32 << 10, 32<<10 + 1, 65535, 65536, 3 << 20,
+	} {
 		sent := make([]byte, size)
 		for i := range sent {
 			sent[i] = byte(i * 7)
@@ -311,7 +313,8 @@ func TestAccept_RefusesWhatIsNoHandshake(t *testing.T) {
 			if res.StatusCode != test.status {
 				t.Fatalf("status %d, want %d", res.StatusCode, test.status)
 			}
-			if accept := res.Header.Get("Sec-WebSocket-Accept"); res.StatusCode == 101 && accept != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
+			accept := res.Header.Get("Sec-WebSocket-Accept")
+			if res.StatusCode == 101 && accept != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
 				t.Errorf("Sec-WebSocket-Accept: %s, want the value of RFC 6455, section 1.3", accept)
 			}
 		})

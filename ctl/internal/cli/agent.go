@@ -215,8 +215,8 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
 }
 
-// choose returns the named agents, or all agents found on this machine if no names are given. To remove, an agent with an
-// entry counts as found although its program is gone, and it is no error if there is none.
+// choose returns the named agents, or all agents found on this machine if no names are given. To remove, an agent
+// with an entry counts as found although its program is gone, and it is no error if there is none.
 func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, error) {
 	found := func(g agents.Agent) bool { return g.Found() || remove && g.Registered() }
 	var chosen []agents.Agent

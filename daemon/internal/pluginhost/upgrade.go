@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// upgradeWindow is how long after the last change of the installed files a mismatch between them counts as an upgrade in
-// progress: package managers replace files one after the other. upgradePause is when to try again.
+// upgradeWindow is how long after the last change of the installed files a mismatch between them counts as an upgrade
+// in progress: package managers replace files one after the other. upgradePause is when to try again.
 const (
 	upgradeWindow = time.Minute
 	upgradePause  = 5 * time.Second

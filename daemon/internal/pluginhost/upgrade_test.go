@@ -75,8 +75,8 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 	}
 }
 
-// An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then the
-// person decides.
+// An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then
+// the person decides.
 func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
 	dir := install(t, HTTP)
 	h, _ := serveAt(t, dir, time.Now)
