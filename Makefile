@@ -33,7 +33,6 @@ LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(I
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL) \
           -X $(INFO).ReleaseURL=$(RELEASE_URL) -X $(INFO).ReleaseKey=$(RELEASE_KEY)
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
-ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildcard plugins/*/main.go))))
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
@@ -47,12 +46,12 @@ help: ## print this list
 	@echo "usage: make <target>"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-13s %s\n", $$1, $$2}' Makefile
 
-build: wasm ## build every program into bin/, with the checksum manifest of the adapters
+build: wasm ## build every program into bin/, with the checksum of the adapters' program
 	@mkdir -p "$(BIN)"
 	$(BUILD) -o "$(BIN)/" ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
-	@for a in $(ADAPTERS); do set -e; echo "build service-plugin-$$a"; $(BUILD) -o "$(BIN)/service-plugin-$$a" ./plugins/$$a; done
 	$(BUILD) -o "$(BIN)/hello-glasses" ./packaging/e2e/testdata/apps/hello-glasses
-	@cd "$(BIN)" && (command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256
+	@cd "$(BIN)" && rm -f service-plugin-* && \
+	(command -v sha256sum >/dev/null && sha256sum serviced || shasum -a 256 serviced) > plugins.sha256
 
 wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
 

@@ -1,5 +1,5 @@
 // Command serviced is the daemon. It runs once for each user and state directory. Package daemon/internal/app does the
-// work.
+// work. Started under the program name of a shipped adapter, it is that adapter.
 package main
 
 import (
@@ -34,7 +34,13 @@ Commands:
 SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 `
 
-func main() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	if adapter := adapterOf(os.Args[0]); adapter != nil {
+		adapter()
+		return
+	}
+	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // Main runs one command and returns its exit code: 0 for success, 1 for a failure, 2 for wrong usage or an unusable
 // config.yaml.

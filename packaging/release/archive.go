@@ -36,21 +36,23 @@ func (s *entries) add(more []entry, err error) {
 
 func (s *entries) addOne(e entry, err error) { s.add([]entry{e}, err) }
 
-// archive is the artefact with every program for a target, in one folder: tar.gz, and zip for Windows.
-func archive(r *release, t target) artefact {
-	folder := "service-" + r.version + "-" + t.String()
+// archive is the artefact with the programs of p for a target, in one folder: tar.gz, and zip for Windows.
+func archive(r *release, p osPackage, t target) artefact {
+	folder := archiveFolder(r, p, t)
 	name, pack := folder+".tar.gz", r.writeTarGz
 	if t.os == "windows" {
 		name, pack = folder+".zip", r.writeZip
 	}
 	return artefact{name, func(ctx context.Context, r *release, file string) error {
 		var all entries
-		all.add(r.programEntries(ctx, t, folder+"/bin"))
-		all.add(r.archiveDocs(ctx, folder))
-		packages, err := r.allPackages()
-		all.add(nil, err)
-		all.addOne(r.thirdParty(ctx, t, folder+"/THIRD_PARTY", packages...))
-		all.add(r.examples(folder+"/examples"), nil)
+		if p.name == toolkit.name {
+			all.add(r.programEntries(ctx, t, folder+"/bin", toolkitFiles(t)))
+			all.add(r.examples(folder+"/examples"), nil)
+		} else {
+			all.add(r.programEntries(ctx, t, folder+"/bin", t.programsOf(p.packages)))
+		}
+		all.add(r.archiveDocs(ctx, folder, p.programs))
+		all.addOne(r.thirdParty(ctx, t, folder+"/THIRD_PARTY", p.packages...))
 		all.addOne(entry{name: folder + "/LICENSE", from: filepath.Join(r.root, "LICENSE"), mode: 0o644}, nil)
 		if all.err != nil {
 			return all.err
@@ -59,25 +61,28 @@ func archive(r *release, t target) artefact {
 	}}
 }
 
-// programEntries returns the programs for a target, and the adapters' manifest, as files of the folder.
-func (r *release) programEntries(ctx context.Context, t target, folder string) ([]entry, error) {
+// archiveFolder returns the folder in an archive, which is also the archive's name without its suffix.
+func archiveFolder(r *release, p osPackage, t target) string {
+	return p.archive + "-" + r.version + "-" + t.String()
+}
+
+// programEntries returns files of the folder with the programs for a target.
+func (r *release) programEntries(ctx context.Context, t target, folder string, names []string) ([]entry, error) {
 	dir, err := r.programs(ctx, t)
-	if err != nil {
-		return nil, err
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
+	return programFiles(dir, folder, names), err
+}
+
+// programFiles returns files of dir as entries of a folder: programs, and the adapters' manifest.
+func programFiles(dir, folder string, names []string) []entry {
 	var all []entry
-	for _, f := range files {
-		mode := fs.FileMode(0o755)
-		if f.Name() == manifest {
-			mode = 0o644
+	for _, name := range names {
+		e := entry{name: path.Join(folder, name), from: filepath.Join(dir, name), mode: 0o755}
+		if name == manifest {
+			e.mode = 0o644
 		}
-		all = append(all, entry{name: path.Join(folder, f.Name()), from: filepath.Join(dir, f.Name()), mode: mode})
+		all = append(all, e)
 	}
-	return all, nil
+	return all
 }
 
 // writeTarGz writes entries in the order of their names, owned by root, with the time of the commit.

@@ -74,12 +74,12 @@ func emptyPrograms(t *testing.T, to target) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build for %s: %v\n%s", to, err, out)
 	}
-	for _, name := range []string{"servicectl", "service-mcp", "service-backend", "service-plugin-localsim"} {
+	for _, name := range []string{"servicectl", "service-mcp", "service-backend"} {
 		if err := os.Link(first, filepath.Join(programs, to.program(name))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := writeManifest(programs); err != nil {
+	if err := writeManifest(programs, to); err != nil {
 		t.Fatal(err)
 	}
 	return programs
@@ -153,7 +153,7 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 func linuxPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	output(t, "tar", "-xzf", artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
+	output(t, "tar", "-xzf", artefactOf(t, "service-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
 	bins, err := filepath.Glob(filepath.Join(dir, "*", "bin"))
 	if err != nil || len(bins) != 1 {
 		t.Fatalf("the archive has the folders %q, %v", bins, err)

@@ -91,8 +91,8 @@ func isOf(file, program string) bool {
 	return base == program || strings.HasPrefix(base, program+"-")
 }
 
-// archiveDocs returns every man page and completion as entries of a folder.
-func (r *release) archiveDocs(ctx context.Context, folder string) ([]entry, error) {
+// archiveDocs returns the man pages and completions of programs as entries of a folder.
+func (r *release) archiveDocs(ctx context.Context, folder string, programs []string) ([]entry, error) {
 	dir, err := r.docs(ctx)
 	if err != nil {
 		return nil, err
@@ -104,6 +104,9 @@ func (r *release) archiveDocs(ctx context.Context, folder string) ([]entry, erro
 			return nil, err
 		}
 		for _, f := range files {
+			if !isOfAny(f.Name(), programs) {
+				continue
+			}
 			all = append(all, entry{
 				name: path.Join(folder, part, f.Name()), from: filepath.Join(dir, part, f.Name()), mode: 0o644,
 			})

@@ -82,7 +82,7 @@ func (r *release) platformImage(ctx context.Context, t target, common v1.Layer) 
 	if err != nil {
 		return nil, err
 	}
-	third, err := r.thirdParty(ctx, t, "image-"+t.String()+"/THIRD_PARTY", server)
+	third, err := r.thirdParty(ctx, t, "image-"+t.String()+"/THIRD_PARTY", serverPackages...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // TestInstallScript_InstallsThisRelease installs this release from its archive and uses it.
 func TestInstallScript_InstallsThisRelease(t *testing.T) {
 	f := newInstallFixture(t, "dash")
-	archive := artefactOf(t, "service-*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
+	archive := artefactOf(t, "service-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version := strings.TrimSuffix(filepath.Base(archive), "-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz")
 	version = strings.TrimPrefix(version, "service-")
 	f.write(filepath.Base(archive), must(os.ReadFile(archive)))

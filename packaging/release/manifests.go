@@ -43,7 +43,7 @@ var placeholder = regexp.MustCompile(`{{(\w+)}}`)
 
 // fillManifest replaces the placeholders of a template.
 func (r *release) fillManifest(template string) (text string, err error) {
-	windows := func(arch string) string { return "service-" + r.version + "-windows-" + arch }
+	windows := func(arch string) string { return archiveFolder(r, toolkit, target{"windows", arch}) }
 	values := map[string]string{
 		"version": r.version, "description": description, "homepage": homepage, "vendor": vendor, "commit": r.commit,
 		"built_at": r.time.Format(time.RFC3339), "url": strings.TrimSuffix(r.releaseURL, "/"), "source": sourceName(r),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -39,11 +38,7 @@ func mcpbName(r *release, platform string) string {
 
 // mcpbLicences returns the entry with the licences of what a bundle's programs contain.
 func (r *release) mcpbLicences(ctx context.Context, t target) (entry, error) {
-	packages, err := r.toolkitPackages()
-	if err != nil {
-		return entry{}, err
-	}
-	third, err := r.thirdParty(ctx, t, "mcpb/"+t.String()+"/THIRD_PARTY", packages...)
+	third, err := r.thirdParty(ctx, t, "mcpb/"+t.String()+"/THIRD_PARTY", toolkitPackages...)
 	third.name = "THIRD_PARTY"
 	return third, err
 }
@@ -62,20 +57,14 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 		}
 		dirs = append(dirs, one)
 	}
-	files, err := os.ReadDir(dirs[0])
-	if err != nil {
-		return "", err
-	}
-	for _, f := range files {
-		if f.Name() == manifest || f.Name() == filepath.Base(server) {
-			continue
-		}
-		thin := []string{filepath.Join(dirs[0], f.Name()), filepath.Join(dirs[1], f.Name())}
-		if err := writeFat(filepath.Join(dir, f.Name()), thin); err != nil {
+	t := target{os: "darwin"}
+	for _, name := range t.programsOf(toolkitPackages) {
+		thin := []string{filepath.Join(dirs[0], name), filepath.Join(dirs[1], name)}
+		if err := writeFat(filepath.Join(dir, name), thin); err != nil {
 			return "", err
 		}
 	}
-	return dir, writeManifest(dir)
+	return dir, writeManifest(dir, t)
 }
 
 // writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.
@@ -84,21 +73,7 @@ func (r *release) writeMCPB(ctx context.Context, file, dir, platform string, t t
 	if err != nil {
 		return err
 	}
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	var programs []entry
-	for _, f := range files {
-		if strings.TrimSuffix(f.Name(), ".exe") == path.Base(server) {
-			continue
-		}
-		mode := fs.FileMode(0o755)
-		if f.Name() == manifest {
-			mode = 0o644
-		}
-		programs = append(programs, entry{name: "server/" + f.Name(), from: filepath.Join(dir, f.Name()), mode: mode})
-	}
+	programs := programFiles(dir, "server", toolkitFiles(t))
 	data, err := json.MarshalIndent(r.mcpbManifest(platform, t.program("service-mcp")), "", "  ")
 	if err != nil {
 		return err

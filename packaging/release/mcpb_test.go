@@ -84,7 +84,7 @@ func checkMCPB(t *testing.T, dir, platform, suffix string) {
 		t.Errorf("the bundle starts %s, but its entry point is %s", m.Server.MCPConfig.Command, m.Server.EntryPoint)
 	}
 	sums := string(must(os.ReadFile(filepath.Join(dir, "server", manifest))))
-	for _, name := range []string{"service-mcp", "serviced", "servicectl", "service-plugin-localsim"} {
+	for _, name := range []string{"service-mcp", "serviced", "servicectl"} {
 		file := filepath.Join(dir, "server", name+suffix)
 		info, err := os.Stat(file)
 		if err != nil || info.Mode().Perm() != 0o755 {

@@ -26,9 +26,7 @@ func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format
 	var all entries
 	all.add(r.manPages(ctx, p.programs))
 	all.add(r.completions(ctx, p.programs, format))
-	packages, err := p.packages(r)
-	all.add(nil, err)
-	third, err := r.thirdParty(ctx, t, path.Join(p.name, "THIRD_PARTY"), packages...)
+	third, err := r.thirdParty(ctx, t, path.Join(p.name, "THIRD_PARTY"), p.packages...)
 	all.add(nil, err)
 	all.add(r.legalTexts(p.name, format, third.from))
 	return all.list, all.err

@@ -23,8 +23,8 @@ type osPackage struct {
 	group       string   // of rpm
 	description string   // a line, and paragraphs
 	programs    []string // those with man pages
-	// packages returns the main packages of this repository that the package contains.
-	packages func(r *release) ([]string, error)
+	archive     string   // the start of the names of archives with the same programs
+	packages    []string // the main packages of this repository that it contains
 	// contents returns the files without documents.
 	contents func(ctx context.Context, r *release, t target, format string) ([]entry, error)
 	// scripts are the names of maintainer scripts in files, by what runs them: postinstall, preremove, postremove.

@@ -35,7 +35,7 @@ func TestPackage_PassesRPMLint(t *testing.T) {
 func TestManPages_AreReadable(t *testing.T) {
 	require(t, map[string]string{"man": "man-db"})
 	dir := t.TempDir()
-	output(t, "tar", "-xzf", artefactOf(t, "service-*-linux-amd64.tar.gz"), "-C", dir, "--strip-components=1")
+	output(t, "tar", "-xzf", artefactOf(t, "service-[0-9]*-linux-amd64.tar.gz"), "-C", dir, "--strip-components=1")
 	pages, err := filepath.Glob(filepath.Join(dir, "man", "*.1"))
 	if err != nil || len(pages) < 50 {
 		t.Fatalf("found %d man pages, %v", len(pages), err)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,40 +48,19 @@ func (t target) program(name string) string {
 	return name
 }
 
-// manifest is the file with the checksums of the adapters, without which the daemon runs none.
-const manifest = "plugins.sha256"
+// The main packages of the programs, by who installs them: a person, an operator.
+var (
+	toolkitPackages = []string{"./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp"}
+	serverPackages  = []string{"./backend/service-backend"}
+)
 
-// server is the package of the program that an operator installs.
-const server = "./backend/service-backend"
-
-// toolkitPackages returns the packages of the programs that a person installs, the adapters last.
-func (r *release) toolkitPackages() ([]string, error) {
-	adapters, err := r.adapters()
-	packages := []string{"./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp"}
-	for _, a := range adapters {
-		packages = append(packages, "./plugins/"+a)
-	}
-	return packages, err
-}
-
-// allPackages returns the packages of all programs.
-func (r *release) allPackages() ([]string, error) {
-	packages, err := r.toolkitPackages()
-	return append(packages, server), err
-}
-
-// adapters returns the directories of the adapters below plugins, in order: those with a main.go, as in the Makefile.
-func (r *release) adapters() ([]string, error) {
-	mains, err := filepath.Glob(filepath.Join(r.root, "plugins", "*", "main.go"))
-	if err != nil {
-		return nil, err
-	}
+// programsOf returns the names of the files of the programs that main packages are built to.
+func (t target) programsOf(packages []string) []string {
 	var names []string
-	for _, main := range mains {
-		names = append(names, filepath.Base(filepath.Dir(main)))
+	for _, pkg := range packages {
+		names = append(names, t.program(path.Base(pkg)))
 	}
-	slices.Sort(names)
-	return names, nil
+	return names
 }
 
 // programs builds every program for a target, once, and returns their directory.
@@ -96,25 +76,11 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 			return "", fmt.Errorf("build the simulator page's program: %w", err)
 		}
 	}
-	adapters, err := r.adapters()
-	if err != nil {
-		return "", err
-	}
-	packages, err := r.allPackages()
-	if err != nil {
-		return "", err
-	}
 	dir := filepath.Join(r.work, t.String())
-	if err := r.build(ctx, t, dir, packages); err != nil {
+	if err := r.build(ctx, t, dir, slices.Concat(toolkitPackages, serverPackages)); err != nil {
 		return "", err
 	}
-	for _, a := range adapters {
-		from, to := filepath.Join(dir, t.program(a)), filepath.Join(dir, t.program("service-plugin-"+a))
-		if err := os.Rename(from, to); err != nil {
-			return "", err
-		}
-	}
-	if err := writeManifest(dir); err != nil {
+	if err := writeManifest(dir, t); err != nil {
 		return "", err
 	}
 	r.built[t] = dir
@@ -153,19 +119,13 @@ func buildEnv() []string {
 	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
-// writeManifest writes the checksums of the adapters of a folder into a file there.
-func writeManifest(dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "service-plugin-*"))
+// writeManifest writes the checksum of the adapters' program in a folder into a file there.
+func writeManifest(dir string, t target) error {
+	name := t.program("serviced")
+	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return err
 	}
-	var lines strings.Builder
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&lines, "%x  %s\n", sha256.Sum256(data), filepath.Base(file))
-	}
-	return os.WriteFile(filepath.Join(dir, manifest), []byte(lines.String()), 0o644)
+	line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
+	return os.WriteFile(filepath.Join(dir, manifest), []byte(line), 0o644)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -67,50 +68,35 @@ type (
 // sboms returns the artefacts that say which modules the programs and packages for a target contain: one for each
 // program, and for Linux one for each package.
 func sboms(r *release, t target) []artefact {
-	all, err := r.allPackages()
-	if err != nil {
-		panic(err) // Glob refuses only malformed patterns
-	}
 	var list []artefact
-	for _, pkg := range all {
-		list = append(list, r.sbom(programOf(pkg), t, pkg))
-	}
-	if t.os != "linux" {
-		return list
-	}
 	for _, p := range []osPackage{toolkit, serverPackage} {
-		if contained, _ := p.packages(r); len(contained) > 1 { // else its program's is the same
-			list = append(list, r.sbom(p.name, t, contained...))
+		for _, pkg := range p.packages {
+			list = append(list, r.sbom(path.Base(pkg), t, pkg))
+		}
+		if t.os == "linux" && len(p.packages) > 1 { // else its program's is the same
+			list = append(list, r.sbom(p.name, t, p.packages...))
 		}
 	}
 	return list
 }
 
-// programOf returns the name of the program that a main package is built to.
-func programOf(pkg string) string {
-	if adapter, ok := strings.CutPrefix(pkg, "./plugins/"); ok {
-		return "service-plugin-" + adapter
-	}
-	return filepath.Base(pkg)
-}
-
 // sbom returns the artefact that says what a package or program with the name contains.
 func (r *release) sbom(name string, t target, packages ...string) artefact {
 	file := fmt.Sprintf("%s-%s-%s.spdx.json", name, r.version, t)
-	return artefact{file, func(ctx context.Context, r *release, path string) error {
+	return artefact{file, func(ctx context.Context, r *release, to string) error {
 		dir, err := r.programs(ctx, t)
 		if err != nil {
 			return err
 		}
 		var programs []string
 		for _, pkg := range packages {
-			programs = append(programs, filepath.Join(dir, t.program(programOf(pkg))))
+			programs = append(programs, filepath.Join(dir, t.program(path.Base(pkg))))
 		}
 		text, err := r.describeContents(name, strings.TrimSuffix(file, ".spdx.json"), programs)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(path, text, 0o644)
+		return os.WriteFile(to, text, 0o644)
 	}}
 }
 

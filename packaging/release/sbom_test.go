@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -56,17 +57,9 @@ func linkedNames(t *testing.T, r *release, packages ...string) []string {
 // TestSBOM_ListsLinkedModules requires that the modules of each list are those that `go list -deps` finds.
 func TestSBOM_ListsLinkedModules(t *testing.T) {
 	r := testRelease(t)
-	all, err := r.allPackages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	toolkitPackages, err := r.toolkitPackages()
-	if err != nil {
-		t.Fatal(err)
-	}
-	contained := map[string][]string{"service-toolkit": toolkitPackages}
-	for _, pkg := range all {
-		contained[programOf(pkg)] = []string{pkg}
+	contained := map[string][]string{toolkit.name: toolkitPackages}
+	for _, pkg := range slices.Concat(toolkitPackages, serverPackages) {
+		contained[path.Base(pkg)] = []string{pkg}
 	}
 	for name, packages := range contained {
 		text, err := os.ReadFile(artefactOf(t, name+"-*-linux-amd64.spdx.json"))

@@ -15,7 +15,8 @@ var serverPackage = osPackage{
 		"Accounts, links of machines, live simulator sessions, projects and the gateway\n" +
 		"to AI models, over HTTP. It stores everything in SQLite or PostgreSQL.",
 	programs: []string{"service-backend"},
-	packages: func(*release) ([]string, error) { return []string{server}, nil },
+	archive:  "service-backend",
+	packages: serverPackages,
 	contents: serverContents,
 	scripts: map[string]string{
 		"postinstall": "service-backend/postinstall.sh",

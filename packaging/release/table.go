@@ -15,7 +15,7 @@ type artefact struct {
 func table(r *release) []artefact {
 	var archives, contents []artefact
 	for _, t := range r.chosen {
-		archives = append(archives, archive(r, t))
+		archives = append(archives, archive(r, toolkit, t), archive(r, serverPackage, t))
 		contents = append(contents, sboms(r, t)...)
 	}
 	return slices.Concat(

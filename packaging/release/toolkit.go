@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -18,9 +17,16 @@ var toolkit = osPackage{
 		"The daemon serviced with its adapters, the command line servicectl, and\n" +
 		"service-mcp, which coding agents start. Each user's daemon starts on demand.",
 	programs: []string{"servicectl", "service-mcp", "serviced"},
-	packages: func(r *release) ([]string, error) { return r.toolkitPackages() },
+	archive:  "service",
+	packages: toolkitPackages,
 	contents: toolkitContents,
 }
+
+// manifest is the file with the checksum of the program that contains the adapters, without which the daemon runs none.
+const manifest = "plugins.sha256"
+
+// toolkitFiles returns the files that belong into one folder.
+func toolkitFiles(t target) []string { return append(t.programsOf(toolkitPackages), manifest) }
 
 const (
 	toolkitDir = "usr/lib/service"
@@ -28,11 +34,10 @@ const (
 )
 
 func toolkitContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
-	all, err := r.programEntries(ctx, t, toolkitDir)
+	all, err := r.programEntries(ctx, t, toolkitDir, toolkitFiles(t))
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(e entry) bool { return path.Base(e.name) == path.Base(server) })
 	for _, name := range []string{"servicectl", "service-mcp"} {
 		all = append(all, entry{name: "usr/bin/" + name, link: "../lib/service/" + name})
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,16 +81,13 @@ func newTestbed(from string, race bool, l *results) (*testbed, error) {
 
 // programs copies the programs and builds the daemon with test hooks that a shipped build must not have.
 func (w *testbed) programs(from string, race bool) error {
-	for _, name := range []string{"servicectl", "service-mcp", "service-backend", "plugins.sha256"} {
+	for _, name := range []string{"servicectl", "service-mcp", "service-backend"} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(w.bin, name)); err != nil {
 			return err
 		}
 	}
-	adapters, _ := filepath.Glob(filepath.Join(from, "service-plugin-*"))
-	for _, path := range adapters {
-		if err := copyFile(path, filepath.Join(w.bin, filepath.Base(path))); err != nil {
-			return err
-		}
+	if err := w.adapters(filepath.Join(from, "serviced")); err != nil {
+		return err
 	}
 	const pkg = "github.com/service-dev/service/daemon/internal/app.soakDir="
 	args, cgo := []string{"build", "-trimpath", "-tags", "soak", "-ldflags", "-X " + pkg + w.seam, "-o", w.daemon()}, "0"
@@ -111,6 +109,23 @@ func (w *testbed) programs(from string, race bool) error {
 		}
 	}
 	return nil
+}
+
+// adapters installs the shipped serviced as the adapters, with names of their own, because the daemon differs from it.
+func (w *testbed) adapters(shipped string) error {
+	data, err := os.ReadFile(shipped)
+	if err != nil {
+		return err
+	}
+	var manifest []byte
+	for _, name := range []string{"backendhttp", "backendlocal", "browsersim", "localsim", "realdevice"} {
+		file := "service-plugin-" + name
+		if err := copyFile(shipped, filepath.Join(w.bin, file)); err != nil {
+			return err
+		}
+		manifest = fmt.Appendf(manifest, "%x  %s\n", sha256.Sum256(data), file)
+	}
+	return os.WriteFile(filepath.Join(w.bin, "plugins.sha256"), manifest, 0o600)
 }
 
 func copyFile(from, to string) error {

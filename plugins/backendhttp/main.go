@@ -1,6 +1,6 @@
-// Command service-plugin-backendhttp is the adapter for a remote backend: it implements proto/plugin over HTTPS. It
+// Package backendhttp is the adapter for a remote backend: it implements proto/plugin over HTTPS. It
 // must not depend on the daemon or on the purpose of a call.
-package main
+package backendhttp
 
 import (
 	"log/slog"
@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-func main() {
+// Main serves the adapter until its host ends.
+func Main() {
 	serve.Main("backendhttp", func(*slog.Logger) serve.Backend { return httpbackend.New("backendhttp") })
 }

@@ -1,7 +1,6 @@
-// Command service-plugin-backendlocal is the adapter for the embedded backend: it runs the backend in its own process,
-// on loopback, and calls it over HTTP like any other backend. It is the only package that may import another
-// component.
-package main
+// Package backendlocal is the adapter for the embedded backend: it runs the backend in its own process, on loopback, and
+// calls it over HTTP like any other backend. It is the only adapter that may import another component.
+package backendlocal
 
 import (
 	"log/slog"
@@ -9,6 +8,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-func main() {
+// Main serves the adapter until its host ends.
+func Main() {
 	serve.Main("backendlocal", func(log *slog.Logger) serve.Backend { return newLocal(log) })
 }

@@ -1,7 +1,7 @@
-// Command service-plugin-browsersim is the transport adapter for the browser simulator: a backend hosts its sessions,
+// Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions,
 // and a page there is the glasses. It calls whichever backend a target names over HTTPS, or over HTTP on this machine.
 // It stores nothing and is independent of what a session is for.
-package main
+package browsersim
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-func main() {
+// Main serves the adapter until its host ends.
+func Main() {
 	serve.Main("browsersim", func(*slog.Logger) serve.Transport { return adapter{Sessions: httpbackend.NewSessions()} })
 }
 

@@ -1,7 +1,7 @@
-// Command service-plugin-localsim is the transport adapter for simulated glasses: each session gets its own glasses
+// Package localsim is the transport adapter for simulated glasses: each session gets its own glasses
 // from proto/glasses/device, with pictures, sound and speech from a folder of fixtures, in real or virtual time. It
 // needs no account, network, window or camera, and is independent of apps and logs.
-package main
+package localsim
 
 import (
 	"log/slog"
@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-func main() {
+// Main serves the adapter until its host ends.
+func Main() {
 	serve.Main("localsim", func(log *slog.Logger) serve.Transport { return newSim(log) })
 }

@@ -1,7 +1,7 @@
-// Command service-plugin-realdevice is the transport adapter for real glasses over Bluetooth LE. The drivers of
+// Package realdevice is the transport adapter for real glasses over Bluetooth LE. The drivers of
 // proto/glasses/driver decide what to send; this adapter only carries bytes: over BlueZ on Linux, or with the Bluetooth
 // of the person's browser, for which it serves a page.
-package main
+package realdevice
 
 import (
 	"log/slog"
@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-func main() {
+// Main serves the adapter until its host ends.
+func Main() {
 	serve.Main("realdevice", func(log *slog.Logger) serve.Transport { return newAdapter(log, bluez.Options{}) })
 }

@@ -1,4 +1,4 @@
-package main
+package realdevice
 
 import (
 	"github.com/service-dev/service/proto/glasses/uncleared"

@@ -1,4 +1,4 @@
-package main
+package realdevice
 
 import (
 	"google.golang.org/protobuf/proto"

@@ -5,6 +5,7 @@ package app
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// adapterDir contains the compiled adapters and their manifest.
+// adapterDir contains the program with the adapters and their manifest.
 var adapterDir string
 
 func TestMain(m *testing.M) {
@@ -41,23 +42,31 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(adapterDir)
-		for _, name := range []string{"backendhttp", "backendlocal", "localsim", "browsersim", "realdevice"} {
-			out, err := exec.Command("go", "build", "-o", adapterDir+"/service-plugin-"+name,
-				"github.com/service-dev/service/plugins/"+name).CombinedOutput()
-			if err != nil {
-				fmt.Fprintf(os.Stderr, "building the adapter: %v\n%s", err, out)
-				return 1
-			}
+		out, err := exec.Command("go", "build", "-o", adapterDir+"/", "github.com/service-dev/service/daemon/serviced").
+			CombinedOutput()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "building the adapters: %v\n%s", err, out)
+			return 1
 		}
-		sum := exec.Command("sh", "-c",
-			"(command -v sha256sum >/dev/null && sha256sum service-plugin-* || shasum -a 256 service-plugin-*) > plugins.sha256")
-		sum.Dir = adapterDir
-		if err := sum.Run(); err != nil {
+		if err := list(adapterDir, "serviced"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()
 	}))
+}
+
+// list writes the manifest of files in a directory.
+func list(dir string, files ...string) error {
+	var manifest strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), file)
+	}
+	return os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644)
 }
 
 // testDaemon is a daemon that runs in this process until the test ends.

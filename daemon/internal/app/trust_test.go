@@ -4,7 +4,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -102,26 +101,17 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-// with copies the adapters and replaces one of them with a shell script.
+// with returns the adapters with a shell script in the place of one of them.
 func with(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
-	var manifest strings.Builder
-	for _, n := range []string{"backendhttp", "backendlocal", "localsim", "browsersim", "realdevice"} {
-		file := "service-plugin-" + n
-		data, err := os.ReadFile(filepath.Join(adapterDir, file))
-		if n == name {
-			data, err = []byte("#!/bin/sh\n"+script), nil
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, file), data, 0o755)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&manifest, "%x  %s\n", sha256.Sum256(data), file)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644); err != nil {
+	file := "service-plugin-" + name
+	err := errors.Join(
+		os.Link(filepath.Join(adapterDir, "serviced"), filepath.Join(dir, "serviced")),
+		os.WriteFile(filepath.Join(dir, file), []byte("#!/bin/sh\n"+script), 0o755),
+		list(dir, "serviced", file),
+	)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -238,7 +238,7 @@ func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 
 // What the host knows of a shipped transport before its first start is what its adapter describes.
 func TestShippedTransports_AreAsDescribed(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim, BrowserSim))
+	h, _ := serve(t, install(t))
 	before := h.Transports()
 	for _, name := range []string{LocalSim, BrowserSim} {
 		if _, err := h.adapters[name].get(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Calls on sessions and projects pass through the real adapter without losing data in either direction.
 func TestSessionCallsOverRealAdapter(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP, BrowserSim))
+	h, _ := serve(t, install(t))
 	picture := bytes.Repeat([]byte{0xff}, 1<<20)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/sessions/ses_1/control", func(w http.ResponseWriter, r *http.Request) {

@@ -33,7 +33,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	defer os.RemoveAll(sockets)
 	var ahead atomic.Int64
 	h, err := New(Options{
-		Dir: install(t, HTTP), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
+		Dir: install(t), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: becoming another user needs root")
 	}
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,10 +13,11 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 	"github.com/service-dev/service/proto/programpath"
 )
 
-// Names of the shipped adapters; an adapter's binary is service-plugin-<name>.
+// Names of the shipped adapters.
 const (
 	Local = "backendlocal"
 	HTTP  = "backendhttp"
@@ -29,6 +31,21 @@ const (
 
 // shipped lists the adapters that are installed with the service, in display order.
 func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, RealDevice} }
+
+// shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter under whose program name
+// it is started: so the adapters share its code on disk and in memory. A file with the adapter's own program name in the
+// same folder takes precedence.
+func shippedFile(dir, name string) string {
+	suffix := ""
+	if runtime.GOOS == "windows" {
+		suffix = ".exe"
+	}
+	own := filepath.Join(dir, pluginv1.ProgramPrefix+name+suffix)
+	if _, err := os.Lstat(own); err == nil {
+		return own
+	}
+	return filepath.Join(dir, "serviced"+suffix)
+}
 
 // maxMessage bounds an adapter's reply, in bytes.
 const maxMessage = 8 << 20
@@ -110,10 +127,7 @@ func New(o Options) (*Host, error) {
 		h.now = o.Now
 	}
 	for name, a := range h.adapters {
-		a.path = filepath.Join(o.Dir, "service-plugin-"+name)
-		if runtime.GOOS == "windows" {
-			a.path += ".exe"
-		}
+		a.path = shippedFile(o.Dir, name)
 		a.status.Path = a.path
 	}
 	h.loadAdded()

@@ -19,7 +19,7 @@ import (
 )
 
 func TestCallOverRealAdapter(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	if got := h.Plugins()[0].State; got != Stopped {
@@ -43,7 +43,7 @@ func TestCallOverRealAdapter(t *testing.T) {
 }
 
 func TestRefusalsAreTyped(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -70,7 +70,7 @@ func TestFilesThatMustNotRun(t *testing.T) {
 			write(t, filepath.Join(dir, Manifest), []byte("00  other\n"), 0o644)
 		},
 		"manifest of junk": func(t *testing.T, dir, _ string) {
-			write(t, filepath.Join(dir, Manifest), []byte("xyz  service-plugin-backendhttp\n"), 0o644)
+			write(t, filepath.Join(dir, Manifest), []byte("xyz  "+program+"\n"), 0o644)
 		},
 		"link out of the directory": func(t *testing.T, _, file string) {
 			other := filepath.Join(t.TempDir(), filepath.Base(file))
@@ -87,8 +87,8 @@ func TestFilesThatMustNotRun(t *testing.T) {
 	}
 	for name, spoil := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := install(t, HTTP)
-			spoil(t, dir, filepath.Join(dir, "service-plugin-backendhttp"))
+			dir := install(t)
+			spoil(t, dir, filepath.Join(dir, program))
 			h, _ := serve(t, dir)
 			_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
 			p := code(t, err)
@@ -110,7 +110,7 @@ func TestFilesThatMustNotRun(t *testing.T) {
 }
 
 func TestRefusedFileIsLookedAtAgain(t *testing.T) {
-	dir := install(t, HTTP)
+	dir := install(t)
 	h, _ := serve(t, dir)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -136,7 +136,7 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
 	}
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	for name, value := range map[string]string{
 		"SERVICE_BACKEND_HMAC_KEY": "hush", "SERVICE_AUTH_TOKEN": "hush", "SERVICE_BACKEND_URL": "http://hush",
 		"SERVICE_READY_FD": "hush", "SERVICE_TOKEN": "hush", "AWS_SECRET_ACCESS_KEY": "hush", "PLUGIN_CLIENT_CERT": "hush",
@@ -168,7 +168,7 @@ func TestEnvironmentIsOurs(t *testing.T) {
 }
 
 func TestNothingIsLeftBehind(t *testing.T) {
-	dir := install(t, HTTP)
+	dir := install(t)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	cycle := func() {
@@ -209,7 +209,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 }
 
 func TestCallerWhoGivesUp(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"}); !errors.Is(err,

@@ -1,7 +1,6 @@
 package pluginhost
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +19,7 @@ func statusOf(h *Host, name string) PluginStatus { return h.adapters[name].snaps
 // The adapter of browser sessions runs only once a session is asked for, and reaches the embedded backend at the
 // address that its adapter describes. A token of another embedded backend is sent to neither.
 func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
-	h, _ := serve(t, install(t, Local, BrowserSim))
+	h, _ := serve(t, install(t))
 	id, url, err := h.Embedded(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -48,12 +47,12 @@ func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
 
 // A token is sent through no file but the one in the manifest.
 func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
-	dir := install(t, HTTP, BrowserSim)
-	data, err := os.ReadFile(filepath.Join(dir, "service-plugin-"+HTTP))
+	dir := install(t)
+	data, err := os.ReadFile(filepath.Join(dir, program))
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "service-plugin-"+BrowserSim), data, 0o755) // another one that ships
+	write(t, filepath.Join(dir, program), append(data, "more"...), 0o755) // programs run with such an end
 	h, _ := serve(t, dir)
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the backend was called")
@@ -68,16 +67,13 @@ func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
 
 // An adapter that does not serve the sessions, e.g. one of another version, is reported as such.
 func TestHostedSessions_NotServed(t *testing.T) {
-	dir := t.TempDir()
-	data, err := compiled[LocalSim]()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := "service-plugin-" + BrowserSim
-	write(t, filepath.Join(dir, file), data, 0o755)
-	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  %s\n", sha256.Sum256(data), file), 0o644)
+	dir := install(t)
+	const file, another = "service-plugin-" + BrowserSim, "$TMPDIR/service-plugin-" + LocalSim
+	write(t, filepath.Join(dir, file),
+		fmt.Appendf(nil, "#!/bin/sh\nln -s '%s/%s' %s && exec %s\n", dir, program, another, another), 0o755)
+	list(t, dir, file)
 	h, _ := serve(t, dir)
-	_, err = h.GetSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", Bearer: "svc_1"}, "ses_1")
+	_, err := h.GetSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", Bearer: "svc_1"}, "ses_1")
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || p.Retryable ||
 		!strings.Contains(p.Message, BrowserSim+" does not implement this call") {
 		t.Errorf("%+v, want the adapter blamed", p)

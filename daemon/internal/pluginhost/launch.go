@@ -123,7 +123,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.path, dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
+			p, err := newProcess(a.command(), dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}

@@ -12,7 +12,7 @@ import (
 // TestEmbeddedBackend runs the compiled backendlocal. It issues a code, keeps its id and port across a crash, and its
 // token is never sent to another instance.
 func TestEmbeddedBackend(t *testing.T) {
-	h, _ := serve(t, install(t, Local))
+	h, _ := serve(t, install(t))
 
 	if c, p := h.Activity(t.Context()); c+p != 0 {
 		t.Fatal("an adapter is running before it is needed")

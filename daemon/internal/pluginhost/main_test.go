@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// built is the directory that contains the compiled adapters.
+// built is the directory that contains the compiled program.
 var built string
 
 func TestMain(m *testing.M) {
@@ -39,38 +39,45 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// compiled holds the adapters, each built when a test first installs it.
-var compiled = map[string]func() ([]byte, error){
-	HTTP: compile(HTTP), Local: compile(Local), LocalSim: compile(LocalSim), BrowserSim: compile(BrowserSim),
-}
+// program is the file that contains the shipped adapters.
+const program = "serviced"
 
-func compile(name string) func() ([]byte, error) {
-	return sync.OnceValues(func() ([]byte, error) {
-		file := filepath.Join(built, name)
-		out, err := exec.Command("go", "build", "-o", file,
-			"github.com/service-dev/service/plugins/"+name).CombinedOutput()
-		if err != nil {
-			return nil, fmt.Errorf("building the adapter: %w\n%s", err, out)
-		}
-		return os.ReadFile(file)
-	})
-}
+// compiled returns the program, built when a test first installs it.
+var compiled = sync.OnceValues(func() ([]byte, error) {
+	file := filepath.Join(built, program)
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", file,
+		"github.com/service-dev/service/daemon/serviced").CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("building the adapters: %w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+})
 
-// install copies adapters and a manifest into a temporary directory.
-func install(t testing.TB, names ...string) string {
+// install writes the program and its manifest into a temporary directory, as they are shipped.
+func install(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
+	data, err := compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, program), data, 0o755)
+	list(t, dir, program)
+	return dir
+}
+
+// list writes the manifest of files in a directory.
+func list(t testing.TB, dir string, files ...string) {
+	t.Helper()
 	var manifest []byte
-	for _, name := range names {
-		data, err := compiled[name]()
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(dir, "service-plugin-"+name), data, 0o755)
-		manifest = fmt.Appendf(manifest, "%x  service-plugin-%s\n", sha256.Sum256(data), name)
+		manifest = fmt.Appendf(manifest, "%x  %s\n", sha256.Sum256(data), file)
 	}
 	write(t, filepath.Join(dir, Manifest), manifest, 0o644)
-	return dir
 }
 
 func write(t testing.TB, path string, data []byte, mode os.FileMode) {

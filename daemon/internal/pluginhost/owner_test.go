@@ -14,7 +14,6 @@ import (
 // An adapter that another user could replace is not run. The refusal names the path, its mode and the command that
 // fixes it.
 func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
-	binary := "service-plugin-" + HTTP
 	for _, c := range []struct {
 		name string
 		path string // the path with the wrong owner or mode, relative to the folder above the adapters' folder
@@ -32,22 +31,22 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 		{name: "a folder above that all may write", path: ".", mode: 0o777, fix: "chmod o-w", said: "mode 0777"},
 		{name: "the folder", path: "bin", mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the folder, sticky", path: "bin", mode: 0o777 | os.ModeSticky, fix: "chmod o-w", said: "mode 0777"},
-		{name: "the binary", path: "bin/" + binary, mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
+		{name: "the binary", path: "bin/" + program, mode: 0o757, fix: "chmod o-w", said: "mode 0757"},
 		{name: "the manifest", path: "bin/" + Manifest, mode: 0o646, fix: "chmod o-w", said: "mode 0646"},
 		{name: "another's folder above", path: ".", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
 			said: "belongs to user 65534"},
 		{name: "another's folder", path: "bin", mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "another's binary", path: "bin/" + binary, mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
+		{name: "another's binary", path: "bin/" + program, mode: 0o755, own: true, uid: nobody, fix: "sudo chown",
 			said: "belongs to user 65534"},
 		{name: "another's manifest", path: "bin/" + Manifest, mode: 0o644, own: true, uid: nobody, fix: "sudo chown",
 			said: "belongs to user 65534"},
-		{name: "a group of others", path: "bin/" + binary, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
+		{name: "a group of others", path: "bin/" + program, mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
 			said: "group 65534"},
 		{name: "a folder of others' group", path: "bin", mode: 0o775, own: true, gid: nobody, fix: "chmod g-w",
 			said: "group 65534"},
-		{name: "a group of others that may only read", path: "bin/" + binary, mode: 0o755, own: true, gid: nobody},
-		{name: "one's own group", path: "bin/" + binary, mode: 0o775},
+		{name: "a group of others that may only read", path: "bin/" + program, mode: 0o755, own: true, gid: nobody},
+		{name: "one's own group", path: "bin/" + program, mode: 0o775},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.own && os.Getuid() != 0 {
@@ -61,7 +60,7 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := filepath.Join(root, "bin")
-			if err := os.Rename(install(t, HTTP), dir); err != nil {
+			if err := os.Rename(install(t), dir); err != nil {
 				t.Fatal(err)
 			}
 			h, _ := serve(t, dir)

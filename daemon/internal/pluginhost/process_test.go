@@ -5,7 +5,6 @@ package pluginhost
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,14 +20,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// script installs a shell script as the adapter's binary.
+// script installs a shell script as the adapter for remote backends, which takes precedence over the one in serviced.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
-	data := []byte("#!/bin/sh\n" + body)
-	write(t, filepath.Join(dir, "service-plugin-backendhttp"), data, 0o755)
-	write(t, filepath.Join(dir, Manifest), fmt.Appendf(nil, "%x  service-plugin-backendhttp\n", sha256.Sum256(data)),
-		0o644)
+	write(t, filepath.Join(dir, "service-plugin-"+HTTP), []byte("#!/bin/sh\n"+body), 0o755)
+	list(t, dir, "service-plugin-"+HTTP)
 	return dir
 }
 
@@ -132,7 +129,7 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	defer os.RemoveAll(sockets)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDaemonKilled$")
-	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t, HTTP), "PLUGINHOST_TEST_URL="+srv.URL,
+	cmd.Env = append(os.Environ(), "PLUGINHOST_TEST_DIR="+install(t), "PLUGINHOST_TEST_URL="+srv.URL,
 		"PLUGINHOST_TEST_SOCKETS="+sockets)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

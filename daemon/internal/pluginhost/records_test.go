@@ -99,7 +99,7 @@ func FuzzReadRecord(f *testing.F) {
 
 // Calls on records pass through the real adapter without losing data in either direction.
 func TestRecordCallsOverRealAdapter(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	const home = "/api/projects/com.example.hello/"
 	mux := http.NewServeMux()
 	serveGolden := func(route, name string, check func(r *http.Request, body string) bool) {

@@ -18,7 +18,7 @@ import (
 // A call whose adapter is killed ends with a typed error in under two seconds. The adapter is restarted, and its status
 // says when and why it crashed.
 func TestKilledInMidCall(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	arrived, release := make(chan struct{}, 8), make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/account" {
@@ -65,7 +65,7 @@ func TestKilledInMidCall(t *testing.T) {
 // Five crashes within a minute open the breaker: calls are refused immediately with the time of the next start, the
 // adapter is not started before then, and other adapters are unaffected.
 func TestBreakerOpens(t *testing.T) {
-	h, _ := serve(t, install(t, HTTP))
+	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three
@@ -29,12 +31,19 @@ type process struct {
 	wait    func() error
 }
 
-// newProcess prepares to run path with env. dir must exist. onStart is called when the process is running and can be
-// killed.
-func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*process)) (*process, error) {
-	p := &process{
-		cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{}),
+// command returns the command that runs the adapter. A shipped adapter's name tells serviced what to be.
+func (a *adapter) command() *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), a.path)
+	if a.added == nil {
+		cmd.Args[0] = pluginv1.ProgramPrefix + a.name
 	}
+	return cmd
+}
+
+// newProcess prepares to run cmd with env. dir must exist. onStart is called when the process is running and can be
+// killed.
+func newProcess(cmd *exec.Cmd, dir string, env []string, log *slog.Logger, onStart func(*process)) (*process, error) {
+	p := &process{cmd: cmd, log: &lineLog{log: log}, dir: dir, done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Dir = workDir()
 	p.cmd.Stderr = p.log

@@ -19,16 +19,16 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// serveProbing starts a host with adapters that it probes at an interval which is shorter than usual. stop stops it and
+// serveProbing starts a host whose adapters it probes at an interval which is shorter than usual. stop stops it and
 // waits for it.
-func serveProbing(t *testing.T, every time.Duration, adapters ...string) (h *Host, stop func()) {
+func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	t.Helper()
 	sockets, err := os.MkdirTemp("/tmp", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err = New(Options{
-		Dir: install(t, adapters...), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
+		Dir: install(t), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
 		ProbeEvery: every, ProbeWait: 1500 * time.Millisecond,
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func freeze(t *testing.T, pid int) {
 // An adapter that was stopped (SIGSTOP) is replaced. The call in progress fails within seconds, with an error that
 // blames the adapter and not the network, and the next call is answered.
 func TestAStoppedAdapterIsReplaced(t *testing.T) {
-	h, _ := serveProbing(t, 200*time.Millisecond, HTTP)
+	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
@@ -96,7 +96,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 
 // A stopped adapter is replaced even if nobody calls it, because the embedded backend's pages depend on it.
 func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
-	h, _ := serveProbing(t, 200*time.Millisecond, HTTP)
+	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
@@ -112,7 +112,7 @@ func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 
 // A slow backend is not the adapter's fault: the call waits and the process keeps running.
 func TestASlowBackendKeepsItsAdapter(t *testing.T) {
-	h, _ := serveProbing(t, 200*time.Millisecond, HTTP)
+	h, _ := serveProbing(t, 200*time.Millisecond)
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -145,7 +145,7 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 // A host that stops does not wait for an adapter that does not react.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 	// The interval is an hour, so that no probe interferes.
-	h, stop := serveProbing(t, time.Hour, HTTP)
+	h, stop := serveProbing(t, time.Hour)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
@@ -166,7 +166,7 @@ func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 // A caller whose deadline is shorter than the probe interval also gets an error that blames the adapter, not the
 // network.
 func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
-	h, _ := serveProbing(t, 200*time.Millisecond, HTTP)
+	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
@@ -189,7 +189,7 @@ func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 
 // If the embedded backend is stopped, a call about its sessions blames its adapter, though another one makes the call.
 func TestAStoppedEmbeddedBackendFailsItsSessions(t *testing.T) {
-	h, _ := serveProbing(t, 200*time.Millisecond, Local, BrowserSim)
+	h, _ := serveProbing(t, 200*time.Millisecond)
 	list := func() *backend.Problem {
 		_, err := h.ListSessions(t.Context(), backend.Target{BaseURL: backend.EmbeddedURL, InstallID: "inst_abcd"})
 		return code(t, err)

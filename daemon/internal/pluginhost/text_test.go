@@ -22,7 +22,7 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(sockets)
-	h, err := New(Options{Dir: install(t, LocalSim), ConfigDir: dir, SocketDir: sockets,
+	h, err := New(Options{Dir: install(t), ConfigDir: dir, SocketDir: sockets,
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 
 // Other texts that are not UTF-8 cause no transport error either.
 func TestTextsThatAreNotUTF8(t *testing.T) {
-	h, _ := serve(t, install(t, BrowserSim))
+	h, _ := serve(t, install(t))
 	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",
 		Requester: backend.Requester{Host: "h\xff"}},
 		backendapi.SessionRequest{Project: "p\xff"})

@@ -63,7 +63,7 @@ func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(gla
 }
 
 func TestGlassesOfManySessions(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim))
+	h, _ := serve(t, install(t))
 	if p := h.Plugins()[2]; p.Name != LocalSim || p.State != Stopped {
 		t.Fatalf("before the first attach: %+v, want the adapter stopped", p)
 	}
@@ -99,7 +99,7 @@ func TestGlassesOfManySessions(t *testing.T) {
 }
 
 func TestGlassesGoWithTheirAdapter(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim))
+	h, _ := serve(t, install(t))
 	g := attach(t, h, true)
 	ask(t, g, "display.clear", "a", "{}", nil)
 	proc, _ := os.FindProcess(h.Plugins()[2].PID)
@@ -137,7 +137,7 @@ func TestGlassesGoWithTheirAdapter(t *testing.T) {
 }
 
 func TestAttachIsRefused(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim))
+	h, _ := serve(t, install(t))
 	_, err := h.Attach(t.Context(), HTTP, backend.TransportOpen{})
 	if p := code(t, err); p.Code != backend.CodeUnknownTransport || !strings.Contains(p.Message, LocalSim) {
 		t.Errorf("attaching to a backend's adapter: %+v, want unknown_transport and the names of the known ones", p)
@@ -156,8 +156,8 @@ func TestAttachIsRefused(t *testing.T) {
 		context.Canceled) {
 		t.Errorf("a cancelled Attach: %v, want context.Canceled", err)
 	}
-	dir := install(t, LocalSim)
-	write(t, filepath.Join(dir, "service-plugin-localsim"), []byte("another"), 0o755)
+	dir := install(t)
+	write(t, filepath.Join(dir, program), []byte("another"), 0o755)
 	other, _ := serve(t, dir)
 	_, err = other.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1"})
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, "checksum") {
@@ -168,7 +168,7 @@ func TestAttachIsRefused(t *testing.T) {
 // TestNobodyReceives checks that if nobody receives a session's frames, its bounded queue fills and Send fails without
 // waiting.
 func TestNobodyReceives(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim))
+	h, _ := serve(t, install(t))
 	g := attach(t, h, true)
 	begin := time.Now()
 	var err error
@@ -189,7 +189,7 @@ func TestNobodyReceives(t *testing.T) {
 
 // TestSpeed measures what tools depend on: the round trip of a command, and a minute of virtual time with 100 events.
 func TestSpeed(t *testing.T) {
-	h, _ := serve(t, install(t, LocalSim))
+	h, _ := serve(t, install(t))
 	begin := time.Now()
 	g := attach(t, h, true)
 	t.Logf("first attach, including the start of the process: %v", time.Since(begin))

@@ -20,20 +20,20 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 	next := []byte("#!/bin/sh\nexit 1\n")
 	half := map[string]func(t *testing.T, dir string){
 		"the adapter is new, the manifest old": func(t *testing.T, dir string) {
-			put(t, filepath.Join(dir, "service-plugin-backendhttp"), next, 0o755, built)
+			put(t, filepath.Join(dir, program), next, 0o755, built)
 		},
 		"the manifest is new, the adapter old": func(t *testing.T, dir string) {
-			put(t, filepath.Join(dir, Manifest), []byte(strings.Repeat("0", 64)+"  service-plugin-backendhttp\n"), 0o644, built)
+			put(t, filepath.Join(dir, Manifest), []byte(strings.Repeat("0", 64)+"  "+program+"\n"), 0o644, built)
 		},
 		"the adapter is not there yet": func(t *testing.T, dir string) {
-			if err := os.Remove(filepath.Join(dir, "service-plugin-backendhttp")); err != nil {
+			if err := os.Remove(filepath.Join(dir, program)); err != nil {
 				t.Fatal(err)
 			}
 		},
 	}
 	for name, spoil := range half {
 		t.Run(name, func(t *testing.T) {
-			dir := install(t, HTTP)
+			dir := install(t)
 			spoil(t, dir)
 			var late atomic.Int64 // how far the clock is ahead
 			h, _ := serveAt(t, dir, func() time.Time { return time.Now().Add(time.Duration(late.Load())) })
@@ -62,8 +62,8 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 			if p := ask(); p.Retryable {
 				t.Errorf("with a clock that was set back: %+v, want the refusal", p)
 			}
-			whole := install(t, HTTP)
-			for _, file := range []string{"service-plugin-backendhttp", Manifest} {
+			whole := install(t)
+			for _, file := range []string{program, Manifest} {
 				if err := os.Rename(filepath.Join(whole, file), filepath.Join(dir, file)); err != nil {
 					t.Fatal(err)
 				}
@@ -78,7 +78,7 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 // An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then
 // the person decides.
 func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
-	dir := install(t, HTTP)
+	dir := install(t)
 	h, _ := serveAt(t, dir, time.Now)
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -91,8 +91,8 @@ func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
 
 // A file that anybody could replace is refused even while it is young.
 func TestUnsafeYoungFilesAreRefused(t *testing.T) {
-	dir := install(t, HTTP)
-	if err := os.Chmod(filepath.Join(dir, "service-plugin-backendhttp"), 0o757); err != nil {
+	dir := install(t)
+	if err := os.Chmod(filepath.Join(dir, program), 0o757); err != nil {
 		t.Fatal(err)
 	}
 	h, _ := serveAt(t, dir, time.Now)
