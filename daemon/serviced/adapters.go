@@ -9,25 +9,18 @@ import (
 	"github.com/service-dev/service/plugins/browsersim"
 	"github.com/service-dev/service/plugins/localsim"
 	"github.com/service-dev/service/plugins/realdevice"
-	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/programpath"
 )
 
-// adapterOf returns the main function of the shipped adapter whose program name this process has, or nil for the
-// daemon. Each adapter is a process of its own, but all are this one file, because they have most of its code.
-func adapterOf(argv0 string) func() {
-	program := strings.TrimSuffix(filepath.Base(argv0), ".exe")
-	name, _ := strings.CutPrefix(program, pluginv1.ProgramPrefix)
-	switch name {
-	case "backendhttp":
-		return backendhttp.Main
-	case "backendlocal":
-		return backendlocal.Main
-	case "browsersim":
-		return browsersim.Main
-	case "localsim":
-		return localsim.Main
-	case "realdevice":
-		return realdevice.Main
-	}
-	return nil
+// adapters are the main functions of the shipped adapters, by their program names. Each runs in a process of its own,
+// but all are this one file, because most of their code is the same.
+var adapters = map[string]func(){
+	programpath.AdapterPrefix + "backendhttp":  backendhttp.Main,
+	programpath.AdapterPrefix + "backendlocal": backendlocal.Main,
+	programpath.AdapterPrefix + "browsersim":   browsersim.Main,
+	programpath.AdapterPrefix + "localsim":     localsim.Main,
+	programpath.AdapterPrefix + "realdevice":   realdevice.Main,
 }
+
+// programName returns the name under which this process was started, without the suffix of Windows.
+func programName(argv0 string) string { return strings.TrimSuffix(filepath.Base(argv0), ".exe") }

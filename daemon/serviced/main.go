@@ -35,7 +35,7 @@ SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 `
 
 func main() {
-	if adapter := adapterOf(os.Args[0]); adapter != nil {
+	if adapter, ok := adapters[programName(os.Args[0])]; ok {
 		adapter()
 		return
 	}

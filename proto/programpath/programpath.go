@@ -16,6 +16,9 @@ import (
 	"sync"
 )
 
+// AdapterPrefix and the name of a shipped adapter are the program name (argv[0]) under which serviced is that adapter.
+const AdapterPrefix = "service-plugin-"
+
 // installation is the set of programs to which this process belongs.
 type installation struct {
 	file   string // this executable with links resolved

@@ -13,7 +13,6 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
-	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 	"github.com/service-dev/service/proto/programpath"
 )
 
@@ -40,7 +39,7 @@ func shippedFile(dir, name string) string {
 	if runtime.GOOS == "windows" {
 		suffix = ".exe"
 	}
-	own := filepath.Join(dir, pluginv1.ProgramPrefix+name+suffix)
+	own := filepath.Join(dir, programpath.AdapterPrefix+name+suffix)
 	if _, err := os.Lstat(own); err == nil {
 		return own
 	}

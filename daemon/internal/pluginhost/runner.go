@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/programpath"
 )
 
 // process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three
@@ -35,7 +35,7 @@ type process struct {
 func (a *adapter) command() *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), a.path)
 	if a.added == nil {
-		cmd.Args[0] = pluginv1.ProgramPrefix + a.name
+		cmd.Args[0] = programpath.AdapterPrefix + a.name
 	}
 	return cmd
 }

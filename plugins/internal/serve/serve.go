@@ -19,6 +19,7 @@ import (
 
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/wiretext"
 )
 
@@ -51,11 +52,11 @@ type Transport interface {
 // exits. Then it exits the process. It logs JSON lines to stderr, which the host reads.
 func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	if len(os.Args) == 2 && os.Args[1] == "version" {
-		fmt.Println(pluginv1.ProgramPrefix+name, buildinfo.Version)
+		fmt.Println(programpath.AdapterPrefix+name, buildinfo.Version)
 		return
 	}
 	if os.Getenv(pluginv1.CookieKey) != pluginv1.CookieValue {
-		fmt.Fprintf(os.Stderr, "%s%s is started by serviced and does nothing by itself\n", pluginv1.ProgramPrefix, name)
+		fmt.Fprintf(os.Stderr, "%s%s is started by serviced and does nothing by itself\n", programpath.AdapterPrefix, name)
 		os.Exit(2)
 	}
 	// When the host is killed, nobody reads stderr any more. Without this, the first log line would end the process before

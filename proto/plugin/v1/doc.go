@@ -13,9 +13,6 @@ const (
 	// versa.
 	ProtocolVersion = 1
 
-	// ProgramPrefix and an adapter's name are the program name (argv[0]) under which serviced acts as that adapter.
-	ProgramPrefix = "service-plugin-"
-
 	// BackendPlugin is the name under which an adapter serves the Backend service.
 	BackendPlugin = "backend"
 
