@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path"
 	"path/filepath"
-	"strings"
 )
 
 // Bundles of MCP servers are by system, not by processor.
