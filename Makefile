@@ -133,7 +133,7 @@ release: ## make the artefacts of VERSION in dist/: the same bytes from the same
 	$(GO) run -C packaging/release . -root "$(CURDIR)" -out "$(abspath $(DIST))" -version "$(VERSION)" -url "$(RELEASE_URL)" \
 		-public-key "$(RELEASE_KEY)" -backend "$(DEFAULT_BACKEND_URL)" $(if $(SIGNING_KEY),-key "$(abspath $(SIGNING_KEY))")
 
-release-check: ## make Linux artefacts for amd64, and test what is in them; FULL=1 makes all and takes long
+release-check: ## make the artefacts and test what is in them; FULL=1 makes all of them twice and takes long
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GO) build -o "$$tmp/gotest" ./packaging/gotest && cd packaging/release && \
 	RELEASE_CHECK_FULL="$(FULL)" "$$tmp/gotest" -count=1 -timeout 60m ./...
 
