@@ -58,7 +58,15 @@ var testKey = sync.OnceValues(func() (public, file string) {
 	return pub.String(), file
 })
 
-// distOnce makes the artefacts for amd64, once.
+// checkedTargets are the targets whose artefacts the checks look at.
+func checkedTargets() string {
+	if isFull() {
+		return ""
+	}
+	return "linux-amd64"
+}
+
+// distOnce makes the artefacts, once.
 var distOnce = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("RELEASE_DIST"); dir != "" {
 		return filepath.Abs(dir)
@@ -66,7 +74,7 @@ var distOnce = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "dist")
 	public, key := testKey()
 	r, err := newRelease(context.Background(), options{
-		root: "../..", out: dir, version: testVersion, releaseURL: testURL, targets: "linux-amd64", releaseKey: public,
+		root: "../..", out: dir, version: testVersion, releaseURL: testURL, targets: checkedTargets(), releaseKey: public,
 		secretKey: key, dirty: true,
 	})
 	if err != nil {
@@ -76,8 +84,8 @@ var distOnce = sync.OnceValues(func() (string, error) {
 	return dir, r.makeAll(context.Background())
 })
 
-// dist returns a directory with the artefacts for amd64: those of RELEASE_DIST, or those that the first test to ask for
-// them makes from this working tree.
+// dist returns a directory with the artefacts, at least those for Linux on amd64: those of RELEASE_DIST, or those that the
+// first test to ask for them makes from this working tree.
 func dist(t *testing.T) string {
 	t.Helper()
 	dir, err := distOnce()

@@ -21,12 +21,9 @@ func TestRelease_IsReproducible(t *testing.T) {
 	if os.Getenv("RELEASE_DIST") != "" {
 		t.Skip("the artefacts of RELEASE_DIST may be those of another commit")
 	}
-	args := []string{"-targets", "linux-amd64"}
-	if isFull() {
-		args = nil
-	}
+	args := []string{"-targets", checkedTargets()}
 	first := filepath.Join(t.TempDir(), "first")
-	if isClean(t) && !isFull() {
+	if isClean(t) {
 		first = dist(t)
 	} else {
 		makeClone(t, filepath.Join(t.TempDir(), "clone"), first, args, nil, "go")
