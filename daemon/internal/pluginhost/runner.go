@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three
@@ -29,13 +31,14 @@ type process struct {
 	wait    func() error
 }
 
-// newProcess prepares to run path with env. dir must exist. onStart is called when the process is running and can be
-// killed.
-func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*process)) (*process, error) {
+// newProcess prepares to run path with env and the listeners that it inherits. dir must exist. onStart is called when
+// the process is running and can be killed.
+func newProcess(path, dir string, env []string, listeners []*os.File, log *slog.Logger,
+	onStart func(*process)) (*process, error) {
 	p := &process{
 		cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{}),
 	}
-	p.cmd.Env = env
+	p.cmd.Env, p.cmd.ExtraFiles = env, listeners
 	p.cmd.Dir = workDir()
 	p.cmd.Stderr = p.log
 	p.cmd.WaitDelay = time.Second
@@ -136,19 +139,28 @@ var proxyVariables = []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_pr
 // bluetoothVariable names the D-Bus of BlueZ where it is not the usual one. Only shipped adapters inherit it.
 const bluetoothVariable = "DBUS_SYSTEM_BUS_ADDRESS"
 
-// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, and the
-// directory of this start.
-func (a *adapter) environment(handshake []string, dir string) []string {
+// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, the directory of
+// this start, and the number of listeners that it inherits.
+func (a *adapter) environment(handshake []string, dir string, listeners int) []string {
 	names := allowedVariables
 	if a.added == nil {
 		names = slices.Concat(names, proxyVariables, []string{bluetoothVariable})
 	}
-	env := make([]string, 0, len(names)+len(handshake)+4)
+	env := make([]string, 0, len(names)+len(handshake)+5)
 	for _, name := range names {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
+	if listeners > 0 {
+		env = append(env, pluginv1.ListenersKey+"="+strconv.Itoa(listeners))
+	}
 	env = append(env, handshake...)
 	return append(env, "PLUGIN_UNIX_SOCKET_DIR="+dir, "TMPDIR="+dir, "TEMP="+dir, "TMP="+dir)
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
