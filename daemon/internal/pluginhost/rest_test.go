@@ -275,6 +275,27 @@ func TestRest_ARefusedFileClosesTheAddress(t *testing.T) {
 	}
 }
 
+// After five crashes, while the adapter is not started for a minute, its address is closed: nobody waits that long.
+func TestRest_ABreakerClosesTheAddress(t *testing.T) {
+	h, _ := serve(t, install(t, Local))
+	embeddedHealth(t, h)
+	_, url := h.RunningEmbedded()
+	for range breakerCrashes {
+		embeddedHealth(t, h)
+		pid := statusOf(h, Local).PID
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the crash is noticed", 10*time.Second, func() bool { return statusOf(h, Local).PID != pid })
+	}
+	if got := statusOf(h, Local); got.State != Backoff || got.Resume.Sub(got.Crashed) != breakerPause {
+		t.Fatalf("%+v, want an open breaker", got)
+	}
+	if err := get(url + "/api/health"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v, want a refused connection", err)
+	}
+}
+
 // A host that ends gives up the address, whether the adapter rests or runs, and the next host has the same.
 func TestRest_TheNextHostHasTheAddress(t *testing.T) {
 	dir := t.TempDir()
