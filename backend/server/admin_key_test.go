@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // A database belongs to the key that it was first used with. Until the operator confirms another key, the server and
@@ -78,7 +79,7 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	begin := func() error {
 		s, err := New(t.Context(), Options{DataDir: dir})
 		if err == nil {
-			closeAll(s.listeners)
+			_ = loopback.Close(s.listeners)
 			err = s.app.Close()
 		}
 		return err

@@ -8,8 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // These files of an embedded backend are in the same directory as its database.
@@ -52,14 +53,7 @@ func openData(dir string) (kept, error) {
 	if err != nil {
 		return kept{}, err
 	}
-	port := 0
-	if data, err := os.ReadFile(filepath.Join(dir, portFile)); err == nil {
-		port, _ = strconv.Atoi(strings.TrimSpace(string(data)))
-		if port < 1024 || port > 65535 {
-			port = 0
-		}
-	}
-	return kept{key: key, seal: seal, id: id, port: port}, nil
+	return kept{key: key, seal: seal, id: id, port: loopback.ReadPort(filepath.Join(dir, portFile))}, nil
 }
 
 // readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at the same

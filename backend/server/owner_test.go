@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -159,7 +160,7 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	old := s.URL()
 	stop()
 	port, _ := strconv.Atoi(old[strings.LastIndex(old, ":")+1:])
-	taken, err := listenOn(t.Context(), "127.0.0.1", port)
+	taken, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		t.Fatal(err)
 	}

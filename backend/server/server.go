@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Options configure an embedded backend.
@@ -26,7 +26,10 @@ type Options struct {
 	// StateDir is the state directory of the daemon that runs the backend, for the commands on its pages; "" if it is the
 	// default one.
 	StateDir string
-	Log      *slog.Logger
+	// Listeners are those of the daemon, which keeps their address open while the backend does not run; if empty, the
+	// backend listens itself.
+	Listeners []*net.TCPListener
+	Log       *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
 	// Probe reports whether the owners of connections can be determined; nil queries the system. For tests.
@@ -39,6 +42,7 @@ type Server struct {
 	id, url   string
 	word      string
 	listeners []net.Listener
+	pausable  []*pausableListener // below listeners, if these are the daemon's
 }
 
 // New opens the data directory and starts to listen. Requests are answered only while Serve runs.
@@ -50,16 +54,18 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners, port, err := listen(ctx, kept.port)
+	listeners, pausable, err := listen(ctx, o, kept.port)
 	if err != nil {
 		return nil, err
 	}
+	port := loopback.Port(listeners[0])
 	who, err := protect(o, listeners)
 	if err != nil {
-		closeAll(listeners)
+		_ = loopback.Close(listeners)
 		return nil, err
 	}
-	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), word: who.word, listeners: who.listeners}
+	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), word: who.word, listeners: who.listeners,
+		pausable: pausable}
 	settings := config.Embedded(o.DataDir, s.url, kept.key, kept.seal)
 	if o.CodeTTL > 0 {
 		settings.CodeTTL = o.CodeTTL
@@ -72,7 +78,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		EndBrowserSessions: mustSignInAgain(kept.port, port, who),
 	})
 	if err != nil {
-		closeAll(listeners)
+		_ = loopback.Close(listeners)
 		if errors.Is(err, sqlstore.ErrOtherKey) {
 			return nil, &otherKeyError{database: settings.Database, key: filepath.Join(o.DataDir, keyFile)}
 		}
@@ -82,7 +88,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	// changed.
 	if port != kept.port {
 		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
-			closeAll(listeners)
+			_ = loopback.Close(listeners)
 			s.app.Close()
 			return nil, err
 		}
@@ -130,53 +136,6 @@ func (s *Server) Activity(ctx context.Context) (connections, pendingCodes int, e
 
 // Serve serves until ctx ends, and then drains. It returns once everything is closed.
 func (s *Server) Serve(ctx context.Context) error { return s.app.Serve(ctx, s.listeners...) }
-
-// listen listens on the port on 127.0.0.1 and, if available, on ::1. Browsers may use either for localhost, so a port
-// in use on one of them is useless. For port 0 or a port in use, it chooses a new one.
-func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
-	hosts := []string{"127.0.0.1"}
-	if probe, err := listenOn(ctx, "::1", 0); err == nil {
-		probe.Close()
-		hosts = append(hosts, "::1")
-	}
-	const tries = 10
-	for try := 1; ; try++ {
-		listeners, got, err := listenAll(ctx, hosts, port)
-		if err == nil {
-			return listeners, got, nil
-		}
-		if try == tries || ctx.Err() != nil {
-			return nil, 0, fmt.Errorf("listen on loopback: %w", err)
-		}
-		port = 0
-	}
-}
-
-// listenAll listens on one port on every host.
-func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, int, error) {
-	var listeners []net.Listener
-	for _, host := range hosts {
-		l, err := listenOn(ctx, host, port)
-		if err != nil {
-			closeAll(listeners)
-			return nil, 0, err
-		}
-		port = l.Addr().(*net.TCPAddr).Port
-		listeners = append(listeners, l)
-	}
-	return listeners, port, nil
-}
-
-func listenOn(ctx context.Context, host string, port int) (net.Listener, error) {
-	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-}
-
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		l.Close()
-	}
-}
 
 // ErrNoKey is returned if a backend that is not embedded has no key.
 var ErrNoKey = errors.New("no key for stored hashes: set SERVICE_BACKEND_HMAC_KEY or hmac_key_file (make one with: " +

@@ -17,7 +17,12 @@ import (
 // start runs an embedded backend in dir until stop is called, which waits until the backend has ended.
 func start(t *testing.T, dir string) (s *Server, stop func()) {
 	t.Helper()
-	s, err := New(t.Context(), Options{DataDir: dir})
+	return startWith(t, Options{DataDir: dir})
+}
+
+func startWith(t *testing.T, o Options) (s *Server, stop func()) {
+	t.Helper()
+	s, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

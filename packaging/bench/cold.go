@@ -19,11 +19,7 @@ const (
 // client. Half of them are agents' shims, and half are terminals. One of them starts the daemon that all use.
 func (b *bench) cold() error {
 	state := filepath.Join(b.work, "cold")
-	command := func(name string, args ...string) *exec.Cmd {
-		cmd := b.command(name, args...)
-		cmd.Env = append(append([]string{}, cmd.Env...), "SERVICE_CONFIG_DIR="+state)
-		return cmd
-	}
+	command := b.commandsIn(state)
 	stop := func() error {
 		var ended *exec.ExitError
 		if err := command("servicectl", "daemon", "stop").Run(); err != nil && !errors.As(err, &ended) {

@@ -171,32 +171,6 @@ func (b *bench) whoami() error {
 	return nil
 }
 
-// idle adds up the memory of the daemon and the adapters that it started.
-func (b *bench) idle() error {
-	var record struct{ PID int }
-	data, err := os.ReadFile(filepath.Join(b.work, "state", "run", "daemon.json"))
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, &record); err != nil {
-		return err
-	}
-	daemon, _, err := memory(record.PID)
-	if err != nil {
-		return err
-	}
-	var adapters int64
-	for _, child := range children(record.PID) {
-		rss, _, err := memory(child)
-		if err == nil {
-			adapters += rss
-		}
-	}
-	b.rows = append(b.rows, row{
-		"idle daemon + adapters, resident", mb(daemon) + " + " + mb(adapters), "", mb(daemon + adapters), "< 60 MB"})
-	return nil
-}
-
 func children(parent int) []int {
 	var found []int
 	statuses, _ := filepath.Glob("/proc/[0-9]*/stat")

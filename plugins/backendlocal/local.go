@@ -72,9 +72,13 @@ func (l *local) start(configDir string) error {
 	if !filepath.IsAbs(configDir) {
 		return errors.New("the state directory is not an absolute path")
 	}
+	listeners, err := inherited()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := server.New(ctx, server.Options{
-		DataDir: filepath.Join(configDir, dataDir), StateDir: stateDir(configDir), Log: l.log,
+		DataDir: filepath.Join(configDir, dataDir), StateDir: stateDir(configDir), Listeners: listeners, Log: l.log,
 	})
 	if err != nil {
 		cancel()

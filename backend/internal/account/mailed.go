@@ -135,6 +135,7 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 func (s *Service) Serve(ctx context.Context) error {
 	sweep := time.NewTicker(guessEvery)
 	defer sweep.Stop()
+	s.sweepGuesses(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -147,10 +148,14 @@ func (s *Service) Serve(ctx context.Context) error {
 		case l := <-s.linked:
 			s.briefly(ctx, func(ctx context.Context) { s.mailNewLink(ctx, l) })
 		case <-sweep.C:
-			if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "failed to delete old counters of wrong passwords", "err", err)
-			}
+			s.sweepGuesses(ctx)
 		}
+	}
+}
+
+func (s *Service) sweepGuesses(ctx context.Context) {
+	if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "failed to delete old counters of wrong passwords", "err", err)
 	}
 }
 

@@ -50,6 +50,8 @@ func (s *blockingStore) SetPassword(context.Context, string, string, string, aud
 	return nil
 }
 
+func (s *blockingStore) SweepGuesses(context.Context, time.Time) error { return nil }
+
 func (s *blockingStore) DeleteAccount(context.Context, string, time.Time) error { return nil }
 
 type letters struct{ sent []mail.Message }

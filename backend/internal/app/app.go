@@ -49,9 +49,11 @@ type App struct {
 	links     *link.Service
 	accounts  *account.Service
 	hub       *relay.Hub
-	signedOut bool     // browsers were signed out at startup
-	serving   []server // run while requests are served
-	last      []server // finish what requests leave behind; stopped in order once all requests have ended
+	gateway   *gateway.Service
+	usage     *connUsage // nil unless the backend is embedded
+	signedOut bool       // browsers were signed out at startup
+	serving   []server   // run while requests are served
+	last      []server   // finish what requests leave behind; stopped in order once all requests have ended
 	addresses *clientAddresses
 	handler   http.Handler
 }
@@ -76,6 +78,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 		o.Log.Info("signed out all browsers", "count", ended)
 	}
 	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
+	if o.Embedded {
+		a.usage = newConnUsage()
+	}
 	if err := a.compose(o); err != nil {
 		store.Close()
 		return nil, err
@@ -99,6 +104,19 @@ func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err 
 	return a.hub.Connections(), pendingCodes, err
 }
 
+// Idle returns how long an embedded backend has been of no use to anybody: no request and no call of a model was in
+// progress, no app or page attached, and no device code waited for a decision. It is 0 while one is.
+func (a *App) Idle(ctx context.Context) (time.Duration, error) {
+	connections, pending, err := a.Activity(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if connections+pending+a.gateway.Running() > 0 {
+		a.usage.touch()
+	}
+	return a.usage.idle(), nil
+}
+
 // Serve serves on the listeners until ctx ends and then drains the backend: it accepts no new requests, lets open ones
 // finish within the drain timeout, tells live connections to reconnect, commits pending rows, sends queued mail and
 // closes the database.
@@ -111,6 +129,9 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	if a.usage != nil {
+		server.ConnState = a.usage.note
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, l := range listeners {

@@ -72,7 +72,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
-	a.links, a.accounts = f.links, f.accounts
+	a.links, a.accounts, a.gateway = f.links, f.accounts, f.gateway
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/credential"
 )
@@ -283,20 +284,9 @@ func (s *Service) Authenticate(ctx context.Context, token string) (Principal, er
 		ExpiresAt: link.ExpiresAt}, nil
 }
 
-// Serve runs Sweep periodically until ctx ends.
+// Serve runs Sweep, immediately and then periodically, until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
-	tick := time.NewTicker(max(s.set.UnusedAfter/6, time.Second))
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-				s.log.ErrorContext(ctx, "failed to sweep links", "err", err)
-			}
-		}
-	}
+	return periodic.Run(ctx, max(s.set.UnusedAfter/6, time.Second), s.log, "sweep links", s.Sweep)
 }
 
 // Sweep revokes tokens that no client received, and deletes codes that expired long ago and old lines of the linking
@@ -306,7 +296,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired),
 		s.trace(ctx, audit.TrailRevoke))
 	if err != nil {
-		return fmt.Errorf("sweep links: %w", err)
+		return err
 	}
 	if revoked > 0 {
 		s.log.InfoContext(ctx, "revoked tokens that no client received", "count", revoked)

@@ -202,7 +202,7 @@ func (d *daemon) checkAdapters() []control.Check {
 			c = warning(c.Name, "an upgrade is being installed: "+err.Error(), pluginhost.FixHint(err))
 		case err != nil:
 			c = failure(c.Name, err.Error(), pluginhost.FixHint(err))
-		case s.LastError != "" && s.State != pluginhost.Running:
+		case s.LastError != "" && s.State != pluginhost.Running && s.State != pluginhost.Stopped:
 			c = warning(c.Name, s.State+": "+s.LastError, "Read `servicectl daemon logs`.")
 		case !s.Crashed.IsZero():
 			c.Detail += fmt.Sprintf("; crashed %s ago: %s", d.now().Sub(s.Crashed).Round(time.Second), s.LastError)

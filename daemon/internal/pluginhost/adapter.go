@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // The states of an adapter, as `servicectl plugin list` shows them.
@@ -41,15 +42,19 @@ type adapter struct {
 	path string
 	host *Host
 	// added is set for an adapter that the person added. It gets nothing that belongs to an account.
-	added *addedAdapter
-	life  context.Context // ends with the host, or when an added adapter is removed
-	end   context.CancelFunc
+	added   *addedAdapter
+	address address         // of the embedded backend; belongs to supervise
+	life    context.Context // ends with the host, or when an added adapter is removed
+	end     context.CancelFunc
 
-	mu      sync.Mutex
-	status  PluginStatus
-	about   *backend.Transport // what a transport adapter last described; nil for a backend adapter
-	inst    *instance          // set while the adapter runs
-	crashes []time.Time
+	mu     sync.Mutex
+	status PluginStatus
+	about  *backend.Transport // what a transport adapter last described; nil for a backend adapter
+	inst   *instance          // set while the adapter runs
+	// described is what the adapter described; set while it runs or rests.
+	described *pluginv1.DescribeResponse
+	wake      func() // makes rest return; set while the adapter rests
+	crashes   []time.Time
 	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
 	permanent *backend.Problem
 	refused   error     // why the file was refused; set in the state Refused
@@ -83,11 +88,12 @@ func (a *adapter) setState(state string) {
 	a.changed = make(chan struct{})
 }
 
-// get returns the running instance, starting the adapter if necessary. It waits for a start in progress, but not for a
-// long backoff. The error is a *backend.Problem, or that of ctx.
-func (a *adapter) get(ctx context.Context) (*instance, error) {
+// get returns the running instance, starting the adapter if necessary. The process does not rest before the caller has
+// called done. get waits for a start in progress, but not for a long backoff. The error is a *backend.Problem, or that
+// of ctx.
+func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err error) {
 	if a.host.unavailable != nil {
-		return nil, a.host.unavailable
+		return nil, nil, a.host.unavailable
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,20 +101,26 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 	for {
 		switch a.status.State {
 		case Running:
-			return a.inst, nil
+			if !a.inst.held {
+				return a.inst, a.inst.use(), nil
+			}
 		case Stopped, Refused:
 			if begun {
-				return nil, a.unavailable()
+				return nil, nil, a.unavailable()
 			}
 			if a.life.Err() != nil {
-				return nil, unavailable(a.name, "it is being stopped", 0)
+				return nil, nil, unavailable(a.name, "it is being stopped", 0)
 			}
 			begun = true
 			a.setState(Starting)
-			a.host.supervisors.Go(func() { a.supervise(a.life) })
+			if a.wake != nil {
+				a.wake()
+			} else {
+				a.host.supervisors.Go(func() { a.supervise(a.life) })
+			}
 		case Backoff:
 			if time.Until(a.resume) > maxCallDelay {
-				return nil, a.unavailable()
+				return nil, nil, a.unavailable()
 			}
 		}
 		changed := a.changed
@@ -117,37 +129,52 @@ func (a *adapter) get(ctx context.Context) (*instance, error) {
 		case <-changed:
 		case <-ctx.Done():
 			a.mu.Lock()
-			return nil, ctx.Err()
+			return nil, nil, ctx.Err()
 		}
 		a.mu.Lock()
 	}
 }
 
-// supervise runs the adapter until the host stops or the file is refused.
+// supervise runs the adapter, except while it rests, until the host stops or the file is refused.
 func (a *adapter) supervise(ctx context.Context) {
 	for {
 		inst, err := a.host.launch(ctx, a)
 		var r *refusal
 		switch {
 		case errors.As(err, &r):
+			a.address.close()
 			a.setRefused(r)
 			return
 		case err == nil:
 			a.setRunning(inst)
 			err = a.monitor(ctx, inst)
 		}
-		if ctx.Err() != nil || !a.backOff(ctx, err) {
+		if ctx.Err() != nil || !a.pause(ctx, err) {
+			a.address.close()
 			a.setStopped()
 			return
 		}
 	}
 }
 
-// monitor waits for the process to end and returns the reason. It stops the process when it is stuck or ctx ends.
+// pause waits after the end of a process. It returns true when the adapter is to be started again, and false if ctx
+// ends first.
+func (a *adapter) pause(ctx context.Context, cause error) bool {
+	if errors.Is(cause, errRests) {
+		return a.rest(ctx)
+	}
+	return a.backOff(ctx, cause)
+}
+
+// monitor waits for the process to end and returns the reason. It stops the process when it is stuck or rests, or when
+// ctx ends.
 func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { inst.watch(watching, a.host.opts.ProbeEvery, a.host.opts.ProbeWait) })
+	if a.mayRest() {
+		watch.Go(func() { a.watchIdle(watching, inst) })
+	}
 	err := inst.wait(ctx)
 	cancel()
 	watch.Wait()
@@ -158,7 +185,7 @@ func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 func (a *adapter) setRunning(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inst, a.permanent = inst, nil
+	a.inst, a.described, a.permanent = inst, inst.about, nil
 	if inst.describes != nil {
 		a.about = inst.describes
 	}
@@ -170,14 +197,14 @@ func (a *adapter) setRunning(inst *instance) {
 func (a *adapter) setStopped() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inst, a.status.PID = nil, 0
+	a.inst, a.described, a.status.PID = nil, nil, 0
 	a.setState(Stopped)
 }
 
 func (a *adapter) setRefused(r *refusal) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inst, a.status.PID, a.status.Verified, a.status.LastError = nil, 0, false, r.reason
+	a.inst, a.described, a.status.PID, a.status.Verified, a.status.LastError = nil, nil, 0, false, r.reason
 	a.refused = r
 	a.setState(Refused)
 }
@@ -199,11 +226,12 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
 		a.crashes = nil
+		a.address.close() // nobody waits that long
 		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last one: %v", breakerCrashes, cause)
 	}
 	a.resume = time.Now().Add(wait)
 	a.status.Crashed, a.status.Resume = now, now.Add(wait)
-	a.inst, a.status.PID = nil, 0
+	a.inst, a.described, a.status.PID = nil, nil, 0
 	a.status.Restarts++
 	a.setState(Backoff)
 	a.mu.Unlock()

@@ -241,7 +241,9 @@ func TestShippedTransports_AreAsDescribed(t *testing.T) {
 	h, _ := serve(t, install(t))
 	before := h.Transports()
 	for _, name := range []string{LocalSim, BrowserSim} {
-		if _, err := h.adapters[name].get(t.Context()); err != nil {
+		if _, done, err := h.adapters[name].get(t.Context()); err == nil {
+			done()
+		} else {
 			t.Fatal(err)
 		}
 	}

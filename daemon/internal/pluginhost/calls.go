@@ -23,34 +23,35 @@ type method[Client, Req, Resp any] func(Client, context.Context, *Req, ...grpc.C
 func call[Req, Resp any](
 	ctx context.Context, h *Host, t backend.Target, m method[pluginv1.BackendClient, Req, Resp], req *Req,
 ) (*Resp, error) {
-	inst, err := h.backendOf(ctx, t)
+	inst, done, err := h.backendOf(ctx, t)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	return invoke(ctx, h, t, callTimeout, func(ctx context.Context) (*Resp, error) { return m(inst.rpc, ctx, req) }, inst)
 }
 
-// backendOf returns the running adapter of t's backend, and starts it if necessary.
-func (h *Host) backendOf(ctx context.Context, t backend.Target) (*instance, error) {
-	inst, err := h.pick(t).get(ctx)
+// backendOf returns the running adapter of t's backend, and starts it if necessary. The caller must call done after
+// its call.
+func (h *Host) backendOf(ctx context.Context, t backend.Target) (inst *instance, done func(), err error) {
+	inst, done, err = h.pick(t).get(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if t.BaseURL != backend.EmbeddedURL && strings.HasPrefix(t.BaseURL, backend.EmbeddedURL) &&
 		t.BaseURL != inst.about.GetEmbeddedId() {
-		return nil, embeddedReset()
+		done()
+		return nil, nil, embeddedReset()
 	}
-	return inst, nil
+	return inst, done, nil
 }
 
-// invoke makes one RPC to the last of the instances, which may call those before it. Errors are those of call.
+// invoke makes one RPC to the last of the instances, which may call those before it. The caller holds them. Errors are
+// those of call.
 func invoke[Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),
 	on ...*instance,
 ) (*Resp, error) {
-	for _, inst := range on {
-		defer inst.use()()
-	}
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	resp, err := rpc(inner)

@@ -21,9 +21,10 @@ func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 		if !a.isTransport() || !a.hasBegun() {
 			continue
 		}
-		inst, err := a.get(ctx)
+		inst, done, err := a.get(ctx)
 		if err == nil {
 			err = h.sendFonts(ctx, inst)
+			done()
 		}
 		if err != nil {
 			h.opts.Log.Warn("failed to pass the added fonts on", "adapter", a.name, "err", err)

@@ -63,6 +63,9 @@ type Options struct {
 	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is how
 	// long it may take to answer, 3 s by default. Tests shorten them.
 	ProbeEvery, ProbeWait time.Duration
+	// RestAfter is how long nobody must have used an adapter before its process ends, a minute by default. Tests shorten
+	// it.
+	RestAfter time.Duration
 }
 
 // PluginStatus is the state of one adapter.
@@ -120,6 +123,7 @@ func New(o Options) (*Host, error) {
 		o.Dir = dir
 	}
 	o.ProbeEvery, o.ProbeWait = cmp.Or(o.ProbeEvery, probeEvery), cmp.Or(o.ProbeWait, probeWait)
+	o.RestAfter = cmp.Or(o.RestAfter, restAfter)
 	h := Unavailable(nil)
 	h.opts = o
 	if o.Now != nil {
@@ -173,12 +177,16 @@ func (h *Host) Check() map[string]error {
 	return found
 }
 
-// Embedded starts the embedded backend if it is not running, and returns its id ("embedded:<id>") and address.
+// Embedded starts the embedded backend if it neither runs nor rests, and returns its id ("embedded:<id>") and address.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
-	inst, err := h.adapters[Local].get(ctx)
+	if id, baseURL = h.RunningEmbedded(); id != "" {
+		return id, baseURL, nil
+	}
+	inst, done, err := h.adapters[Local].get(ctx)
 	if err != nil {
 		return "", "", err
 	}
+	defer done()
 	return inst.about.GetEmbeddedId(), inst.about.GetBaseUrl(), nil
 }
 
@@ -195,10 +203,10 @@ func isEmbedded(url string) bool {
 }
 
 // RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it is running, otherwise empty
-// strings. It does not start it.
+// strings. It does not start it. An embedded backend that rests counts as running, because its address answers.
 func (h *Host) RunningEmbedded() (id, baseURL string) {
-	if inst := h.adapters[Local].running(); inst != nil {
-		return inst.about.GetEmbeddedId(), inst.about.GetBaseUrl()
-	}
-	return "", ""
+	a := h.adapters[Local]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.described.GetEmbeddedId(), a.described.GetBaseUrl()
 }

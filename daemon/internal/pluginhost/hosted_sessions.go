@@ -27,17 +27,19 @@ func callHosted[Req, Resp any, R targeted[Req]](
 ) (*Resp, error) {
 	var on []*instance
 	if isEmbedded(t.BaseURL) {
-		home, err := h.backendOf(ctx, t)
+		home, done, err := h.backendOf(ctx, t)
 		if err != nil {
 			return nil, err
 		}
+		defer done()
 		req.GetTarget().BaseUrl = home.about.GetLoopbackUrl()
 		on = append(on, home)
 	}
-	inst, err := h.adapters[BrowserSim].get(ctx)
+	inst, done, err := h.adapters[BrowserSim].get(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 	return invoke(ctx, h, t, limit, func(ctx context.Context) (*Resp, error) { return m(inst.sessions, ctx, req) },
 		append(on, inst)...)
 }

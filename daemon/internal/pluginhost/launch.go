@@ -31,6 +31,9 @@ const (
 	describeTimeout = 30 * time.Second
 )
 
+// embeddedDir is the directory of the embedded backend in the state directory.
+const embeddedDir = "backend"
+
 // instance is one running process of an adapter.
 type instance struct {
 	name   string // the adapter's
@@ -43,15 +46,30 @@ type instance struct {
 	describes *backend.Transport
 	about     *pluginv1.DescribeResponse
 	conn      *grpc.ClientConn
+	created   time.Time
 	busy      atomic.Int64  // calls and attachments in progress
+	used      atomic.Int64  // when the last of them ended: a time.Duration since created
+	held      bool          // no call may begin, because the process may rest; guarded by the adapter's mu
 	silent    atomic.Bool   // the last probe was not answered
 	stuck     chan struct{} // closed when the process runs but does not answer
+	rests     chan struct{} // closed when the process has agreed to rest
 }
 
 // use counts a call or an attachment until the returned function is called.
 func (i *instance) use() (done func()) {
 	i.busy.Add(1)
-	return func() { i.busy.Add(-1) }
+	return func() {
+		i.used.Store(int64(time.Since(i.created)))
+		i.busy.Add(-1)
+	}
+}
+
+// idle returns for how long no call or attachment was in progress; 0 while one is.
+func (i *instance) idle() time.Duration {
+	if i.busy.Load() > 0 {
+		return 0
+	}
+	return time.Since(i.created) - time.Duration(i.used.Load())
 }
 
 func (i *instance) pid() int {
@@ -59,13 +77,15 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process has ended or is stuck, or when ctx ends.
+// wait returns when the process has ended, is stuck or rests, or when ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:
 		return fmt.Errorf("process %s ended: %v", i.proc.ID(), i.proc.cmd.ProcessState)
 	case <-i.stuck:
 		return fmt.Errorf("process %s %w", i.proc.ID(), errStuck)
+	case <-i.rests:
+		return errRests
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -88,10 +108,18 @@ func (i *instance) stop() {
 	_ = os.RemoveAll(i.proc.dir)
 }
 
-// launch verifies and starts the adapter once. If it fails, it leaves nothing behind.
+// launch verifies and starts the adapter once. If it fails, it leaves nothing behind but the address.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	if err := a.verify(); err != nil {
 		return nil, err
+	}
+	var listeners []*os.File
+	if a.name == Local {
+		var err error
+		if listeners, err = a.address.open(ctx, filepath.Join(h.opts.ConfigDir, embeddedDir)); err != nil {
+			return nil, err
+		}
+		defer closeFiles(listeners)
 	}
 	dir, err := "", os.MkdirAll(h.opts.SocketDir, 0o700)
 	if err == nil {
@@ -100,10 +128,24 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the directory for adapters' sockets: %w", err)
 	}
+	inst, started := h.newInstance(a, dir, listeners)
+	if err := h.connect(ctx, a, inst, started); err != nil {
+		if inst.proc != nil {
+			inst.stop()
+		} else {
+			_ = os.RemoveAll(dir)
+		}
+		return nil, a.explainMismatch(startError(err))
+	}
+	return inst, nil
+}
+
+// newInstance prepares a process, which inherits the listeners. It sends the process on started when it runs.
+func (h *Host) newInstance(a *adapter, dir string, listeners []*os.File) (inst *instance, started chan *process) {
 	// An adapter that is being added has no name until it describes itself.
 	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.path)))
-	inst := &instance{name: a.name, stuck: make(chan struct{})}
-	started := make(chan *process, 1)
+	inst = &instance{name: a.name, created: time.Now(), stuck: make(chan struct{}), rests: make(chan struct{})}
+	started = make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion:  pluginv1.ProtocolVersion,
@@ -123,7 +165,8 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.command(), dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
+			env := a.environment(cmd.Env, dir, len(listeners))
+			p, err := newProcess(a.command(listeners), dir, env, log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}
@@ -131,15 +174,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			return p, nil
 		},
 	})
-	if err := h.connect(ctx, a, inst, started); err != nil {
-		if inst.proc != nil {
-			inst.stop()
-		} else {
-			_ = os.RemoveAll(dir)
-		}
-		return nil, a.explainMismatch(startError(err))
-	}
-	return inst, nil
+	return inst, started
 }
 
 // connect performs the handshake and reads the adapter's description. It returns when ctx ends.

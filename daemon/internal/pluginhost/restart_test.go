@@ -111,7 +111,7 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	var p *backend.Problem
-	if _, err := a.get(ctx); !errors.As(err, &p) || p.Code != backend.CodeAdapterUnavailable ||
+	if _, _, err := a.get(ctx); !errors.As(err, &p) || p.Code != backend.CodeAdapterUnavailable ||
 		p.RetryAfter < breakerPause/2 {
 		t.Errorf("got %v", err)
 	}

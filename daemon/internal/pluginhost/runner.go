@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 	"github.com/service-dev/service/proto/programpath"
 )
 
@@ -31,12 +32,14 @@ type process struct {
 	wait    func() error
 }
 
-// command returns the command that runs the adapter. A shipped adapter's name tells serviced what to be.
-func (a *adapter) command() *exec.Cmd {
+// command returns the command that runs the adapter, with the listeners that it inherits. A shipped adapter's name tells
+// serviced what to be.
+func (a *adapter) command(listeners []*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), a.path)
 	if a.added == nil {
 		cmd.Args[0] = programpath.AdapterPrefix + a.name
 	}
+	cmd.ExtraFiles = listeners
 	return cmd
 }
 
@@ -145,19 +148,28 @@ var proxyVariables = []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_pr
 // bluetoothVariable names the D-Bus of BlueZ where it is not the usual one. Only shipped adapters inherit it.
 const bluetoothVariable = "DBUS_SYSTEM_BUS_ADDRESS"
 
-// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, and the
-// directory of this start.
-func (a *adapter) environment(handshake []string, dir string) []string {
+// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, the directory of
+// this start, and the number of listeners that it inherits.
+func (a *adapter) environment(handshake []string, dir string, listeners int) []string {
 	names := allowedVariables
 	if a.added == nil {
 		names = slices.Concat(names, proxyVariables, []string{bluetoothVariable})
 	}
-	env := make([]string, 0, len(names)+len(handshake)+4)
+	env := make([]string, 0, len(names)+len(handshake)+5)
 	for _, name := range names {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}
+	if listeners > 0 {
+		env = append(env, pluginv1.ListenersKey+"="+strconv.Itoa(listeners))
+	}
 	env = append(env, handshake...)
 	return append(env, "PLUGIN_UNIX_SOCKET_DIR="+dir, "TMPDIR="+dir, "TEMP="+dir, "TMP="+dir)
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }

@@ -27,11 +27,11 @@ func (h *Host) Scan(ctx context.Context, length time.Duration) ([]backend.FoundP
 	if err != nil {
 		return nil, err
 	}
-	inst, err := a.get(ctx)
+	inst, done, err := a.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer inst.use()()
+	defer done()
 	length = min(max(length, time.Second), maxScan)
 	inner, cancel := context.WithTimeout(ctx, length+scanGrace)
 	defer cancel()

@@ -46,9 +46,10 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 		return nil, err
 	}
 	var inst *instance
+	var done func()
 	a, err := h.findTransport(name)
 	if err == nil {
-		inst, err = a.get(ctx)
+		inst, done, err = a.get(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOp
 	g := &attachment{name: name, out: make(chan *pluginv1.AttachRequest, maxQueued), in: make(chan inbound, maxQueued),
 		hardware: open.OnHardware}
 	g.life, g.end = context.WithCancel(h.life)
-	context.AfterFunc(g.life, inst.use())
+	context.AfterFunc(g.life, done)
 	stop := context.AfterFunc(ctx, g.end)
 	err = g.open(inst.transport, request)
 	if err != nil && inst.isStuck() {

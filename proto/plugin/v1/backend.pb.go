@@ -626,6 +626,95 @@ func (x *ActivityResponse) GetPendingCodes() uint32 {
 	return 0
 }
 
+type RestRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long nobody must have used what the adapter serves.
+	IdleMs        uint32 `protobuf:"varint,1,opt,name=idle_ms,json=idleMs,proto3" json:"idle_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestRequest) Reset() {
+	*x = RestRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestRequest) ProtoMessage() {}
+
+func (x *RestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestRequest.ProtoReflect.Descriptor instead.
+func (*RestRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RestRequest) GetIdleMs() uint32 {
+	if x != nil {
+		return x.IdleMs
+	}
+	return 0
+}
+
+type RestResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rests         bool                   `protobuf:"varint,1,opt,name=rests,proto3" json:"rests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestResponse) Reset() {
+	*x = RestResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestResponse) ProtoMessage() {}
+
+func (x *RestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestResponse.ProtoReflect.Descriptor instead.
+func (*RestResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RestResponse) GetRests() bool {
+	if x != nil {
+		return x.Rests
+	}
+	return false
+}
+
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -635,7 +724,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +736,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +749,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HealthRequest) GetTarget() *Target {
@@ -686,7 +775,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +787,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +800,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HealthResponse) GetOk() bool {
@@ -780,7 +869,7 @@ type IssueDeviceCodeRequest struct {
 
 func (x *IssueDeviceCodeRequest) Reset() {
 	*x = IssueDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -792,7 +881,7 @@ func (x *IssueDeviceCodeRequest) String() string {
 func (*IssueDeviceCodeRequest) ProtoMessage() {}
 
 func (x *IssueDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -805,7 +894,7 @@ func (x *IssueDeviceCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueDeviceCodeRequest.ProtoReflect.Descriptor instead.
 func (*IssueDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *IssueDeviceCodeRequest) GetTarget() *Target {
@@ -831,7 +920,7 @@ type IssueDeviceCodeResponse struct {
 
 func (x *IssueDeviceCodeResponse) Reset() {
 	*x = IssueDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[11]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +932,7 @@ func (x *IssueDeviceCodeResponse) String() string {
 func (*IssueDeviceCodeResponse) ProtoMessage() {}
 
 func (x *IssueDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[11]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +945,7 @@ func (x *IssueDeviceCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueDeviceCodeResponse.ProtoReflect.Descriptor instead.
 func (*IssueDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{11}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *IssueDeviceCodeResponse) GetDeviceCode() *DeviceCode {
@@ -876,7 +965,7 @@ type PollDeviceTokenRequest struct {
 
 func (x *PollDeviceTokenRequest) Reset() {
 	*x = PollDeviceTokenRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +977,7 @@ func (x *PollDeviceTokenRequest) String() string {
 func (*PollDeviceTokenRequest) ProtoMessage() {}
 
 func (x *PollDeviceTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +990,7 @@ func (x *PollDeviceTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollDeviceTokenRequest.ProtoReflect.Descriptor instead.
 func (*PollDeviceTokenRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PollDeviceTokenRequest) GetTarget() *Target {
@@ -931,7 +1020,7 @@ type PollDeviceTokenResponse struct {
 
 func (x *PollDeviceTokenResponse) Reset() {
 	*x = PollDeviceTokenResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1032,7 @@ func (x *PollDeviceTokenResponse) String() string {
 func (*PollDeviceTokenResponse) ProtoMessage() {}
 
 func (x *PollDeviceTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1045,7 @@ func (x *PollDeviceTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollDeviceTokenResponse.ProtoReflect.Descriptor instead.
 func (*PollDeviceTokenResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PollDeviceTokenResponse) GetOutcome() isPollDeviceTokenResponse_Outcome {
@@ -1010,7 +1099,7 @@ type Pending struct {
 
 func (x *Pending) Reset() {
 	*x = Pending{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1111,7 @@ func (x *Pending) String() string {
 func (*Pending) ProtoMessage() {}
 
 func (x *Pending) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1124,7 @@ func (x *Pending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pending.ProtoReflect.Descriptor instead.
 func (*Pending) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Pending) GetPollIntervalSeconds() int64 {
@@ -1059,7 +1148,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1160,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1173,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Token) GetAuthToken() string {
@@ -1132,7 +1221,7 @@ type CancelDeviceCodeRequest struct {
 
 func (x *CancelDeviceCodeRequest) Reset() {
 	*x = CancelDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1233,7 @@ func (x *CancelDeviceCodeRequest) String() string {
 func (*CancelDeviceCodeRequest) ProtoMessage() {}
 
 func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1246,7 @@ func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeviceCodeRequest.ProtoReflect.Descriptor instead.
 func (*CancelDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelDeviceCodeRequest) GetTarget() *Target {
@@ -1182,7 +1271,7 @@ type CancelDeviceCodeResponse struct {
 
 func (x *CancelDeviceCodeResponse) Reset() {
 	*x = CancelDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1283,7 @@ func (x *CancelDeviceCodeResponse) String() string {
 func (*CancelDeviceCodeResponse) ProtoMessage() {}
 
 func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1296,7 @@ func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeviceCodeResponse.ProtoReflect.Descriptor instead.
 func (*CancelDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
 }
 
 type GetAccountRequest struct {
@@ -1219,7 +1308,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1231,7 +1320,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1244,7 +1333,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetAccountRequest) GetTarget() *Target {
@@ -1268,7 +1357,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1369,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1382,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetAccountResponse) GetAccountId() string {
@@ -1341,7 +1430,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1442,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1455,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAccountsRequest) GetEmail() string {
@@ -1386,7 +1475,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1487,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1500,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListAccountsResponse) GetAccounts() []*LocalAccount {
@@ -1435,7 +1524,7 @@ type LocalAccount struct {
 
 func (x *LocalAccount) Reset() {
 	*x = LocalAccount{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1536,7 @@ func (x *LocalAccount) String() string {
 func (*LocalAccount) ProtoMessage() {}
 
 func (x *LocalAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1549,7 @@ func (x *LocalAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalAccount.ProtoReflect.Descriptor instead.
 func (*LocalAccount) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LocalAccount) GetAccountId() string {
@@ -1505,7 +1594,7 @@ type ResetPasswordRequest struct {
 
 func (x *ResetPasswordRequest) Reset() {
 	*x = ResetPasswordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1606,7 @@ func (x *ResetPasswordRequest) String() string {
 func (*ResetPasswordRequest) ProtoMessage() {}
 
 func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1619,7 @@ func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordRequest.ProtoReflect.Descriptor instead.
 func (*ResetPasswordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ResetPasswordRequest) GetEmail() string {
@@ -1574,7 +1663,7 @@ type ResetPasswordResponse struct {
 
 func (x *ResetPasswordResponse) Reset() {
 	*x = ResetPasswordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1675,7 @@ func (x *ResetPasswordResponse) String() string {
 func (*ResetPasswordResponse) ProtoMessage() {}
 
 func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1688,7 @@ func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordResponse.ProtoReflect.Descriptor instead.
 func (*ResetPasswordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResetPasswordResponse) GetAccountId() string {
@@ -1639,7 +1728,7 @@ type RevokeLinkRequest struct {
 
 func (x *RevokeLinkRequest) Reset() {
 	*x = RevokeLinkRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1740,7 @@ func (x *RevokeLinkRequest) String() string {
 func (*RevokeLinkRequest) ProtoMessage() {}
 
 func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1753,7 @@ func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkRequest.ProtoReflect.Descriptor instead.
 func (*RevokeLinkRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RevokeLinkRequest) GetTarget() *Target {
@@ -1682,7 +1771,7 @@ type RevokeLinkResponse struct {
 
 func (x *RevokeLinkResponse) Reset() {
 	*x = RevokeLinkResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1783,7 @@ func (x *RevokeLinkResponse) String() string {
 func (*RevokeLinkResponse) ProtoMessage() {}
 
 func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1796,7 @@ func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkResponse.ProtoReflect.Descriptor instead.
 func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
 }
 
 type MintProjectKeyRequest struct {
@@ -1723,7 +1812,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1824,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1837,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -1786,7 +1875,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1887,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1900,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -1856,7 +1945,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1957,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1970,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -1943,7 +2032,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2044,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1968,7 +2057,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -1989,7 +2078,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2090,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2103,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -2043,7 +2132,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2144,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2157,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -2101,7 +2190,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2202,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2215,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -2146,7 +2235,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2247,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2260,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -2239,7 +2328,11 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x0fActivityRequest\"Y\n" +
 	"\x10ActivityResponse\x12 \n" +
 	"\vconnections\x18\x01 \x01(\rR\vconnections\x12#\n" +
-	"\rpending_codes\x18\x02 \x01(\rR\fpendingCodes\"B\n" +
+	"\rpending_codes\x18\x02 \x01(\rR\fpendingCodes\"&\n" +
+	"\vRestRequest\x12\x17\n" +
+	"\aidle_ms\x18\x01 \x01(\rR\x06idleMs\"$\n" +
+	"\fRestResponse\x12\x14\n" +
+	"\x05rests\x18\x01 \x01(\bR\x05rests\"B\n" +
 	"\rHealthRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\xb8\x02\n" +
 	"\x0eHealthResponse\x12\x0e\n" +
@@ -2357,11 +2450,11 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15PurgeTelemetryRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
 	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\xc5\n" +
-	"\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x8e\v\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
-	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
+	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12G\n" +
+	"\x04Rest\x12\x1e.service.plugin.v1.RestRequest\x1a\x1f.service.plugin.v1.RestResponse\x12M\n" +
 	"\x06Health\x12 .service.plugin.v1.HealthRequest\x1a!.service.plugin.v1.HealthResponse\x12h\n" +
 	"\x0fIssueDeviceCode\x12).service.plugin.v1.IssueDeviceCodeRequest\x1a*.service.plugin.v1.IssueDeviceCodeResponse\x12h\n" +
 	"\x0fPollDeviceToken\x12).service.plugin.v1.PollDeviceTokenRequest\x1a*.service.plugin.v1.PollDeviceTokenResponse\x12k\n" +
@@ -2389,7 +2482,7 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                   // 0: service.plugin.v1.Target
 	(*Requester)(nil),                // 1: service.plugin.v1.Requester
@@ -2399,85 +2492,89 @@ var file_plugin_v1_backend_proto_goTypes = []any{
 	(*DescribeResponse)(nil),         // 5: service.plugin.v1.DescribeResponse
 	(*ActivityRequest)(nil),          // 6: service.plugin.v1.ActivityRequest
 	(*ActivityResponse)(nil),         // 7: service.plugin.v1.ActivityResponse
-	(*HealthRequest)(nil),            // 8: service.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),           // 9: service.plugin.v1.HealthResponse
-	(*IssueDeviceCodeRequest)(nil),   // 10: service.plugin.v1.IssueDeviceCodeRequest
-	(*IssueDeviceCodeResponse)(nil),  // 11: service.plugin.v1.IssueDeviceCodeResponse
-	(*PollDeviceTokenRequest)(nil),   // 12: service.plugin.v1.PollDeviceTokenRequest
-	(*PollDeviceTokenResponse)(nil),  // 13: service.plugin.v1.PollDeviceTokenResponse
-	(*Pending)(nil),                  // 14: service.plugin.v1.Pending
-	(*Token)(nil),                    // 15: service.plugin.v1.Token
-	(*CancelDeviceCodeRequest)(nil),  // 16: service.plugin.v1.CancelDeviceCodeRequest
-	(*CancelDeviceCodeResponse)(nil), // 17: service.plugin.v1.CancelDeviceCodeResponse
-	(*GetAccountRequest)(nil),        // 18: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 19: service.plugin.v1.GetAccountResponse
-	(*ListAccountsRequest)(nil),      // 20: service.plugin.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 21: service.plugin.v1.ListAccountsResponse
-	(*LocalAccount)(nil),             // 22: service.plugin.v1.LocalAccount
-	(*ResetPasswordRequest)(nil),     // 23: service.plugin.v1.ResetPasswordRequest
-	(*ResetPasswordResponse)(nil),    // 24: service.plugin.v1.ResetPasswordResponse
-	(*RevokeLinkRequest)(nil),        // 25: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),       // 26: service.plugin.v1.RevokeLinkResponse
-	(*MintProjectKeyRequest)(nil),    // 27: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),   // 28: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),            // 29: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),           // 30: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),   // 31: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),  // 32: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),    // 33: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),   // 34: service.plugin.v1.PurgeTelemetryResponse
-	nil,                              // 35: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                              // 36: service.plugin.v1.RecordRequest.QueryEntry
+	(*RestRequest)(nil),              // 8: service.plugin.v1.RestRequest
+	(*RestResponse)(nil),             // 9: service.plugin.v1.RestResponse
+	(*HealthRequest)(nil),            // 10: service.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),           // 11: service.plugin.v1.HealthResponse
+	(*IssueDeviceCodeRequest)(nil),   // 12: service.plugin.v1.IssueDeviceCodeRequest
+	(*IssueDeviceCodeResponse)(nil),  // 13: service.plugin.v1.IssueDeviceCodeResponse
+	(*PollDeviceTokenRequest)(nil),   // 14: service.plugin.v1.PollDeviceTokenRequest
+	(*PollDeviceTokenResponse)(nil),  // 15: service.plugin.v1.PollDeviceTokenResponse
+	(*Pending)(nil),                  // 16: service.plugin.v1.Pending
+	(*Token)(nil),                    // 17: service.plugin.v1.Token
+	(*CancelDeviceCodeRequest)(nil),  // 18: service.plugin.v1.CancelDeviceCodeRequest
+	(*CancelDeviceCodeResponse)(nil), // 19: service.plugin.v1.CancelDeviceCodeResponse
+	(*GetAccountRequest)(nil),        // 20: service.plugin.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 21: service.plugin.v1.GetAccountResponse
+	(*ListAccountsRequest)(nil),      // 22: service.plugin.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 23: service.plugin.v1.ListAccountsResponse
+	(*LocalAccount)(nil),             // 24: service.plugin.v1.LocalAccount
+	(*ResetPasswordRequest)(nil),     // 25: service.plugin.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil),    // 26: service.plugin.v1.ResetPasswordResponse
+	(*RevokeLinkRequest)(nil),        // 27: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),       // 28: service.plugin.v1.RevokeLinkResponse
+	(*MintProjectKeyRequest)(nil),    // 29: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),   // 30: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),            // 31: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),           // 32: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),   // 33: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),  // 34: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),    // 35: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),   // 36: service.plugin.v1.PurgeTelemetryResponse
+	nil,                              // 37: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                              // 38: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	35, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	37, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
-	14, // 7: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
-	15, // 8: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
+	16, // 7: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
+	17, // 8: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
 	0,  // 9: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 10: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
-	22, // 11: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
+	24, // 11: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
 	0,  // 12: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 13: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 14: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	36, // 15: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	38, // 15: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
 	0,  // 16: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 17: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
 	4,  // 18: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
 	6,  // 19: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 20: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 21: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 22: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 23: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	18, // 24: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	25, // 25: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	27, // 26: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	29, // 27: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	31, // 28: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	33, // 29: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	20, // 30: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
-	23, // 31: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
-	5,  // 32: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 33: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 34: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 35: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 36: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 37: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	19, // 38: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	26, // 39: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	28, // 40: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	30, // 41: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	32, // 42: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	34, // 43: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	21, // 44: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
-	24, // 45: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
-	32, // [32:46] is the sub-list for method output_type
-	18, // [18:32] is the sub-list for method input_type
+	8,  // 20: service.plugin.v1.Backend.Rest:input_type -> service.plugin.v1.RestRequest
+	10, // 21: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	12, // 22: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	14, // 23: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	18, // 24: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	20, // 25: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	27, // 26: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	29, // 27: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	31, // 28: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	33, // 29: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	35, // 30: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	22, // 31: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
+	25, // 32: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
+	5,  // 33: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 34: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 35: service.plugin.v1.Backend.Rest:output_type -> service.plugin.v1.RestResponse
+	11, // 36: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	13, // 37: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	15, // 38: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	19, // 39: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	21, // 40: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	28, // 41: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	30, // 42: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	32, // 43: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	34, // 44: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	36, // 45: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	23, // 46: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
+	26, // 47: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
+	33, // [33:48] is the sub-list for method output_type
+	18, // [18:33] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -2492,19 +2589,19 @@ func file_plugin_v1_backend_proto_init() {
 		(*Target_InstallId)(nil),
 		(*Target_Bearer)(nil),
 	}
-	file_plugin_v1_backend_proto_msgTypes[13].OneofWrappers = []any{
+	file_plugin_v1_backend_proto_msgTypes[15].OneofWrappers = []any{
 		(*PollDeviceTokenResponse_Pending)(nil),
 		(*PollDeviceTokenResponse_Token)(nil),
 	}
-	file_plugin_v1_backend_proto_msgTypes[15].OneofWrappers = []any{}
-	file_plugin_v1_backend_proto_msgTypes[19].OneofWrappers = []any{}
+	file_plugin_v1_backend_proto_msgTypes[17].OneofWrappers = []any{}
+	file_plugin_v1_backend_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Backend_Describe_FullMethodName         = "/service.plugin.v1.Backend/Describe"
 	Backend_Activity_FullMethodName         = "/service.plugin.v1.Backend/Activity"
+	Backend_Rest_FullMethodName             = "/service.plugin.v1.Backend/Rest"
 	Backend_Health_FullMethodName           = "/service.plugin.v1.Backend/Health"
 	Backend_IssueDeviceCode_FullMethodName  = "/service.plugin.v1.Backend/IssueDeviceCode"
 	Backend_PollDeviceToken_FullMethodName  = "/service.plugin.v1.Backend/PollDeviceToken"
@@ -51,6 +52,9 @@ type BackendClient interface {
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 	// Activity returns what keeps the adapter busy. The daemon does not stop as idle while any count is above zero.
 	Activity(ctx context.Context, in *ActivityRequest, opts ...grpc.CallOption) (*ActivityResponse, error)
+	// Rest asks the adapter whether it may be stopped until it is needed again. If so, it accepts no more connections. An
+	// adapter that only the daemon uses does not implement it.
+	Rest(ctx context.Context, in *RestRequest, opts ...grpc.CallOption) (*RestResponse, error)
 	// Health returns the health of the backend.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// IssueDeviceCode starts a device-code flow.
@@ -104,6 +108,16 @@ func (c *backendClient) Activity(ctx context.Context, in *ActivityRequest, opts 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ActivityResponse)
 	err := c.cc.Invoke(ctx, Backend_Activity_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *backendClient) Rest(ctx context.Context, in *RestRequest, opts ...grpc.CallOption) (*RestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RestResponse)
+	err := c.cc.Invoke(ctx, Backend_Rest_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -241,6 +255,9 @@ type BackendServer interface {
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	// Activity returns what keeps the adapter busy. The daemon does not stop as idle while any count is above zero.
 	Activity(context.Context, *ActivityRequest) (*ActivityResponse, error)
+	// Rest asks the adapter whether it may be stopped until it is needed again. If so, it accepts no more connections. An
+	// adapter that only the daemon uses does not implement it.
+	Rest(context.Context, *RestRequest) (*RestResponse, error)
 	// Health returns the health of the backend.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// IssueDeviceCode starts a device-code flow.
@@ -285,6 +302,9 @@ func (UnimplementedBackendServer) Describe(context.Context, *DescribeRequest) (*
 }
 func (UnimplementedBackendServer) Activity(context.Context, *ActivityRequest) (*ActivityResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Activity not implemented")
+}
+func (UnimplementedBackendServer) Rest(context.Context, *RestRequest) (*RestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rest not implemented")
 }
 func (UnimplementedBackendServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
@@ -375,6 +395,24 @@ func _Backend_Activity_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(BackendServer).Activity(ctx, req.(*ActivityRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Backend_Rest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).Rest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_Rest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).Rest(ctx, req.(*RestRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -609,6 +647,10 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Activity",
 			Handler:    _Backend_Activity_Handler,
+		},
+		{
+			MethodName: "Rest",
+			Handler:    _Backend_Rest_Handler,
 		},
 		{
 			MethodName: "Health",

@@ -9,6 +9,11 @@ const (
 	CookieKey   = "SERVICE_PLUGIN_COOKIE"
 	CookieValue = "spawned-by-serviced"
 
+	// ListenersKey is the variable with the number of listeners that the adapter of the embedded backend inherits: on the
+	// loopback addresses, as the file descriptors from FirstListener on.
+	ListenersKey  = "SERVICE_PLUGIN_LISTENERS"
+	FirstListener = 3
+
 	// ProtocolVersion is increased whenever an adapter built before a change could misinterpret the daemon, or vice
 	// versa.
 	ProtocolVersion = 1

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// connUsage knows when the HTTP connections of a server were last in use. WebSockets do not count; the hub knows them.
+type connUsage struct {
+	mu   sync.Mutex
+	busy map[net.Conn]struct{} // with a request in progress, or too new to have sent one
+	last time.Time             // when a connection was last in use
+}
+
+func newConnUsage() *connUsage { return &connUsage{busy: map[net.Conn]struct{}{}, last: time.Now()} }
+
+// note is the ConnState of an http.Server.
+func (u *connUsage) note(c net.Conn, state http.ConnState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state == http.StateNew || state == http.StateActive {
+		u.busy[c] = struct{}{}
+	} else if _, ok := u.busy[c]; ok {
+		delete(u.busy, c)
+	} else { // an idle connection was closed
+		return
+	}
+	u.last = time.Now()
+}
+
+// touch counts as a use that ends now.
+func (u *connUsage) touch() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = time.Now()
+}
+
+// idle returns how long no connection was in use; 0 while one is.
+func (u *connUsage) idle() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.busy) > 0 {
+		return 0
+	}
+	return time.Since(u.last)
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/proto/loopback"
+)
+
+// Rest reports whether the backend may be stopped until somebody needs it again, because it was idle for at least this
+// long. It then accepts no more connections, which wait in the listeners of the daemon. Otherwise nothing changes.
+func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
+	// A new start would choose another sign-in word and sign out all browsers.
+	if len(s.pausable) == 0 || s.word != "" {
+		return false, nil
+	}
+	if since, err := s.app.Idle(ctx); err != nil || since < idle {
+		return false, err
+	}
+	for _, l := range s.pausable {
+		l.pause()
+	}
+	since, err := s.app.Idle(ctx) // a connection may have been accepted in the meantime
+	if err != nil || since < idle {
+		for _, l := range s.pausable {
+			l.resume()
+		}
+		return false, err
+	}
+	return true, nil
+}
+
+// listen returns the daemon's listeners, or listens on the port or another one if the backend listens itself. pausable
+// is set for the daemon's.
+func listen(ctx context.Context, o Options, port int) (all []net.Listener, pausable []*pausableListener, err error) {
+	if len(o.Listeners) == 0 {
+		all, err = loopback.Listen(ctx, port)
+		return all, nil, err
+	}
+	for _, l := range o.Listeners {
+		p := &pausableListener{TCPListener: l}
+		p.changed.L = &p.mu
+		all, pausable = append(all, p), append(pausable, p)
+	}
+	return all, pausable, nil
+}
+
+// pausableListener is a listener that can stop accepting connections without closing.
+type pausableListener struct {
+	*net.TCPListener
+
+	mu      sync.Mutex
+	changed sync.Cond // on mu
+	paused  bool
+	waiting bool // Accept waits for the end of the pause
+	closed  bool
+}
+
+// Accept implements net.Listener.
+func (l *pausableListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.TCPListener.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return conn, err
+		}
+		l.mu.Lock()
+		l.waiting = true
+		l.changed.Broadcast()
+		for l.paused && !l.closed {
+			l.changed.Wait()
+		}
+		l.waiting = false
+		l.mu.Unlock()
+	}
+}
+
+// pause returns once no more connection is accepted and the caller of Accept has taken note of those before.
+func (l *pausableListener) pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = true
+	_ = l.SetDeadline(time.Unix(1, 0))
+	for !l.waiting && !l.closed {
+		l.changed.Wait()
+	}
+}
+
+// resume ends a pause.
+func (l *pausableListener) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = false
+	_ = l.SetDeadline(time.Time{})
+	l.changed.Broadcast()
+}
+
+// Close implements net.Listener.
+func (l *pausableListener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.changed.Broadcast()
+	return l.TCPListener.Close()
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/service-dev/service/proto/loopback"
+)
+
+// address is where the embedded backend serves. The daemon listens there and the adapter inherits the listeners, so that
+// connections wait while the adapter does not run. Only the adapter's supervisor uses it. The zero value is closed.
+type address struct {
+	listeners []net.Listener
+	waiting   []*os.File // copies of them to wait for connections
+}
+
+// open returns copies of the listeners for a process, which the caller closes. It listens first if necessary, on the
+// port that the embedded backend keeps in its directory.
+func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
+	if len(a.listeners) == 0 {
+		listeners, err := loopback.Listen(ctx, loopback.ReadPort(filepath.Join(dir, "port")))
+		if err != nil {
+			return nil, err
+		}
+		a.listeners = listeners
+		if a.waiting, err = copies(listeners); err != nil {
+			a.close()
+			return nil, err
+		}
+	}
+	return copies(a.listeners)
+}
+
+func copies(listeners []net.Listener) ([]*os.File, error) {
+	var files []*os.File
+	for _, l := range listeners {
+		f, err := l.(*net.TCPListener).File()
+		if err != nil {
+			closeFiles(files)
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// wait returns when a connection waits to be accepted, or ctx ends. It accepts nothing.
+func (a *address) wait(ctx context.Context) {
+	ended, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, f := range a.waiting {
+		all.Go(func() {
+			if conn, err := f.SyscallConn(); err == nil && conn.Read(isReadable) == nil {
+				cancel()
+			}
+		})
+	}
+	<-ended.Done()
+	for _, f := range a.waiting {
+		_ = f.SetReadDeadline(time.Unix(1, 0)) // ends the wait for the other listener
+	}
+	all.Wait()
+	for _, f := range a.waiting {
+		_ = f.SetReadDeadline(time.Time{})
+	}
+}
+
+// isReadable reports whether a connection is in a listener's queue. After false, the runtime's poller waits for one and
+// calls it again.
+func isReadable(fd uintptr) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0 && err == nil
+		}
+	}
+}
+
+// close closes the address. Connections that wait are reset, later ones refused.
+func (a *address) close() {
+	_ = loopback.Close(a.listeners)
+	closeFiles(a.waiting)
+	a.listeners, a.waiting = nil, nil
+}

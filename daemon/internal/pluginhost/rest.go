@@ -1,0 +1,100 @@
+package pluginhost
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+const (
+	// restAfter is how long nobody must have used an adapter before its process ends, until it is needed again.
+	restAfter = time.Minute
+	// restWait bounds how long an adapter may take to say whether it rests.
+	restWait = 5 * time.Second
+)
+
+// errRests is the reason why the process of an adapter that rests ended.
+var errRests = errors.New("nobody used it")
+
+// mayRest reports whether the adapter's process may end while nobody uses it. Real glasses may still be cleared after
+// their session, and an added adapter may remember something, as nothing says that it must not.
+func (a *adapter) mayRest() bool { return a.added == nil && a.name != RealDevice }
+
+// watchIdle lets the process rest once nobody has used it for a while. It returns when that is so or ctx ends.
+func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
+	after := a.host.opts.RestAfter
+	ticker := time.NewTicker(max(after/4, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if inst.idle() < after || !a.hold(inst) {
+			continue
+		}
+		if inst.agreesToRest(ctx, after) {
+			close(inst.rests) // calls wait for the next process
+			return
+		}
+		a.release(inst)
+	}
+}
+
+// hold makes new calls wait. It returns false if one is in progress.
+func (a *adapter) hold(inst *instance) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	inst.held = inst.busy.Load() == 0
+	return inst.held
+}
+
+// release lets the calls that wait continue.
+func (a *adapter) release(inst *instance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	inst.held = false
+	a.setState(a.status.State)
+}
+
+// agreesToRest asks an adapter that serves others, too, whether it may be stopped. If it does not answer, it is stopped
+// as well, since it may have closed its address; the next start opens it again.
+func (i *instance) agreesToRest(ctx context.Context, idle time.Duration) bool {
+	if i.rpc == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, restWait)
+	defer cancel()
+	r, err := i.rpc.Rest(ctx, &pluginv1.RestRequest{IdleMs: uint32(idle.Milliseconds())})
+	return status.Code(err) == codes.Unimplemented || r.GetRests() || errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
+// rest waits until a call or a connection needs a new process. It returns false if ctx ends first.
+func (a *adapter) rest(ctx context.Context) bool {
+	a.host.opts.Log.Info("adapter rests", "adapter", a.name)
+	connected, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.mu.Lock()
+	a.inst, a.status.PID, a.wake = nil, 0, cancel
+	a.setState(Stopped)
+	a.mu.Unlock()
+	debug.FreeOSMemory() // the daemon is usually idle now, and the garbage collector alone would keep what it needed before
+	a.address.wait(connected)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wake = nil
+	if ctx.Err() != nil {
+		return false
+	}
+	if a.status.State == Stopped { // a connection waits; a call has changed the state itself
+		a.setState(Starting)
+	}
+	return true
+}

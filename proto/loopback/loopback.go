@@ -1,0 +1,78 @@
+// Package loopback listens for the embedded backend on one port of both loopback addresses. The backend itself or the
+// daemon, on its behalf, may do so. The package is independent of what is served there.
+package loopback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either for
+// localhost, so a port in use on one of them is useless. For port 0 or a port in use, it chooses a new one.
+func Listen(ctx context.Context, port int) ([]net.Listener, error) {
+	hosts := []string{"127.0.0.1"}
+	if probe, err := listenOn(ctx, "::1", 0); err == nil {
+		probe.Close()
+		hosts = append(hosts, "::1")
+	}
+	const tries = 10
+	for try := 1; ; try++ {
+		listeners, err := listenAll(ctx, hosts, port)
+		if err == nil {
+			return listeners, nil
+		}
+		if try == tries || ctx.Err() != nil {
+			return nil, fmt.Errorf("listen on loopback: %w", err)
+		}
+		port = 0
+	}
+}
+
+// listenAll listens on one port on every host.
+func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, error) {
+	var listeners []net.Listener
+	for _, host := range hosts {
+		l, err := listenOn(ctx, host, port)
+		if err != nil {
+			return nil, errors.Join(err, Close(listeners))
+		}
+		port = Port(l)
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+func listenOn(ctx context.Context, host string, port int) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+}
+
+// Port returns the port of a TCP listener.
+func Port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+// Close closes all listeners.
+func Close(listeners []net.Listener) error {
+	var err error
+	for _, l := range listeners {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// ReadPort reads the port that a file keeps, in decimal. It returns 0 if the file contains none that can be used.
+func ReadPort(file string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || port < 1024 || port > 65535 {
+		return 0
+	}
+	return port
+}
