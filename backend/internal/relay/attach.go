@@ -84,7 +84,7 @@ func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, origins []string
 		defer h.recovered(c)
 		if p := attach(c); p != nil {
 			h.serving.Add(1)
-			go p.idle()
+			ws.Await(p.read)
 			return
 		}
 		ws.Drop()
@@ -187,19 +187,8 @@ func (h *Hub) attach(
 	return p
 }
 
-// idle waits for the peer's next frame, and continues in a new goroutine when it arrives: a stack that has grown to
-// handle a frame does not shrink to what waiting needs, and most goroutines wait.
-func (p *peer) idle() {
-	if p.ws.Wait() != nil {
-		p.leave()
-		p.session.hub.serving.Done()
-		return
-	}
-	go p.busy()
-}
-
-// busy handles frames until no more arrive.
-func (p *peer) busy() {
+// read handles frames until no more arrive.
+func (p *peer) read() {
 	isGone := true
 	defer func() {
 		if isGone {
@@ -208,6 +197,9 @@ func (p *peer) busy() {
 		}
 	}()
 	defer p.session.hub.recovered(p.conn)
+	if p.ws.Wait() != nil {
+		return
+	}
 	limit := glasses.MaxFrame
 	if p.to == toPages {
 		limit = glasses.MaxBinary
@@ -223,7 +215,7 @@ func (p *peer) busy() {
 		}
 	}
 	isGone = false
-	go p.idle()
+	p.ws.Await(p.read)
 }
 
 // leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the

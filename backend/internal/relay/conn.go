@@ -29,7 +29,7 @@ const (
 	maxPressure = 50 * time.Millisecond
 )
 
-// conn is one attached peer. While it is idle, only a goroutine that waits for its next frame runs.
+// conn is one attached peer. While it is idle, it has no goroutine.
 type conn struct {
 	id     broker.PeerID
 	ws     *websocket.Conn
