@@ -2,7 +2,7 @@
 // frame as a row in the session's event log. proto/glasses/broker decides what happens to a frame; this package
 // carries out its decisions.
 //
-// An admitted frame is published on the bus to the other side and added to one bounded queue. A single writer commits
+// An admitted frame is published to the other side and added to one bounded queue. A single writer commits
 // everything in the queue in one transaction, acknowledges the senders and publishes the rows to the pages. A full
 // queue blocks the readers, so a slow store slows the senders down but no frame is lost. A peer that does not drain
 // its own queue is disconnected; it attaches again with its cursor and misses nothing.
