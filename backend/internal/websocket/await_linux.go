@@ -74,7 +74,11 @@ func (p *poller) open() (err error) {
 	if err := syscall.SetNonblock(p.epoll, true); err != nil { // otherwise a wait would block a thread
 		return errors.Join(err, syscall.Close(p.epoll))
 	}
-	p.events = os.NewFile(uintptr(p.epoll), "epoll")
+	events := os.NewFile(uintptr(p.epoll), "epoll")
+	if err := events.SetReadDeadline(time.Time{}); err != nil { // the runtime cannot wait for it
+		return errors.Join(err, events.Close())
+	}
+	p.events = events
 	return nil
 }
 
