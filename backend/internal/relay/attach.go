@@ -29,17 +29,17 @@ const (
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	// hello's secret authorises the app, so any origin is allowed: apps run in browsers of any site.
-	h.takeOver(rw, r, []string{websocket.AnyOrigin}, func(c *conn) *peer {
+	h.takeOver(rw, r, []string{websocket.AnyOrigin}, toApps, func(c *conn) bool {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
-			return nil
+			return false
 		}
 		if _, err := h.Sessions.Open(h.life, id, hello.Secret); err != nil {
 			h.closeRefused(c.ws, err)
-			return nil
+			return false
 		}
 		c.app, c.isBack, c.takesTokens = hello.App, hello.Since != nil, hello.Gateway
-		return h.attach(c, toApps, id, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
+		return h.attach(c, id, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetApp(ctx, c, stored, frame.ID, hello.Since)
 		})
 	})
@@ -59,17 +59,19 @@ func (h *Hub) ServePage(
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, h.SiteHosts, func(c *conn) *peer {
+	h.takeOver(rw, r, h.SiteHosts, toPages, func(c *conn) bool {
 		c.isSignedIn = isSignedIn
-		return h.attach(c, toPages, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
+		return h.attach(c, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetPage(ctx, c, stored, since)
 		})
 	})
 }
 
 // takeOver upgrades a request and continues in a new goroutine, so that net/http can free the memory of the request.
-// attach returns the attached peer, or nil after it has closed the connection.
-func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, origins []string, attach func(*conn) *peer) {
+// attach returns false after it has closed the connection.
+func (h *Hub) takeOver(
+	rw http.ResponseWriter, r *http.Request, origins []string, to audience, attach func(*conn) bool,
+) {
 	ws, err := websocket.Accept(rw, r, origins...)
 	if err != nil {
 		return // Accept has sent the response
@@ -78,16 +80,16 @@ func (h *Hub) takeOver(rw http.ResponseWriter, r *http.Request, origins []string
 		ws.Close(glasses.CloseRestart, restarts)
 		return
 	}
-	c := h.newConn(ws)
+	c := h.newConn(ws, to)
 	go func() {
 		defer h.serving.Done()
 		defer h.recovered(c)
-		if p := attach(c); p != nil {
-			h.serving.Add(1)
-			go p.idle()
+		if !attach(c) {
+			ws.Drop()
 			return
 		}
-		ws.Drop()
+		h.serving.Add(1)
+		ws.Await(c.read)
 	}()
 }
 
@@ -134,113 +136,92 @@ func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	return hello, frame, true
 }
 
-// peer is a connection attached to a session.
-type peer struct {
-	*conn
-	session     *liveSession
-	to          audience
-	sender      string
-	unsubscribe func()
-}
-
-// attach attaches a connection to a session. It returns nil if the connection was refused or is already closed. greet
+// attach attaches a connection to a session. It returns false if the connection was refused or is already closed. greet
 // writes the welcome and the replay.
 func (h *Hub) attach(
-	c *conn, to audience, id string, greet func(context.Context, sessions.Session, *liveSession) error,
-) *peer {
+	c *conn, id string, greet func(context.Context, sessions.Session, *liveSession) error,
+) bool {
 	if h.isAway.Load() {
 		// Attaching waits for the writer, so clients that retry would pile up.
 		c.ws.Close(glasses.CloseStore, notReadable)
-		return nil
+		return false
 	}
 	s, ok := h.hold(id)
 	if !ok {
 		c.ws.Close(glasses.CloseRestart, restarts)
-		return nil
+		return false
 	}
-	p := &peer{conn: c, session: s, to: to, sender: glasses.SenderApp}
-	if to == toPages {
-		p.sender = glasses.SenderGlasses
-	}
-	s.limits.wait(h.life, p.sender) // attaching and leaving append rows as well
-	ctx := context.Background()     // the store has its own time limits, and the writer runs until the end
-	stored, unsubscribe, err := s.attach(ctx, c, to)
+	c.session = s
+	h.wait(s.limits, c.sender()) // attaching and leaving append rows as well
+	ctx := context.Background()  // the store has its own time limits, and the writer runs until the end
+	stored, err := s.attach(ctx, c)
 	if err != nil {
 		h.closeRefused(c.ws, err)
 		h.release(s)
-		return nil
+		return false
 	}
-	p.unsubscribe = unsubscribe
 	s.mu.Lock()
-	if to == toPages {
-		s.announce(ctx, to, glasses.RowGlassesAttached, struct{}{})
+	if c.to == toPages {
+		s.announce(ctx, c.to, glasses.RowGlassesAttached, struct{}{})
 	} else {
 		s.takeOverTranscription(ctx, c.isBack)
-		s.announce(ctx, to, glasses.RowAppAttached, c.app)
+		s.announce(ctx, c.to, glasses.RowAppAttached, c.app)
 	}
 	s.mu.Unlock()
 	if err := greet(ctx, stored, s); err != nil {
-		p.leave()
-		return nil
+		c.leave()
+		return false
 	}
 	c.startQueue()
-	return p
+	return true
 }
 
-// idle waits for the peer's next frame, and continues in a new goroutine when it arrives: a stack that has grown to
-// handle a frame does not shrink to what waiting needs, and most goroutines wait.
-func (p *peer) idle() {
-	if p.ws.Wait() != nil {
-		p.leave()
-		p.session.hub.serving.Done()
-		return
-	}
-	go p.busy()
-}
-
-// busy handles frames until no more arrive.
-func (p *peer) busy() {
+// read handles frames until no more arrive.
+func (c *conn) read() {
 	isGone := true
 	defer func() {
 		if isGone {
-			p.leave()
-			p.session.hub.serving.Done()
+			c.leave()
+			c.session.hub.serving.Done()
 		}
 	}()
-	defer p.session.hub.recovered(p.conn)
+	defer c.session.hub.recovered(c)
+	if c.ws.Wait() != nil {
+		return
+	}
 	limit := glasses.MaxFrame
-	if p.to == toPages {
+	if c.to == toPages {
 		limit = glasses.MaxBinary
 	}
-	for p.ws.More() {
-		m, ok := p.next(glasses.MaxFrame, limit)
+	for c.ws.More() {
+		m, ok := c.next(glasses.MaxFrame, limit)
 		if !ok {
 			return
 		}
 		if m.kind != 0 {
-			p.session.handle(context.Background(), p.conn, p.sender, m)
+			c.session.handle(context.Background(), c, m)
 			m.release()
 		}
 	}
 	isGone = false
-	go p.idle()
+	c.ws.Await(c.read)
 }
 
 // leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the
 // handover, and no page attaches between the detachment and its announcement.
-func (p *peer) leave() {
-	s, ctx := p.session, context.Background()
+func (c *conn) leave() {
+	s, ctx := c.session, context.Background()
 	defer s.hub.release(s)
-	p.finish()
+	c.finish()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.removePeer(p.conn, p.to, p.unsubscribe)
-	if p.to == toApps {
-		s.announce(ctx, p.to, glasses.RowAppDetached, p.app)
+	s.removePeer(c)
+	if c.to == toApps {
+		s.announce(ctx, c.to, glasses.RowAppDetached, c.app)
 		return
 	}
-	s.handOver(p.conn)
-	s.announce(ctx, p.to, glasses.RowGlassesDetached, struct{}{})
+	s.handOver(c)
+	s.announce(ctx, c.to, glasses.RowGlassesDetached, struct{}{})
 }
 
 func (s *liveSession) greetApp(
@@ -273,7 +254,7 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	}
 	model, _ := glasses.Model(stored.DeviceModel)
 	s.mu.Lock()
-	display, state := s.display, s.state
+	display, state := s.display, *s.state
 	s.mu.Unlock()
 	welcome := glasses.PageWelcome{
 		SessionID: s.id, DeviceModel: model, LastSeq: stored.LastSeq, Display: display, Truncated: truncated,

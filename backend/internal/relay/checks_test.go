@@ -57,7 +57,7 @@ func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 		}
 	}()
 	defer close(h.queue)
-	if _, _, err := r.attach(t.Context(), &conn{}, toApps); err != nil || !l.ended {
+	if _, err := r.attach(t.Context(), &conn{session: r, to: toApps}); err != nil || !l.ended {
 		t.Fatal(err)
 	}
 	if due := h.holdDue(time.Now().Add(-time.Hour)); len(due) != 1 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/websocket"
@@ -29,48 +28,55 @@ const (
 	maxPressure = 50 * time.Millisecond
 )
 
-// conn is one attached peer. While it is idle, only a goroutine that waits for its next frame runs.
+// conn is one attached peer. While it is idle, it has no goroutine.
 type conn struct {
-	id     broker.PeerID
-	ws     *websocket.Conn
-	app    glasses.AppInfo // set for an app
-	isBack bool            // whether the app attached again with its cursor
-	// takesTokens reports whether an app accepts new tokens for the AI gateway. tokenEnds is when its token expires, or
-	// zero if it has none; peersMu guards it.
-	takesTokens bool
-	tokenEnds   time.Time
+	id      broker.PeerID
+	ws      *websocket.Conn
+	session *liveSession // set when it is attached
 	// isSignedIn reports, for a page, whether its person is still signed in.
 	isSignedIn func(context.Context) bool
-	dropped    *atomic.Int64 // dropped stream frames
+	app        glasses.AppInfo // set for an app
+	tokenEnds  time.Time       // when an app's token for the AI gateway expires; zero without one; guarded by peersMu
+	// takesTokens reports whether an app accepts new tokens for the AI gateway.
+	takesTokens bool
+	isBack      bool      // whether the app attached again with its cursor
+	to          audience  // the side on which it is
+	isPinged    bool      // a ping was sent at lastPing; used by runMaintenance only, as the next two
+	heard       uint32    // ws.Heard at lastPing
+	lastPing    time.Time // the last ping, or when it attached
 
-	lastBeat, lastPing time.Time     // used by runMaintenance only
-	heard              uint32        // ws.Heard at lastPing
-	isPinged           bool          // a ping was sent at lastPing
-	left               chan struct{} // closed once the peer is gone
-	wg                 sync.WaitGroup
-
+	wg       sync.WaitGroup
 	mu       sync.Mutex
-	outbox   *broker.Outbox[message]
-	greeting bool // the welcome and the replay are being written, before the queue
-	writing  bool // drain is running
-	gone     bool // no new goroutine may be started
-	ending   bool // the close code and reason are set
+	outbox   broker.Outbox[message]
+	lag      *lag          // set while the peer is behind
+	left     chan struct{} // closed once the peer is gone; made for the first one who waits for that
+	greeting bool          // the welcome and the replay are being written, before the queue
+	writing  bool          // drain is running
+	gone     bool          // no new goroutine may be started
+	ending   bool          // the close code and reason are set
 	code     websocket.Status
 	reason   string
-	// relieved is closed once a peer that lagged behind has caught up; pressedAt is when it began to lag.
-	relieved  chan struct{}
-	pressedAt time.Time
 }
 
-func (h *Hub) newConn(ws *websocket.Conn) *conn {
-	now := time.Now()
-	bounds := broker.Bounds{
-		Frames: h.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
-	}
+// lag is the time in which a peer does not keep up with a stream.
+type lag struct {
+	since    time.Time
+	relieved chan struct{} // closed at its end
+}
+
+func (h *Hub) newConn(ws *websocket.Conn, to audience) *conn {
 	return &conn{
-		id: broker.PeerID(h.lastPeer.Add(1)), ws: ws, dropped: &h.dropped, left: make(chan struct{}),
-		lastBeat: now, lastPing: now, outbox: broker.NewOutbox[message](bounds), greeting: true,
+		id: broker.PeerID(h.lastPeer.Add(1)), ws: ws, to: to, lastPing: time.Now(),
+		outbox: broker.NewOutbox[message](&h.bounds), greeting: true,
 	}
+}
+
+// sender returns what the log calls the peer.
+func (c *conn) sender() string {
+	if c.to == toPages {
+		return glasses.SenderGlasses
+	}
+	return glasses.SenderApp
 }
 
 // send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if it is
@@ -83,7 +89,7 @@ func (c *conn) send(m message) (relieved <-chan struct{}) {
 	}
 	switch c.outbox.Put(m) {
 	case broker.Dropped:
-		c.dropped.Add(1)
+		c.session.hub.dropped.Add(1)
 		return c.press()
 	case broker.Overflow:
 		c.endLocked(glasses.CloseSlow, "too slow; reconnect with your cursor")
@@ -104,20 +110,20 @@ func (c *conn) sendText(frame []byte) { c.send(text(frame)) }
 // held.
 func (c *conn) press() <-chan struct{} {
 	now := time.Now()
-	if c.relieved == nil {
-		c.relieved, c.pressedAt = make(chan struct{}), now
+	if c.lag == nil {
+		c.lag = &lag{now, make(chan struct{})}
 	}
-	if now.Sub(c.pressedAt) > maxPressure {
+	if now.Sub(c.lag.since) > maxPressure {
 		return nil
 	}
-	return c.relieved
+	return c.lag.relieved
 }
 
 // relieve releases the senders that wait for this peer. mu must be held.
 func (c *conn) relieve() {
-	if c.relieved != nil {
-		close(c.relieved)
-		c.relieved = nil
+	if c.lag != nil {
+		close(c.lag.relieved)
+		c.lag = nil
 	}
 }
 
@@ -265,12 +271,30 @@ func (c *conn) finish() {
 	}
 	c.wg.Wait()
 	c.ws.Drop()
-	close(c.left)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
+	if c.left != nil {
+		close(c.left)
+		c.left = nil
+	}
 	releaseAll(c.outbox.Take())
 	c.relieve()
+}
+
+// leaves returns a channel that is closed once the peer is gone.
+func (c *conn) leaves() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.gone:
+		left := make(chan struct{})
+		close(left)
+		return left
+	case c.left == nil:
+		c.left = make(chan struct{})
+	}
+	return c.left
 }
 
 // ping asks the peer for a sign of life. It does nothing while frames wait to be written: the answer would wait behind

@@ -50,7 +50,7 @@ func (h *Hub) Control(
 	select {
 	case result := <-answer:
 		return result, nil
-	case <-c.left:
+	case <-c.leaves():
 		return nil, sessions.ErrNoGlasses
 	case <-time.After(h.ControlWait):
 		return nil, sessions.ErrNoAnswer

@@ -2,7 +2,7 @@
 // frame as a row in the session's event log. proto/glasses/broker decides what happens to a frame; this package
 // carries out its decisions.
 //
-// An admitted frame is published on the bus to the other side and added to one bounded queue. A single writer commits
+// An admitted frame is published to the other side and added to one bounded queue. A single writer commits
 // everything in the queue in one transaction, acknowledges the senders and publishes the rows to the pages. A full
 // queue blocks the readers, so a slow store slows the senders down but no frame is lost. A peer that does not drain
 // its own queue is disconnected; it attaches again with its cursor and misses nothing.
@@ -14,9 +14,8 @@
 // for a peer that is behind, counted, and never logged. Control frames are sent to the page that acts as the glasses,
 // which is the newest page, and its result is returned to the caller.
 //
-// An idle connection keeps no buffer and one goroutine with the smallest stack. Everything else exists only while there
-// is work: a reader that ends when nothing more arrives, a writer that ends when its queue is empty, and buffers from
-// pools. One maintenance goroutine serves all sessions.
+// An idle connection has neither a buffer nor a goroutine. They exist only while there is work: a reader that ends when
+// nothing more arrives, a writer that ends when its queue is empty, and buffers from pools. One maintenance goroutine serves all sessions.
 //
 // The package knows nothing about accounts, cookies or SQL: Sessions and the caller of ServePage decide who may
 // attach.

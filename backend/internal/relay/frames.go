@@ -13,14 +13,15 @@ import (
 )
 
 // handle handles one frame from a peer. It relays the bytes unchanged, so that unknown fields survive.
-func (s *liveSession) handle(ctx context.Context, c *conn, sender string, m message) {
+func (s *liveSession) handle(ctx context.Context, c *conn, m message) {
+	sender := c.sender()
 	if m.kind == websocket.Binary {
 		s.handleBinary(c, sender, m)
 		return
 	}
 	f, err := broker.Admit(sender, m.data)
 	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor an ignored frame
-		s.limits.wait(s.hub.life, sender)
+		s.hub.wait(s.limits, sender)
 	}
 	switch {
 	case err != nil:
@@ -96,14 +97,14 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 // relayStream sends a stream frame to the apps. If one of them cannot keep up, the page is delayed briefly before
 // frames are dropped.
 func (s *liveSession) relayStream(c *conn, m message) {
-	relieved := s.hub.bus.Publish(s.id, toApps, m)
+	relieved := s.publish(toApps, m)
 	if relieved == nil {
 		return
 	}
 	select {
 	case <-relieved:
 	case <-time.After(maxPressure):
-	case <-c.left:
+	case <-c.leaves():
 	}
 }
 
@@ -119,9 +120,9 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 		case broker.Refuse:
 			from.sendText(o.Data)
 		case broker.ToApps:
-			s.hub.bus.Publish(s.id, toApps, text(o.Data))
+			s.publish(toApps, text(o.Data))
 		case broker.ToGlasses: // the page that acts as the glasses answers; the others only draw
-			s.hub.bus.Publish(s.id, toPages, text(o.Data))
+			s.publish(toPages, text(o.Data))
 		case broker.Acknowledge: // the log finds the existing row and acknowledges it
 			s.appendRow(ctx, from, o.Row, false)
 		case broker.Append:
@@ -190,7 +191,7 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 		s.display = nil
 	}
 	if after, changed := s.state.Glasses.AfterEvent(f.Type, f.Payload); changed {
-		state := s.state
+		state := *s.state
 		if glasses.PanelClears(state.Glasses.Link, after.Link) {
 			s.display = nil
 		}
@@ -210,7 +211,7 @@ func (s *liveSession) countStream(typ string, size int) {
 // logStreams appends a row for each count that take removes from the counter. mu must be held.
 func (s *liveSession) logStreams(ctx context.Context, take func(*broker.StreamCounter) []glasses.StreamCount) {
 	s.streamsMu.Lock()
-	counts := take(s.streams)
+	counts := take(&s.streams)
 	s.streamsMu.Unlock()
 	for _, c := range counts {
 		s.logService(ctx, glasses.RowStreamCounted, c)

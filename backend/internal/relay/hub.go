@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,11 +72,11 @@ type Options struct {
 // Hub manages the live sessions of this process.
 type Hub struct {
 	Options
-	bus      Bus
 	queue    chan entry
 	conns    atomic.Int64
+	bounds   broker.Bounds // of each peer's queue
 	dropped  atomic.Int64
-	watchers atomic.Int64
+	watchers watchers
 	lastPeer atomic.Int64    // the last conn.id assigned
 	endings  atomic.Int64    // number of calls to Ended
 	isAway   atomic.Bool     // the store has refused rows for more than commitTries attempts
@@ -84,7 +85,7 @@ type Hub struct {
 
 	mu          sync.Mutex
 	live        map[string]*liveSession
-	savedLimits map[string]rateLimits // limits of sessions without peers
+	savedLimits map[string]*rateLimits // limits of sessions without peers
 	closing     bool
 	serving     sync.WaitGroup // goroutines of peers, and holds on sessions
 }
@@ -110,8 +111,12 @@ func New(o Options) *Hub {
 	o.OutboxSize = cmp.Or(o.OutboxSize, 2*o.QueueSize)
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
-		Options: o, bus: newLocalBus(), queue: make(chan entry, o.QueueSize), life: life, end: end,
-		live: map[string]*liveSession{}, savedLimits: map[string]rateLimits{},
+		Options: o, queue: make(chan entry, o.QueueSize), life: life, end: end,
+		live: map[string]*liveSession{}, savedLimits: map[string]*rateLimits{},
+		bounds: broker.Bounds{
+			Frames: o.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
+		},
+		watchers: watchers{woken: map[string][]chan struct{}{}},
 	}
 }
 
@@ -133,7 +138,6 @@ func (h *Hub) Serve(ctx context.Context) error {
 	h.serving.Wait()
 	close(stop)
 	writer.Wait()
-	h.bus.Close()
 	return nil
 }
 
@@ -192,8 +196,8 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	frame := h.frame(glasses.TypeDevice, "", glasses.DeviceChange{DeviceModel: m})
-	h.bus.Publish(sessionID, toApps, text(frame))
-	h.bus.Publish(sessionID, toPages, text(frame))
+	s.publish(toApps, text(frame))
+	s.publish(toPages, text(frame))
 	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 
@@ -206,7 +210,7 @@ func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	}
 	s := h.live[sessionID]
 	if s == nil {
-		s = newLiveSession(h, sessionID)
+		s = newLiveSession(h, strings.Clone(sessionID)) // without the request that contains it
 		h.restoreLimits(s)
 		h.live[sessionID] = s
 	}

@@ -29,7 +29,7 @@ type liveSession struct {
 	id      string
 	holders int       // guarded by Hub.mu
 	checked time.Time // when the session was last known to be open; guarded by Hub.mu
-	limits  rateLimits
+	limits  *rateLimits
 
 	// mu orders publishing, queueing and attaching.
 	mu       sync.Mutex
@@ -37,16 +37,16 @@ type liveSession struct {
 	broker   *broker.Broker
 	display  json.RawMessage // payload of the last display.show; nil if the panel is clear
 	touched  time.Time
-	state    sessions.State
-	isSaved  bool // the log or a queued row contains state
-	isLinked bool // whether the apps were last told that a page is attached
+	state    *sessions.State // replaced by setState, never modified
+	isSaved  bool            // the log or a queued row contains state
+	isLinked bool            // whether the apps were last told that a page is attached
 
 	pending atomic.Int64                   // a copy of broker.Pending, readable without mu
 	active  atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest page
 	owner   atomic.Pointer[sessions.Owner] // nil until the first peer attaches
 
 	streamsMu sync.Mutex
-	streams   *broker.StreamCounter
+	streams   broker.StreamCounter
 
 	peersMu  sync.Mutex
 	apps     []*conn
@@ -56,7 +56,7 @@ type liveSession struct {
 
 func newLiveSession(h *Hub, id string) *liveSession {
 	return &liveSession{
-		hub: h, id: id, checked: time.Now(), limits: h.newRateLimits(), state: sessions.FreshState(),
+		hub: h, id: id, checked: time.Now(), limits: &rateLimits{}, state: &freshState,
 		isSaved: true,
 		broker: broker.New(broker.Options{
 			Recent: maxRecent, CommandWait: h.CommandWait,
@@ -73,43 +73,43 @@ var errTooManyPeers = errors.New("too many apps or pages are attached to this se
 
 // attach adds a peer. Everything up to the returned session's LastSeq is in the log, and everything after it is sent
 // over the connection. The error may be sessions.ErrClosed for a closed session or errTooManyPeers.
-func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
+func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.flushRows(ctx); err != nil {
-		return sessions.Session{}, nil, err
+		return sessions.Session{}, err
 	}
 	endings := s.hub.endings.Load()
 	stored, err := s.hub.Log.Session(ctx, s.id)
 	if err != nil {
-		return sessions.Session{}, nil, fmt.Errorf("read session: %w", err)
+		return sessions.Session{}, fmt.Errorf("read session: %w", err)
 	}
 	if !stored.Open(s.hub.Now()) {
-		return sessions.Session{}, nil, sessions.ErrClosed
+		return sessions.Session{}, sessions.ErrClosed
 	}
 	if err := s.load(ctx, stored); err != nil {
-		return sessions.Session{}, nil, err
+		return sessions.Session{}, err
 	}
 	if err := s.touch(ctx); err != nil {
-		return sessions.Session{}, nil, err
+		return sessions.Session{}, err
 	}
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
-	peers := s.peersOf(to)
+	peers := s.peersOf(c.to)
 	if len(*peers) >= MaxPeers {
-		return sessions.Session{}, nil, errTooManyPeers
+		return sessions.Session{}, errTooManyPeers
 	}
-	unsubscribe := s.hub.bus.Subscribe(s.id, to, c.send)
 	*peers = append(*peers, c)
-	s.owner.Store(&stored.Owner)
+	owner := stored.Owner // without the rest of stored
+	s.owner.Store(&owner)
 	if s.hub.endings.Load() != endings {
 		s.hub.markDue(s) // Ended may have run before this peer attached
 	}
-	if to == toPages {
+	if c.to == toPages {
 		s.electPlayer()
 	}
 	s.hub.conns.Add(1)
-	return stored, unsubscribe, nil
+	return stored, nil
 }
 
 // flushRows waits until every queued row is committed and published. mu must be held, so that this session queues no
@@ -145,9 +145,12 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	if err != nil {
 		return fmt.Errorf("read session memory: %w", err)
 	}
-	if memory.State != nil {
-		s.state = *memory.State
-	} else { // no rows yet, or rows of a version that stored no state
+	switch {
+	case memory.State != nil:
+		s.state = shared(memory.State)
+	case stored.LastSeq == 0: // no rows yet
+		s.isSaved = false
+	default: // rows of a version that stored no state
 		state, err := s.hub.stateFromRows(ctx, stored)
 		if err != nil {
 			return fmt.Errorf("read events to compute the session state: %w", err)
@@ -250,12 +253,12 @@ func (s *liveSession) announce(ctx context.Context, to audience, row string, pay
 		s.isLinked = true
 		s.publishLink(s.state.Glasses.Link)
 	}
-	s.hub.bus.Publish(s.id, toPages, text(s.hub.frame(glasses.TypePeers, "", s.peers())))
+	s.publish(toPages, text(s.hub.frame(glasses.TypePeers, "", s.peers())))
 	s.logService(ctx, row, payload)
 }
 
 func (s *liveSession) publishLink(state string) {
-	s.hub.bus.Publish(s.id, toApps, text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
+	s.publish(toApps, text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
 }
 
 // glassesForApp returns the state of the glasses for an app's welcome.
@@ -270,13 +273,12 @@ func (s *liveSession) glassesForApp() glasses.AppState {
 }
 
 // removePeer removes a peer that has left. mu must be held.
-func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
-	unsubscribe()
+func (s *liveSession) removePeer(c *conn) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
-	peers := s.peersOf(to)
+	peers := s.peersOf(c.to)
 	*peers = slices.DeleteFunc(*peers, func(other *conn) bool { return other == c })
-	if to == toPages {
+	if c.to == toPages {
 		s.electPlayer()
 	} else if len(s.apps) == 0 && s.state.Standing.Transcription != nil {
 		s.sendStanding() // no app receives transcripts any more
@@ -315,8 +317,7 @@ func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
 func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
 	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
 	if !s.isSaved {
-		state := s.state
-		row.State = &state
+		row.State = s.state
 	}
 	err := s.enqueue(ctx, entry{row: row, from: from})
 	if err == nil {

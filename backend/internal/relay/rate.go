@@ -1,49 +1,58 @@
 package relay
 
 import (
-	"context"
+	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
 // rateLimits limits the frames per second from a session's apps and from its pages. The two are separate because
 // results must not wait behind the commands they answer.
-type rateLimits struct{ apps, pages *rate.Limiter }
-
-func (h *Hub) newRateLimits() rateLimits {
-	limiter := func() *rate.Limiter { return rate.NewLimiter(rate.Limit(h.FrameRate), h.FrameBurst) }
-	return rateLimits{apps: limiter(), pages: limiter()}
+type rateLimits struct {
+	mu          sync.Mutex
+	apps, pages time.Time // when the whole burst is available again
 }
 
-// wait delays a sender that is over its limit, or returns when ctx ends. Frames are never refused: they wait in the
-// connection.
-func (l rateLimits) wait(ctx context.Context, sender string) {
-	limiter := l.pages
+// take takes one frame of a burst that is refilled with a frame per interval. It returns how long the frame must wait.
+func (l *rateLimits) take(now time.Time, sender string, interval time.Duration, burst int) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := &l.pages
 	if sender == glasses.SenderApp {
-		limiter = l.apps
+		full = &l.apps
 	}
-	delay := limiter.Reserve().Delay()
+	if full.Before(now) {
+		*full = now
+	}
+	*full = full.Add(interval)
+	return full.Sub(now) - time.Duration(burst)*interval
+}
+
+// isFull reports whether all capacity is available. New limits would then allow just as much.
+func (l *rateLimits) isFull(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.apps.After(now) && !l.pages.After(now)
+}
+
+// wait delays a sender that is over its limit, or returns when the hub closes. Frames are never refused: they wait in
+// the connection.
+func (h *Hub) wait(l *rateLimits, sender string) {
+	delay := l.take(time.Now(), sender, time.Second/time.Duration(h.FrameRate), h.FrameBurst)
 	if delay <= 0 {
 		return
 	}
 	select {
 	case <-time.After(delay):
-	case <-ctx.Done():
+	case <-h.life.Done():
 	}
-}
-
-// isFull reports whether all capacity is available. New limits would then allow just as much.
-func (l rateLimits) isFull() bool {
-	return l.apps.Tokens() >= float64(l.apps.Burst()) && l.pages.Tokens() >= float64(l.pages.Burst())
 }
 
 // saveLimits keeps a session's used capacity after every peer has left, so that attaching again does not grant a new
 // burst. mu must be held.
 func (h *Hub) saveLimits(s *liveSession) {
-	if !s.limits.isFull() {
+	if !s.limits.isFull(time.Now()) {
 		h.savedLimits[s.id] = s.limits
 	}
 }
@@ -60,8 +69,9 @@ func (h *Hub) restoreLimits(s *liveSession) {
 func (h *Hub) dropFullLimits() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := time.Now()
 	for id, limits := range h.savedLimits {
-		if limits.isFull() {
+		if limits.isFull(now) {
 			delete(h.savedLimits, id)
 		}
 	}

@@ -3,15 +3,27 @@ package relay
 import (
 	"context"
 	"crypto/rand"
+	"reflect"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
+// freshState is the state of most sessions, which share it.
+var freshState = sessions.FreshState()
+
+// shared returns the state, or an equal one that is already in memory.
+func shared(state *sessions.State) *sessions.State {
+	if reflect.DeepEqual(*state, freshState) {
+		return &freshState
+	}
+	return state
+}
+
 // setState changes the session's state, which the next row stores. mu must be held.
 func (s *liveSession) setState(state sessions.State) {
-	s.state, s.isSaved = state, false
+	s.state, s.isSaved = &state, false
 }
 
 // stateFromRows computes the state of a session whose log contains none. The state is partial if the first rows were
@@ -58,7 +70,7 @@ func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.C
 
 // setStanding changes the standing settings. mu must be held.
 func (s *liveSession) setStanding(standing glasses.Standing) {
-	state := s.state
+	state := *s.state
 	state.Standing = standing
 	s.setState(state)
 }

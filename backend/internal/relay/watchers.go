@@ -2,6 +2,8 @@ package relay
 
 import (
 	"context"
+	"slices"
+	"sync"
 
 	"github.com/service-dev/service/backend/internal/sessions"
 )
@@ -9,28 +11,54 @@ import (
 // maxWatchers is how many callers in this process may wait for rows.
 const maxWatchers = 2000
 
+// watchers are the callers that wait for rows, by session.
+type watchers struct {
+	mu    sync.Mutex
+	count int
+	woken map[string][]chan struct{}
+}
+
 // Watch returns a channel that receives a value after each commit of rows of a session, and when the hub closes. The
 // caller must call stop. The error is sessions.ErrTooManyWaiters.
 func (h *Hub) Watch(sessionID string) (woken <-chan struct{}, stop func(), err error) {
-	if h.watchers.Add(1) > maxWatchers {
-		h.watchers.Add(-1)
+	w := &h.watchers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.count >= maxWatchers {
 		return nil, nil, sessions.ErrTooManyWaiters
 	}
+	w.count++
 	wake := make(chan struct{}, 1)
-	notify := func() {
-		select {
-		case wake <- struct{}{}:
-		default:
-		}
-	}
-	cancel := h.bus.Subscribe(sessionID, toWatchers, func(message) <-chan struct{} {
-		notify()
-		return nil
-	})
-	stopAfter := context.AfterFunc(h.life, notify)
+	w.woken[sessionID] = append(w.woken[sessionID], wake)
+	stopAfter := context.AfterFunc(h.life, func() { notify(wake) })
 	return wake, func() {
-		cancel()
 		stopAfter()
-		h.watchers.Add(-1)
+		w.remove(sessionID, wake)
 	}, nil
+}
+
+func (w *watchers) remove(sessionID string, wake chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count--
+	w.woken[sessionID] = slices.DeleteFunc(w.woken[sessionID], func(other chan struct{}) bool { return other == wake })
+	if len(w.woken[sessionID]) == 0 {
+		delete(w.woken, sessionID)
+	}
+}
+
+// wake wakes the callers that wait for rows of a session.
+func (w *watchers) wake(sessionID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, wake := range w.woken[sessionID] {
+		notify(wake)
+	}
+}
+
+func notify(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
 }

@@ -162,7 +162,7 @@ func (h *Hub) committed(e entry, row sessions.Row) {
 		e.from.sendText(h.frame(glasses.TypeAck, row.Event.ID, ack))
 	}
 	if !row.Duplicate {
-		h.bus.Publish(row.SessionID, toPages, text(h.frame(glasses.TypeRow, "", row.Event)))
+		h.publish(row.SessionID, toPages, text(h.frame(glasses.TypeRow, "", row.Event)))
 	}
 }
 
@@ -174,8 +174,7 @@ func (h *Hub) publishCursors(rows []sessions.Row) {
 		last[r.SessionID] = max(last[r.SessionID], r.Event.Seq)
 	}
 	for id, seq := range last {
-		cursor := text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq}))
-		h.bus.Publish(id, toApps, cursor)
-		h.bus.Publish(id, toWatchers, cursor)
+		h.publish(id, toApps, text(h.frame(glasses.TypeCursor, "", glasses.Cursor{Seq: seq})))
+		h.watchers.wake(id)
 	}
 }

@@ -25,10 +25,11 @@ var (
 	small = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
 )
 
-// Conn is an accepted connection. One goroutine reads at a time: it calls Wait, More, Next, Read and Size. Any
+// Conn is an accepted connection. One goroutine reads at a time: it calls Await, Wait, More, Next, Read and Size. Any
 // goroutine may call the other methods.
 type Conn struct {
 	raw   net.Conn
+	fd    int32 // the descriptor that Await waits for; 0 if there is none
 	heard atomic.Uint32
 
 	// What arrives; only the reading goroutine uses this.
@@ -42,7 +43,7 @@ type Conn struct {
 	warmBy time.Time          // the read deadline that More has set; zero if there is none
 
 	deadlines sync.Mutex
-	isClosing bool // the read deadline is the end of the close
+	isEnding  bool // the read deadline is the end of the close, or the connection was dropped
 
 	writes sync.Mutex
 	corked bool
@@ -54,19 +55,28 @@ type Conn struct {
 // that had arrived before, or the answer to a ping.
 func (c *Conn) Heard() uint32 { return c.heard.Load() }
 
-// Drop closes the connection without a reason. A blocked Wait, Next, Read or Write returns an error.
-func (c *Conn) Drop() { _ = c.raw.Close() }
+// Drop closes the connection without a reason. A blocked Wait, Next, Read or Write returns an error, and Await calls
+// its function.
+func (c *Conn) Drop() {
+	c.deadlines.Lock()
+	c.isEnding = true
+	c.deadlines.Unlock()
+	waiting.wake(c) // while the descriptor is that of this connection
+	_ = c.raw.Close()
+}
 
 // SendClose tells the peer that and why the connection ends: the reading goroutine then gets an error as soon as the
 // peer has answered, after five seconds at most, and must call Drop. The reason is cut to 123 bytes.
 func (c *Conn) SendClose(status Status, reason string) {
 	c.deadlines.Lock()
-	c.isClosing = true
+	c.isEnding = true
 	_ = c.raw.SetReadDeadline(time.Now().Add(closeTimeout))
 	c.deadlines.Unlock()
 	if err := c.writeClose(status, reason); err != nil {
 		c.Drop()
+		return
 	}
+	waiting.wake(c)
 }
 
 // Close is SendClose by the reading goroutine, which waits for the answer and drops the connection.
@@ -85,7 +95,14 @@ func (c *Conn) Close(status Status, reason string) {
 func (c *Conn) ReadBy(t time.Time) {
 	c.deadlines.Lock()
 	defer c.deadlines.Unlock()
-	if !c.isClosing {
+	if !c.isEnding {
 		_ = c.raw.SetReadDeadline(t)
 	}
+}
+
+// ends reports whether Drop or SendClose was called.
+func (c *Conn) ends() bool {
+	c.deadlines.Lock()
+	defer c.deadlines.Unlock()
+	return c.isEnding
 }

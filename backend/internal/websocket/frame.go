@@ -60,10 +60,10 @@ func appendHeader(b []byte, k Kind, size int) []byte {
 
 // header is the header of a frame from a client.
 type header struct {
-	kind Kind
-	fin  bool
 	size uint64
 	mask [4]byte
+	kind Kind
+	fin  bool
 }
 
 // parseHeader returns the header at the start of data and its length. The length is 0 if data ends before the header

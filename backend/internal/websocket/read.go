@@ -9,8 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// Wait blocks until something arrives or the connection ends, which Next then reports. It holds no buffer and needs
-// little stack: call it in a new goroutine, and read in another.
+// Await calls f in a new goroutine once something arrives or the connection ends; until then, the connection needs
+// neither a goroutine nor a buffer. f becomes the reading goroutine and calls Wait first.
+func (c *Conn) Await(f func()) {
+	if len(c.ahead) > 0 {
+		go f()
+		return
+	}
+	c.release()
+	if waiting.add(c, f) {
+		return
+	}
+	go func() {
+		_ = c.Wait() // f gets its error again
+		go f()       // in another goroutine, because the stack of this one must stay small
+	}()
+}
+
+// Wait blocks until something arrives. It returns an error if the connection has ended.
 func (c *Conn) Wait() error {
 	if len(c.ahead) > 0 {
 		return nil
@@ -22,8 +38,8 @@ func (c *Conn) Wait() error {
 	return err
 }
 
-// More reports whether more can be read now or soon. If it returns false, continue with Wait. It waits for up to 400 ms
-// after a message, because on a busy connection that costs less than Wait.
+// More reports whether more can be read now or soon. If it returns false, continue with Await or Wait. It waits for up
+// to 400 ms after a message, because on a busy connection that costs less than Await.
 func (c *Conn) More() bool {
 	if len(c.ahead) > 0 {
 		return true
@@ -72,7 +88,8 @@ func (c *Conn) release() {
 	c.in, c.ahead = nil, nil
 }
 
-// fill reads at least one more byte ahead. Little is left of what was read before: at most a part of a header.
+// fill reads at least one more byte ahead. Little is left of what was read before: at most a part of a header or of a
+// control frame.
 func (c *Conn) fill() error {
 	c.take()
 	n, err := c.receive(c.in[len(c.ahead):])
@@ -201,15 +218,14 @@ func (c *Conn) readHeader() (header, error) {
 // control handles a control frame. It returns an error if the connection ends.
 func (c *Conn) control(h header) error {
 	c.isWarm = false
-	var buffer [maxControl]byte
-	payload := buffer[:h.size]
-	for read := 0; read < len(payload); {
-		n, err := c.readAhead(payload[read:])
-		if err != nil {
+	size := int(h.size) //nolint:gosec // at most maxControl
+	for len(c.ahead) < size {
+		if err := c.fill(); err != nil {
 			return err
 		}
-		read += n
 	}
+	payload := c.ahead[:size]
+	c.ahead = c.ahead[size:]
 	unmask(payload, h.mask, 0)
 	switch h.kind {
 	case Ping:

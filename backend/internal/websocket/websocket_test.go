@@ -23,22 +23,29 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve returns the address of a server whose connections are handed to handle, in the goroutine of the request.
 func serve(t testing.TB, handle func(*websocket.Conn), origins ...string) string {
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(handler(handle, origins...))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func handler(handle func(*websocket.Conn), origins ...string) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(rw, r, origins...)
 		if err != nil {
 			return
 		}
 		defer c.Drop()
 		handle(c)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	}
 }
 
 // read passes on every message, as a relay would: it waits, reads while there is more, and waits again. It returns the
 // error that ends the connection, or that of pass.
 func read(c *websocket.Conn, pass func(websocket.Kind, []byte) error) error {
 	for {
+		ready := make(chan struct{})
+		c.Await(func() { close(ready) })
+		<-ready
 		if err := c.Wait(); err != nil {
 			return err
 		}
@@ -142,18 +149,17 @@ func TestSendClose_EndsASilentPeer(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, func(c *websocket.Conn) {
 		go c.SendClose(1012, "the service restarts")
-		_, err := c.Next()
-		ended <- err
+		ended <- read(c, func(websocket.Kind, []byte) error { return nil })
 	})
 	peer := raw(t, url)
 	peer.want(0x88, "\x03\xf4the service restarts")
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("Next returned without an error")
+			t.Error("the read returned without an error")
 		}
 	case <-time.After(30 * time.Second):
-		t.Error("Next still waits for the peer's answer")
+		t.Error("the server still waits for the peer's answer")
 	}
 }
 

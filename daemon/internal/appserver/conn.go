@@ -41,7 +41,7 @@ type conn struct {
 	cut context.CancelFunc // ends the connection immediately
 
 	mu     sync.Mutex
-	outbox *broker.Outbox[message]
+	outbox broker.Outbox[message]
 	ready  chan struct{} // has an entry when the outbox may not be empty
 
 	once   sync.Once
@@ -53,7 +53,7 @@ type conn struct {
 func newConn(ws *websocket.Conn, o Options, cut context.CancelFunc) *conn {
 	return &conn{
 		ws: ws, cut: cut, ready: make(chan struct{}, 1), ending: make(chan struct{}),
-		outbox: broker.NewOutbox[message](broker.Bounds{
+		outbox: broker.NewOutbox[message](&broker.Bounds{
 			Frames: o.OutboxSize, Bytes: o.OutboxMax, StreamFrames: o.OutboxSize / 4, StreamBytes: o.OutboxMax / 4,
 		}),
 	}

@@ -53,7 +53,7 @@ type localSession struct {
 	isOver  bool // closed, or the daemon is stopping
 	log     *eventLog
 	broker  *broker.Broker
-	streams *broker.StreamCounter
+	streams broker.StreamCounter
 	media   mediaStore
 	life    context.Context // ends the goroutines
 	script  *assistantscript.Script

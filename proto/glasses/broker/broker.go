@@ -54,14 +54,14 @@ type Options struct {
 // Broker is the state of one session. It is not safe for concurrent use.
 type Broker struct {
 	options  Options
-	recent   *recentFrames
-	pending  map[string]Command
-	commands int64 // number of commands from apps
+	recent   recentFrames
+	pending  map[string]Command // nil until there is one
+	commands int64              // number of commands from apps
 }
 
 // New returns the broker of a new session.
 func New(o Options) *Broker {
-	return &Broker{options: o, recent: newRecentFrames(o.Recent), pending: map[string]Command{}}
+	return &Broker{options: o, recent: newRecentFrames(o.Recent)}
 }
 
 // Restore applies a row of an earlier broker of the session. Call it in the order of the rows. A command without a

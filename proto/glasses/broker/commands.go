@@ -140,5 +140,8 @@ func (b *Broker) add(id string, c Command, asked time.Time, parsed any) {
 	}
 	b.commands++
 	c.order = b.commands
+	if b.pending == nil {
+		b.pending = map[string]Command{}
+	}
 	b.pending[id] = c
 }

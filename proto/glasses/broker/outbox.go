@@ -29,15 +29,15 @@ type Parcel interface {
 // Outbox holds the frames that one peer has not received: those that are queued and those being written. It is not
 // safe for concurrent use.
 type Outbox[P Parcel] struct {
-	bounds        Bounds
+	bounds        *Bounds
 	queue         []P
 	frames, bytes int // number of frames that are not stream frames; bytes of all frames
 	streamFrames  int
 	streamBytes   int
 }
 
-// NewOutbox returns an empty outbox.
-func NewOutbox[P Parcel](bounds Bounds) *Outbox[P] { return &Outbox[P]{bounds: bounds} }
+// NewOutbox returns an empty outbox. Outboxes may share their bounds, which must not change.
+func NewOutbox[P Parcel](bounds *Bounds) Outbox[P] { return Outbox[P]{bounds: bounds} }
 
 // Put queues a frame if the bounds allow it; an empty outbox accepts a frame of any size.
 func (o *Outbox[P]) Put(p P) Delivery {

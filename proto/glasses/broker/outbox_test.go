@@ -33,7 +33,7 @@ func TestOutbox(t *testing.T) {
 		"a stream overflows no peer": {[]parcel{{90, false}, {30, true}}, []Delivery{Queued, Dropped}},
 		"frames do not use streams":  {[]parcel{{1, false}, {1, false}, {1, true}}, []Delivery{Queued, Queued, Queued}},
 	} {
-		o := NewOutbox[parcel](bounds)
+		o := NewOutbox[parcel](&bounds)
 		var got []Delivery
 		for _, p := range tc.put {
 			got = append(got, o.Put(p))
@@ -45,7 +45,7 @@ func TestOutbox(t *testing.T) {
 }
 
 func TestOutbox_CountsUntilWritten(t *testing.T) {
-	o := NewOutbox[parcel](Bounds{Frames: 1, Bytes: 100, StreamFrames: 8, StreamBytes: 80})
+	o := NewOutbox[parcel](&Bounds{Frames: 1, Bytes: 100, StreamFrames: 8, StreamBytes: 80})
 	o.Put(parcel{10, false})
 	batch := o.Take()
 	if o.Len() != 0 || len(batch) != 1 || o.Put(parcel{10, false}) != Overflow {

@@ -28,13 +28,13 @@ type sentFrame struct {
 type recentFrames struct {
 	seed  maphash.Seed
 	limit int
-	known map[frameKey]sentFrame
+	known map[frameKey]sentFrame // nil until there is one
 	ring  []frameKey
 	next  int
 }
 
-func newRecentFrames(limit int) *recentFrames {
-	return &recentFrames{seed: maphash.MakeSeed(), limit: limit, known: map[frameKey]sentFrame{}}
+func newRecentFrames(limit int) recentFrames {
+	return recentFrames{seed: maphash.MakeSeed(), limit: limit}
 }
 
 // digest returns a hash of a frame's content. Only hashes of the same recentFrames are comparable.
@@ -56,6 +56,9 @@ func (r *recentFrames) find(k frameKey) (sentFrame, bool) {
 func (r *recentFrames) add(k frameKey, frame sentFrame) {
 	if _, known := r.known[k]; known {
 		return
+	}
+	if r.known == nil {
+		r.known = map[frameKey]sentFrame{}
 	}
 	r.known[k] = frame
 	if len(r.ring) < r.limit {

@@ -20,7 +20,7 @@ type streamCount struct {
 }
 
 // NewStreamCounter returns a counter whose counts become due after period.
-func NewStreamCounter(every time.Duration) *StreamCounter { return &StreamCounter{every: every} }
+func NewStreamCounter(every time.Duration) StreamCounter { return StreamCounter{every: every} }
 
 // Add counts a frame.
 func (s *StreamCounter) Add(now time.Time, typ string, size int) {

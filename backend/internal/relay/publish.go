@@ -1,0 +1,32 @@
+package relay
+
+// audience is the side of a session that a message is sent to.
+type audience bool
+
+const (
+	toApps  audience = false
+	toPages audience = true
+)
+
+// publish sends a message to the apps or pages of a session. It returns the channel of one of the peers that lag behind,
+// or nil if none does: the sender of a stream may wait for it.
+func (s *liveSession) publish(to audience, m message) (relieved <-chan struct{}) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	for _, c := range *s.peersOf(to) {
+		if r := c.send(m); r != nil {
+			relieved = r
+		}
+	}
+	return relieved
+}
+
+// publish sends a message to the apps or pages of a session, if any are attached.
+func (h *Hub) publish(sessionID string, to audience, m message) {
+	h.mu.Lock()
+	s := h.live[sessionID]
+	h.mu.Unlock()
+	if s != nil {
+		s.publish(to, m)
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package websocket
+
+// waiting is empty: on this system, a goroutine waits for each connection.
+var waiting poller
+
+type poller struct{}
+
+func (poller) add(*Conn, func()) bool { return false }
+
+func (poller) wake(*Conn) {}
