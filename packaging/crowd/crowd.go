@@ -22,8 +22,8 @@ type Amounts struct {
 
 // Ordinary is what a person with a few apps owns after some weeks.
 func Ordinary() Amounts {
-	return Amounts{Links: 3, Projects: 2, Keys: 1, Counters: 4, Seen: 2, Sessions: 2, Events: 3, Audit: 6, Calls: 2,
-		Telemetry: 4}
+	return Amounts{Links: 3, Projects: 2, Keys: 1, Counters: 2, Seen: 1, Sessions: 2, Events: 3, Audit: 4, Calls: 2,
+		Telemetry: 2}
 }
 
 // Heavy is what one of the most active people owns after a year.
@@ -56,10 +56,13 @@ func fill(ctx context.Context, db *sql.DB, who string, each Amounts) error {
 	return nil
 }
 
+func ago(days int) string { return fmt.Sprintf("a.created_at %% %d * 86400000", days) }
+
 var insertInto = regexp.MustCompile(`INSERT INTO (\w+)`)
 
 // run runs one statement: {who} selects the accounts, {n} is a table with the column i of 1 to rows, {now} is the time
-// in milliseconds and {day} in days.
+// in milliseconds and {day} in days, and {agoN} is a number of milliseconds up to N days, which differs from person to
+// person.
 func run(ctx context.Context, db *sql.DB, statement, who string, rows, first int, each Amounts) error {
 	if rows == 0 {
 		return nil
@@ -69,7 +72,7 @@ func run(ctx context.Context, db *sql.DB, statement, who string, rows, first int
 		bytes = "BYTEA"
 	}
 	statement = strings.NewReplacer(
-		"{who}", who, "{bytes}", bytes, "{first}", strconv.Itoa(first), "{events}", strconv.Itoa(each.Events),
+		"{ago29}", ago(29), "{ago80}", ago(80), "{ago390}", ago(390), "{who}", who, "{bytes}", bytes, "{first}", strconv.Itoa(first), "{events}", strconv.Itoa(each.Events),
 		"{n}", "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < "+
 			strconv.Itoa(rows)+")",
 		"{now}", strconv.FormatInt(now.UnixMilli(), 10), "{day}", strconv.FormatInt(now.Unix()/86400, 10),

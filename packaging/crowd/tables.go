@@ -46,7 +46,7 @@ func ofAccounts(each Amounts) []table {
 		{each.Calls, `INSERT INTO credit_holds (id, account_id, project, amount, charged, state, day, created_at, lease_until)
 			{n} SELECT a.id || '-' || i, a.id, 'com.example.app1', 100, 0,
 				CASE (a.created_at + i) % 10 WHEN 0 THEN 'open' WHEN 5 THEN 'expired' ELSE 'settled' END, '2026-01-02', {now},
-				{now} + 60000
+				{now} + 10000000000
 			FROM accounts a CROSS JOIN n WHERE {who}`},
 	}
 }
@@ -85,7 +85,7 @@ func ofSessions(each Amounts) []table {
 		{each.Sessions, `INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current,
 				created_at, last_active_at, expires_at, closed_at, last_seq, log_bytes, oldest_at)
 			{n} SELECT a.id || '-session-' || i, a.id, a.id || '-link-1', 'com.example.app' || (1 + i % 2), 'web', 'even_g1', 0,
-				{now} - i * 600000, {now} - i * 600000,
+				{now} - i * 600000 - {ago29}, {now} - i * 600000 - {ago29},
 				CASE WHEN i % 10 = 0 THEN {now} + 80000000 ELSE {now} - i * 600000 END, NULL,
 				{events}, {events} * 300, {now} FROM accounts a CROSS JOIN n WHERE {who}`},
 		{1, `INSERT INTO session_secrets (session_id, hash, created_at) {n} SELECT s.id, s.id || '-secret', {now}
@@ -105,14 +105,14 @@ func ofSessions(each Amounts) []table {
 func history(each Amounts) []table {
 	return []table{
 		{each.Audit, `INSERT INTO audit (id, account_id, at, actor, link_id, action, app_id, summary)
-			{n} SELECT '0190-' || (1000000 - i) || a.id, a.id, {now} - i * 60000, 'agent', a.id || '-link-1', 'assistant.read',
+			{n} SELECT '0190-' || (1000000 - i) || a.id, a.id, {now} - i * 60000 - {ago390}, 'agent', a.id || '-link-1', 'assistant.read',
 				'com.example.app1', 'read the assistant' FROM accounts a CROSS JOIN n WHERE {who}`},
 		{3, `INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
-			{n} SELECT a.id || '-trail-' || i, {now} - i * 1000, CASE WHEN i = 1 THEN 'issue' ELSE 'redeem' END, a.id || '-code',
+			{n} SELECT a.id || '-trail-' || i, {now} - i * 1000 - {ago80}, CASE WHEN i = 1 THEN 'issue' ELSE 'redeem' END, a.id || '-code',
 				a.id || '-link', a.id || '-account', 'address' FROM accounts a CROSS JOIN n WHERE {who}`},
 		{each.Calls, `INSERT INTO gateway_calls (id, account_id, app_id, at, model, kind, source, outcome, text_in,
 				text_cached, text_out, estimated, duration_ms, micro_usd)
-			{n} SELECT a.id || '-' || i, a.id, 'com.example.app1', {now} - i * 60000, 'gpt', 'chat', 'credit', 'ok',
+			{n} SELECT a.id || '-' || i, a.id, 'com.example.app1', {now} - i * 60000 - {ago29}, 'gpt', 'chat', 'credit', 'ok',
 				1, 1, 1, 0, 1, 1 FROM accounts a CROSS JOIN n WHERE {who}`},
 		{each.Calls, `INSERT INTO gateway_usage (account_id, app_id, hour, model, kind, source, calls, failed, cancelled,
 				refused, estimated, text_in, text_cached, text_out, duration_ms, micro_usd)
