@@ -25,7 +25,9 @@ func (g *growthBench) visits(who *linked, email string) (all []visit, err error)
 	if who.Browser, err = g.signIn(email); err != nil { // cookies belong to the address of a server
 		return nil, err
 	}
-	for _, part := range []func(*linked, string) ([]visit, error){g.linking, g.agentCalls, g.appCalls, g.pages, g.commands} {
+	for _, part := range []func(*linked, string) ([]visit, error){
+		g.linking, g.agentCalls, g.appCalls, g.pages, g.commands,
+	} {
 		more, err := part(who, email)
 		if err != nil {
 			return nil, err

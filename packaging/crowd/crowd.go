@@ -72,7 +72,8 @@ func run(ctx context.Context, db *sql.DB, statement, who string, rows, first int
 		bytes = "BYTEA"
 	}
 	statement = strings.NewReplacer(
-		"{ago29}", ago(29), "{ago80}", ago(80), "{ago390}", ago(390), "{who}", who, "{bytes}", bytes, "{first}", strconv.Itoa(first), "{events}", strconv.Itoa(each.Events),
+		"{ago29}", ago(29), "{ago80}", ago(80), "{ago390}", ago(390), "{who}", who, "{bytes}", bytes,
+		"{first}", strconv.Itoa(first), "{events}", strconv.Itoa(each.Events),
 		"{n}", "WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < "+
 			strconv.Itoa(rows)+")",
 		"{now}", strconv.FormatInt(now.UnixMilli(), 10), "{day}", strconv.FormatInt(now.Unix()/86400, 10),

@@ -33,7 +33,7 @@ func ofAccounts(each Amounts) []table {
 		{1, `INSERT INTO passkeys (id, account_id, credential_id, name, credential, sign_count, created_at)
 			{n} SELECT a.id || '-key', a.id, a.id || '-credential', 'Laptop', '{}', 0, {now}
 			FROM accounts a CROSS JOIN n WHERE {who}`},
-		{1, `INSERT INTO password_guesses (key, spent_until) {n} SELECT a.id || '-guess', {now} + a.created_at
+		{1, `INSERT INTO password_guesses (key, spent_until) {n} SELECT a.id || '-guess', {now} + 86400000 + a.created_at
 			FROM accounts a CROSS JOIN n WHERE {who} ON CONFLICT DO NOTHING`},
 		{1, `INSERT INTO mails (id, account_id, email, at) {n} SELECT a.id || '-mail', a.id, a.email, {now} - 4000000
 			FROM accounts a CROSS JOIN n WHERE {who}`},
@@ -105,11 +105,11 @@ func ofSessions(each Amounts) []table {
 func history(each Amounts) []table {
 	return []table{
 		{each.Audit, `INSERT INTO audit (id, account_id, at, actor, link_id, action, app_id, summary)
-			{n} SELECT '0190-' || (1000000 - i) || a.id, a.id, {now} - i * 60000 - {ago390}, 'agent', a.id || '-link-1', 'assistant.read',
-				'com.example.app1', 'read the assistant' FROM accounts a CROSS JOIN n WHERE {who}`},
+			{n} SELECT '0190-' || (1000000 - i) || a.id, a.id, {now} - i * 60000 - {ago390}, 'agent', a.id || '-link-1',
+				'assistant.read', 'com.example.app1', 'read the assistant' FROM accounts a CROSS JOIN n WHERE {who}`},
 		{3, `INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
-			{n} SELECT a.id || '-trail-' || i, {now} - i * 1000 - {ago80}, CASE WHEN i = 1 THEN 'issue' ELSE 'redeem' END, a.id || '-code',
-				a.id || '-link', a.id || '-account', 'address' FROM accounts a CROSS JOIN n WHERE {who}`},
+			{n} SELECT a.id || '-trail-' || i, {now} - i * 1000 - {ago80}, CASE WHEN i = 1 THEN 'issue' ELSE 'redeem' END,
+				a.id || '-code', a.id || '-link', a.id || '-account', 'address' FROM accounts a CROSS JOIN n WHERE {who}`},
 		{each.Calls, `INSERT INTO gateway_calls (id, account_id, app_id, at, model, kind, source, outcome, text_in,
 				text_cached, text_out, estimated, duration_ms, micro_usd)
 			{n} SELECT a.id || '-' || i, a.id, 'com.example.app1', {now} - i * 60000 - {ago29}, 'gpt', 'chat', 'credit', 'ok',

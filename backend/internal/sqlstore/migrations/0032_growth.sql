@@ -10,11 +10,17 @@ CREATE INDEX analytics_installs_day ON analytics_installs (day);
 CREATE INDEX analytics_sums_hour ON analytics_sums (at) WHERE span = 0;
 CREATE INDEX analytics_slices_hour ON analytics_slices (at) WHERE span = 0;
 
+-- The latest activity of a project is the last entry of the index.
+DROP INDEX sessions_project;
+CREATE INDEX sessions_project ON sessions (account_id, app_id, last_active_at);
+
 -- The credentials of a key are read in the order of their projects.
 DROP INDEX credentials_key;
 CREATE INDEX credentials_key ON credentials (key_id, account_id, app_id, provider);
 
 -- +goose Down
+DROP INDEX sessions_project;
+CREATE INDEX sessions_project ON sessions (account_id, app_id);
 DROP INDEX credentials_key;
 CREATE INDEX credentials_key ON credentials (key_id);
 DROP INDEX analytics_slices_hour;
