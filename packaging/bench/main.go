@@ -19,8 +19,9 @@ func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
 	only := flag.String("only", "", "run only the step with this name: "+stepNames())
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
+	accounts := flag.Int("accounts", 100_000, "most accounts of the step growth: 10, 1000, 100000 or 1000000")
 	flag.Parse()
-	if err := run(*bin, *only, max(*runs, 20)); err != nil {
+	if err := run(*bin, *only, max(*runs, 20), *accounts); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -33,12 +34,14 @@ type bench struct {
 	env  []string
 	runs int
 	rows []row
+
+	accounts int // the most, in growth
 }
 
 // row is one line of the table. Ratio and Goal are empty if nothing is compared.
 type row struct{ figure, ours, floor, ratio, goal string }
 
-func run(bin, only string, runs int) error {
+func run(bin, only string, runs, accounts int) error {
 	if only != "" && !slices.ContainsFunc(new(bench).steps(), func(s step) bool { return s.name == only }) {
 		return fmt.Errorf("unknown step %q; the steps are %s", only, stepNames())
 	}
@@ -51,7 +54,7 @@ func run(bin, only string, runs int) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	b := &bench{bin: bin, work: work, runs: runs, env: []string{
+	b := &bench{bin: bin, work: work, runs: runs, accounts: accounts, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + work, "SERVICE_CONFIG_DIR=" + filepath.Join(work, "state"),
 		"SERVICE_NO_AUTO_OPEN=1",
 	}}
@@ -100,7 +103,7 @@ func (b *bench) steps() []step {
 		{"localsim", b.localSim}, {"realglasses", b.realGlasses},
 		{"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
 		{"ingest", b.ingest}, {"page", b.page}, {"gateway", b.gateway}, {"holds", b.holds},
-		{"sizes", b.sizes},
+		{"growth", b.growth}, {"sizes", b.sizes},
 	}
 }
 

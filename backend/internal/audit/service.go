@@ -46,9 +46,9 @@ type Store interface {
 	AuditEntry(ctx context.Context, accountID, id string) (Entry, error)
 	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
 	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
-	// SweepAudit deletes entries from before old, and the oldest entries of accounts with more than keep entries. It
-	// returns the number of deleted entries.
-	SweepAudit(ctx context.Context, old time.Time, keep int) (int64, error)
+	// SweepAudit deletes entries from before old, and the oldest entries of accounts with more than keep
+	// entries, one of them from after recent. It returns the number of deleted entries.
+	SweepAudit(ctx context.Context, old, recent time.Time, keep int) (int64, error)
 }
 
 // Service lists audit entries and records reads.
@@ -105,7 +105,8 @@ func (s *Service) Serve(ctx context.Context) error {
 
 // Sweep deletes entries older than Kept, and each account's oldest entries beyond KeptEntries.
 func (s *Service) Sweep(ctx context.Context) error {
-	if _, err := s.Store.SweepAudit(ctx, s.Now().Add(-Kept), KeptEntries); err != nil {
+	now := s.Now()
+	if _, err := s.Store.SweepAudit(ctx, now.Add(-Kept), now.Add(-24*sweepEvery), KeptEntries); err != nil {
 		return fmt.Errorf("sweep audit entries: %w", err)
 	}
 	return nil

@@ -232,7 +232,7 @@ func (l *Ledger) prune(ctx context.Context) error {
 	day, _ := Periods(now.Add(-spentKept))
 	return l.o.Store.PruneCredit(ctx, Prune{
 		Holds: now.Add(-holdsKept), Usage: now.Add(-usageKept), Calls: now.Add(-CallsKept), Grants: now.Add(-grantKept),
-		Period: day[:len("2006-01")], CallsOfProject: MaxCalls,
+		Period: day[:len("2006-01")], CallsOfProject: MaxCalls, Recent: now.Add(-24 * checkEvery),
 	})
 }
 

@@ -62,9 +62,9 @@ type Log interface {
 	// SessionEvents returns up to limit rows with seq above since, in order. Row numbers have no gaps: if the first row
 	// is not since+1, the rows between were deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// SweepLogs deletes the rows of sessions that were closed or inactive since idle, and the rows of accounts over the
-	// quota.
-	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
+	// SweepLogs deletes the rows of sessions that were closed or inactive since idle, and the rows of accounts that are
+	// over the quota and have used a session since recent.
+	SweepLogs(ctx context.Context, idle, recent time.Time, q Quota) error
 	// Memory returns the last display command that succeeded, and the state of the glasses.
 	Memory(ctx context.Context, sessionID string) (Memory, error)
 }
@@ -267,7 +267,8 @@ func (s *Service) Serve(ctx context.Context) error {
 
 // Sweep deletes the logs of finished sessions, and rows over the quota.
 func (s *Service) Sweep(ctx context.Context) error {
-	return s.Log.SweepLogs(ctx, s.now().Add(-IdleKept), DefaultQuota)
+	now := s.now()
+	return s.Log.SweepLogs(ctx, now.Add(-IdleKept), now.Add(-24*sweepEvery), DefaultQuota)
 }
 
 // Control sends a request to the simulated glasses of an open session and returns the payload of their result, which

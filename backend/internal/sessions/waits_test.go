@@ -25,7 +25,7 @@ func (open) SessionEvents(context.Context, string, int64, int) ([]glasses.Event,
 	return nil, nil
 }
 
-func (open) SweepLogs(context.Context, time.Time, Quota) error { return nil }
+func (open) SweepLogs(context.Context, time.Time, time.Time, Quota) error { return nil }
 
 func (open) Attached(string) Live                     { return Live{} }
 func (open) WithApps(string) []string                 { return nil }

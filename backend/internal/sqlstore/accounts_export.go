@@ -51,8 +51,8 @@ var exportSections = []exportSection{
 	},
 	{"creditBalance", "credit_balances", "*", ofAccount},
 	{
-		"creditTransfers", "credit_transfers", "*", `debit IN (SELECT book FROM credit_balances WHERE account_id = $1)
-			OR credit IN (SELECT book FROM credit_balances WHERE account_id = $1)`,
+		"creditTransfers", "credit_transfers", "*", `id IN (SELECT t.id FROM credit_balances b
+			JOIN credit_transfers t ON t.debit = b.book OR t.credit = b.book WHERE b.account_id = $1)`,
 	},
 	{"creditHolds", "credit_holds", "id, project, amount, charged, state, day, created_at", ofAccount},
 	{"creditSpending", "credit_spending", "*", ofAccount},

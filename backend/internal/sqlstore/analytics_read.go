@@ -70,17 +70,14 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 		}{
 			{`DELETE FROM analytics_salts WHERE day IN (SELECT day FROM analytics_salts WHERE day < $1 LIMIT $2)`, before.Day},
 			{`DELETE FROM analytics_installs WHERE (project, day, hash) IN
-				(SELECT i.project, i.day, i.hash FROM analytics_projects p JOIN analytics_installs i ON i.project = p.id
-				WHERE i.day < $1 LIMIT $2)`, before.Day},
+				(SELECT project, day, hash FROM analytics_installs WHERE day < $1 LIMIT $2)`, before.Day},
 			{`DELETE FROM analytics_seen WHERE (project, hash) IN
 				(SELECT project, hash FROM analytics_seen WHERE day < $1 LIMIT $2)`, before.Day},
 			{`DELETE FROM analytics_sums WHERE span = 0 AND (project, at, kind, name) IN
-				(SELECT s.project, s.at, s.kind, s.name FROM analytics_projects p JOIN analytics_sums s ON s.project = p.id
-				WHERE s.span = 0 AND s.at < $1 LIMIT $2)`, before.Hour},
+				(SELECT project, at, kind, name FROM analytics_sums WHERE span = 0 AND at < $1 LIMIT $2)`, before.Hour},
 			{`DELETE FROM analytics_slices WHERE span = 0 AND (project, at, kind, version, platform, name) IN
-				(SELECT s.project, s.at, s.kind, s.version, s.platform, s.name
-				FROM analytics_projects p JOIN analytics_slices s ON s.project = p.id
-				WHERE s.span = 0 AND s.at < $1 LIMIT $2)`, before.Hour},
+				(SELECT project, at, kind, version, platform, name FROM analytics_slices
+				WHERE span = 0 AND at < $1 LIMIT $2)`, before.Hour},
 		} {
 			if left == 0 {
 				break

@@ -121,16 +121,17 @@ func hasAuditSince(ctx context.Context, q querier, e audit.Entry, since time.Tim
 		e.AccountID, e.Action, toMS(since), e.Project, e.Actor.Kind, e.Actor.LinkID)
 }
 
-// SweepAudit deletes entries older than old, and the oldest entries of accounts that have more than keep. It returns
-// how many it deleted.
-func (s *Store) SweepAudit(ctx context.Context, old time.Time, keep int) (int64, error) {
+// SweepAudit deletes entries older than old, and the oldest entries of accounts that have more than keep and an entry
+// since recent: others had no more at an earlier sweep. It returns how many it deleted.
+func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, keep int) (int64, error) {
 	const purpose = "delete old audit entries"
 	deleted, err := s.exec(ctx, purpose, `DELETE FROM audit WHERE at < $1`, toMS(old))
 	if err != nil {
 		return 0, err
 	}
-	full, err := queryAll(ctx, s.reads, value[string],
-		`SELECT account_id FROM audit GROUP BY account_id HAVING COUNT(*) > $1`, keep)
+	full, err := queryAll(ctx, s.reads, value[string], `SELECT account_id FROM audit
+		WHERE account_id IN (SELECT account_id FROM audit WHERE at >= $1) GROUP BY account_id HAVING COUNT(*) > $2`,
+		toMS(recent), keep)
 	if err != nil {
 		return deleted, err
 	}

@@ -110,7 +110,9 @@ func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	all, err := queryAll(ctx, s.reads, func(row scanner) (f full, err error) {
 		err = row.Scan(&f.account, &f.project)
 		return f, err
-	}, `SELECT account_id, app_id FROM gateway_calls GROUP BY account_id, app_id HAVING COUNT(*) > $1`, p.CallsOfProject)
+	}, `SELECT account_id, app_id FROM gateway_calls
+		WHERE (account_id, app_id) IN (SELECT account_id, app_id FROM gateway_calls WHERE at >= $1)
+		GROUP BY account_id, app_id HAVING COUNT(*) > $2`, toMS(p.Recent), p.CallsOfProject)
 	if err != nil {
 		return fmt.Errorf("list projects with many calls: %w", err)
 	}

@@ -309,3 +309,28 @@ func TestForeignKeys_DeleteCascades(t *testing.T) {
 		}
 	}
 }
+
+// A row's deletion also deletes the rows that reference it. Without an index on the reference, each deletion would read
+// the whole table.
+func TestForeignKeys_HaveIndexes(t *testing.T) {
+	where := filepath.Join(t.TempDir(), "service.db")
+	migrate(t, where)
+	db := enginetest.Connect(t, where)
+	defer db.Close()
+	for _, table := range tables(t, db, where) {
+		indexes := texts(t, db, `SELECT (SELECT GROUP_CONCAT(name) FROM pragma_index_info(i.name)) || ',' ||
+			COALESCE((SELECT SUBSTR(sql, INSTR(sql, ' WHERE ')) FROM sqlite_master
+				WHERE name = i.name AND sql LIKE '% WHERE %'), '')
+			FROM pragma_index_list('`+table+`') i`)
+		references := texts(t, db, `SELECT GROUP_CONCAT("from") || ',' FROM pragma_foreign_key_list('`+table+`') GROUP BY id`)
+		for _, columns := range references {
+			usable := slices.ContainsFunc(indexes, func(index string) bool {
+				before, condition, partial := strings.Cut(index, " WHERE ")
+				return strings.HasPrefix(before, columns) && (!partial || condition == strings.Trim(columns, ",")+" IS NOT NULL")
+			})
+			if !usable {
+				t.Errorf("no index of %s begins with its reference (%s); the indexes are %q", table, columns, indexes)
+			}
+		}
+	}
+}

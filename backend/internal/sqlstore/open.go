@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
 	"github.com/pressly/goose/v3"
 )
 
@@ -26,10 +25,14 @@ var migrations embed.FS
 // Open opens and migrates a database, given as a postgres:// URL or the path of a SQLite file, which is created if it
 // does not exist.
 func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
+	return openAndMigrate(ctx, database, log, nil)
+}
+
+func openAndMigrate(ctx context.Context, database string, log *slog.Logger, observe observer) (*Store, error) {
 	if err := createFile(database); err != nil {
 		return nil, err
 	}
-	s, err := open(database)
+	s, err := open(database, observe)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +67,7 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 			return nil, fmt.Errorf("open database: %w; name it with --database or SERVICE_BACKEND_DATABASE", err)
 		}
 	}
-	s, err := open(database)
+	s, err := open(database, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +86,9 @@ func (s *Store) findFeatures(ctx context.Context) {
 // maxConns is the maximum number of connections to PostgreSQL.
 const maxConns = 16
 
-func open(database string) (*Store, error) {
+func open(database string, observe observer) (*Store, error) {
 	if isPostgres(database) {
-		db, err := sql.Open("pgx", database)
+		db, err := openPostgres(database, observe)
 		if err != nil {
 			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omits err, which may contain a password
 		}
@@ -97,12 +100,12 @@ func open(database string) (*Store, error) {
 	}
 	// One connection writes and takes its lock at BEGIN; the others only read. Otherwise writers would fail with
 	// SQLITE_BUSY under load.
-	writes, err := openWriter(sqliteDSN(database, "immediate"))
+	writes, err := openWriter(sqliteDSN(database, "immediate"), observe)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", database, err)
 	}
 	writes.SetMaxOpenConns(1)
-	reads, err := sql.Open("sqlite", sqliteDSN(database, "deferred"))
+	reads, err := openSQLite(sqliteDSN(database, "deferred"), observe)
 	if err != nil {
 		writes.Close()
 		return nil, fmt.Errorf("open %s: %w", database, err)

@@ -72,7 +72,8 @@ func (s *Store) ProjectID(ctx context.Context, accountID, id string) (string, er
 	return resolveProject(ctx, s.reads, accountID, id)
 }
 
-// Projects lists an account's projects by ID, or only the given project unless id is empty.
+// Projects lists an account's projects by ID, or only the given project unless id is empty. Of the sessions, it reads
+// those that have not expired, and one entry of an index for the latest activity.
 func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Time) ([]projects.Project, error) {
 	one, args := "", []any{accountID, toMS(now)}
 	if id != "" {
@@ -88,13 +89,12 @@ func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Tim
 		}
 		return withDefaults(p, platforms), err
 	}, `SELECT p.app_id, p.display_name, p.platforms, p.created_at, COALESCE(k.live, 0), k.used,
-			COALESCE(s.open, 0), s.active
+			COALESCE(s.open, 0), (SELECT MAX(last_active_at) FROM sessions WHERE account_id = $1 AND app_id = p.app_id)
 		FROM (SELECT * FROM projects WHERE account_id = $1 `+one+`) p
 		LEFT JOIN (SELECT app_id, SUM(CASE WHEN revoked_at IS NULL THEN 1 ELSE 0 END) AS live, MAX(last_used_at) AS used
 			FROM project_keys WHERE account_id = $1 `+one+` GROUP BY app_id) k ON k.app_id = p.app_id
-		LEFT JOIN (SELECT app_id, SUM(CASE WHEN closed_at IS NULL AND expires_at > $2 THEN 1 ELSE 0 END) AS open,
-				MAX(last_active_at) AS active
-			FROM `+effectiveSessions+` WHERE account_id = $1 `+one+` GROUP BY app_id) s ON s.app_id = p.app_id
+		LEFT JOIN (SELECT app_id, COUNT(*) AS open FROM `+effectiveSessions+`
+			WHERE `+unexpired+` `+one+` GROUP BY app_id) s ON s.app_id = p.app_id
 		ORDER BY p.app_id`, args...)
 }
 

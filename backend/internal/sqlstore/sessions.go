@@ -142,8 +142,7 @@ const maxListed = 500
 
 // OpenSessions lists an account's open sessions, newest first.
 func (s *Store) OpenSessions(ctx context.Context, accountID string, now time.Time) ([]sessions.Session, error) {
-	return listSessions(ctx, s.reads, `account_id = $1 AND closed_at IS NULL AND expires_at > $2
-		ORDER BY created_at DESC, id LIMIT $3`, accountID, toMS(now), maxListed)
+	return listSessions(ctx, s.reads, unexpired+` ORDER BY created_at DESC, id LIMIT $3`, accountID, toMS(now), maxListed)
 }
 
 // SomeSessions returns the given sessions that exist, in any order. ids may have a few hundred elements.

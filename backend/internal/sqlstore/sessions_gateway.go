@@ -66,8 +66,8 @@ func endGateway(ctx context.Context, tx *sql.Tx, id string) error {
 func (s *Store) sweepGateways(ctx context.Context, idle time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "sweep gateways of sessions",
-			stmt(`DELETE FROM session_scripts WHERE session_id IN
-				(SELECT id FROM sessions WHERE closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle)),
+			stmt(`DELETE FROM session_scripts WHERE EXISTS (SELECT 1 FROM sessions s
+				WHERE s.id = session_scripts.session_id AND (s.closed_at IS NOT NULL OR s.last_active_at < $1))`, toMS(idle)),
 			stmt(`DELETE FROM session_gateway_tokens WHERE expires_at < $1`, toMS(idle)))
 	})
 }

@@ -8,13 +8,16 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// ListSessions lists open sessions of an account, the last used first. The inner query selects by an index those that
-// have not expired: without it, every session that the account ever had would be read.
+// unexpired selects the open sessions of account $1 at the time $2. The inner query selects by an index those that have
+// not expired: without it, every session that the account ever had would be read.
+const unexpired = `id IN (SELECT id FROM sessions WHERE account_id = $1 AND expires_at > $2)
+	AND closed_at IS NULL AND expires_at > $2`
+
+// ListSessions lists open sessions of an account, the last used first.
 func (s *Store) ListSessions(
 	ctx context.Context, accountID string, sel sessions.Selection, now time.Time,
 ) ([]sessions.Session, error) {
-	condition, args := `id IN (SELECT id FROM sessions WHERE account_id = $1 AND expires_at > $2)
-		AND closed_at IS NULL AND expires_at > $2`, []any{accountID, toMS(now)}
+	condition, args := unexpired, []any{accountID, toMS(now)}
 	if sel.Project != "" {
 		args = append(args, sel.Project)
 		condition += ` AND app_id = $` + strconv.Itoa(len(args))

@@ -148,6 +148,9 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit 
 		return false, replaceNoRows(err, nil)
 	}
 	l, err := lockLog(ctx, tx, id)
+	if errors.Is(err, sessions.ErrNotFound) { // deleted since the query
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -203,13 +206,14 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 }
 
 // SweepLogs deletes the rows and scripts of sessions that were closed or inactive since idle, and the rows of accounts
-// over the quota.
-func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota) error {
+// that are over the quota and have used a session since recent: others were not over it at an earlier sweep.
+func (s *Store) SweepLogs(ctx context.Context, idle, recent time.Time, q sessions.Quota) error {
 	if err := s.sweepGateways(ctx, idle); err != nil {
 		return err
 	}
 	finished, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM sessions
-		WHERE oldest_at IS NOT NULL AND (closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle))
+			WHERE oldest_at IS NOT NULL AND last_active_at < $1 AND closed_at IS NULL
+		UNION ALL SELECT id FROM sessions WHERE oldest_at IS NOT NULL AND closed_at > 0`, toMS(idle))
 	if err != nil {
 		return fmt.Errorf("list finished event logs: %w", err)
 	}
@@ -218,8 +222,10 @@ func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota)
 			return err
 		}
 	}
-	full, err := queryAll(ctx, s.reads, value[string], `SELECT account_id FROM account_logs WHERE bytes > $1`,
-		q.AccountBytes)
+	full, err := queryAll(ctx, s.reads, value[string], `SELECT account_id FROM account_logs
+		WHERE bytes > $1
+			AND account_id IN (SELECT account_id FROM sessions WHERE oldest_at IS NOT NULL AND last_active_at >= $2)`,
+		q.AccountBytes, toMS(recent))
 	if err != nil {
 		return fmt.Errorf("list accounts over their quota: %w", err)
 	}

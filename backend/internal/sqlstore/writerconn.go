@@ -16,8 +16,8 @@ import (
 //     prevents a statement from starting: database/sql checks that.
 //   - After SQLite rolled a transaction back by itself, further statements fail with errRolledBack until its end.
 //   - Statements stay prepared, because parsing one costs SQLite about as much as running it.
-func openWriter(dsn string) (*sql.DB, error) {
-	c, err := sqlite.NewConnector(dsn)
+func openWriter(dsn string, observe observer) (*sql.DB, error) {
+	c, err := newSQLiteConnector(dsn, observe)
 	if err != nil {
 		return nil, err
 	}

@@ -135,7 +135,9 @@ func auditReadsAtOnce(t *testing.T, f *projectFixture) {
 func auditRetention(t *testing.T, f *projectFixture) {
 	f.fill(10)
 	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))
-	if n, err := f.audit.Store.SweepAudit(t.Context(), f.clock.now().Add(-audit.Kept), 7); err != nil || n != 3 {
+	now := f.clock.now()
+	n, err := f.audit.Store.SweepAudit(t.Context(), now.Add(-audit.Kept), now.Add(-24*time.Hour), 7)
+	if err != nil || n != 3 {
 		t.Errorf("deleted %d entries (error %v), want 3", n, err)
 	}
 	if all := f.entries(t, audit.Filter{}); len(all) != 7 || all[6].ID != "0000-000003" {

@@ -161,7 +161,9 @@ func oldRowsGo(t *testing.T, f *purses) {
 		fatal(t, f.Record(t.Context(), credit.Call{Account: "ada", Project: appID, Outcome: fmt.Sprint("code", i)}))
 	}
 	now := f.clock.now()
-	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: now.Add(time.Hour), CallsOfProject: 2}))
+	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{
+		Holds: now.Add(time.Hour), CallsOfProject: 2, Recent: now.Add(-time.Hour),
+	}))
 	latest := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID, To: now.Add(time.Hour)}))(t)
 	if len(latest) != 2 || latest[0].Code != "code3" || latest[1].Code != "code4" {
 		t.Errorf("the latest calls: got %+v, want code3 and code4", latest)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	enginetest.UseMemory()
-	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
+	os.Exit(reaper.Run(func() int { return reportPlans(enginetest.Run(m)) }))
 }
 
 // database is a store with direct access to its database, as an operator's SQL client has.
@@ -38,7 +38,10 @@ func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, 
 				db := &database{
 					Store: openStore(t, address), t: t, address: address, client: enginetest.Connect(t, address),
 				}
-				t.Cleanup(func() { _ = db.Close() })
+				t.Cleanup(func() {
+					_ = db.Close()
+					plans.check(t, address)
+				})
 				run(t, db, test)
 			})
 		}
@@ -47,7 +50,8 @@ func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, 
 
 func openStore(t *testing.T, address string) *sqlstore.Store {
 	t.Helper()
-	return must(sqlstore.Open(t.Context(), address, slog.New(slog.DiscardHandler)))(t)
+	log := slog.New(slog.DiscardHandler)
+	return must(sqlstore.OpenObserved(t.Context(), address, log, plans.observe(engineOf(address))))(t)
 }
 
 // reopen closes the store and opens the same database again.

@@ -37,7 +37,7 @@ func countersHold(t *testing.T, f *sessionFixture) {
 	}
 	all.Go(func() {
 		for range rounds {
-			want(t, "sweep", f.store.SweepLogs(t.Context(), idle, q), nil)
+			want(t, "sweep", f.store.SweepLogs(t.Context(), idle, idle, q), nil)
 		}
 	})
 	all.Go(func() {
@@ -47,7 +47,7 @@ func countersHold(t *testing.T, f *sessionFixture) {
 		want(t, "delete a project", errOf(f.store.DeleteProject(t.Context(), "ada", "com.example.p1", e)), nil)
 	})
 	all.Wait()
-	want(t, "the last sweep", f.store.SweepLogs(t.Context(), idle, q), nil)
+	want(t, "the last sweep", f.store.SweepLogs(t.Context(), idle, idle, q), nil)
 	f.counts(t, "after all")
 	for _, id := range ids {
 		s, err := f.store.Session(t.Context(), id)

@@ -140,7 +140,7 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 	}
 	f.page(t, ids[0], 0, 7, 10, true)
 	f.page(t, ids[1], 0, 1, 10, false)
-	if err := f.store.SweepLogs(t.Context(), f.clock.now().Add(-time.Hour),
+	if err := f.store.SweepLogs(t.Context(), f.clock.now().Add(-time.Hour), f.clock.now().Add(-time.Hour),
 		sessions.Quota{AccountBytes: 400_000}); err != nil {
 		t.Fatal(err)
 	}

@@ -351,7 +351,7 @@ func sessionState(t *testing.T, f *sessionFixture) {
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || !reflect.DeepEqual(m.State, &want) {
 		t.Errorf("got state %+v (error %v), want the one of the latest row that has one", m.State, err)
 	}
-	fatal(t, f.store.SweepLogs(t.Context(), f.clock.now().Add(time.Hour), sessions.DefaultQuota))
+	fatal(t, f.store.SweepLogs(t.Context(), f.clock.now().Add(time.Hour), f.clock.now(), sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {
 		t.Errorf("after the log was deleted the state is %+v (error %v), want none", m.State, err)
 	}
