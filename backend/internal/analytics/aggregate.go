@@ -250,8 +250,8 @@ func (a *aggregator) addInstalls(period Period, n int64) {
 	}
 }
 
-// boundedDeltas returns the deltas to add to counters, of which those in known exist. known are all existing keys of the
-// periods. Once a kind has the maximum number of names in a period, further names are counted as Other.
+// boundedDeltas returns the deltas to add to counters. known are the keys of all counters of the same periods. Once a
+// kind has the maximum number of names in a period, further names are counted as Other.
 func boundedDeltas(deltas []Counter, known []CounterKey) []Counter {
 	b := newBounds(known)
 	bounded := map[CounterKey]int64{}

@@ -56,7 +56,9 @@ func compareProjects(a, b *analytics.Batch) int {
 }
 
 // countProject counts the batches of one project.
-func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch, postgres bool) ([]analytics.Outcome, error) {
+func countProject(
+	ctx context.Context, tx *sql.Tx, batches []analytics.Batch, postgres bool,
+) ([]analytics.Outcome, error) {
 	day := batches[0].Day
 	for i := range batches {
 		day = max(day, batches[i].Day)
@@ -192,21 +194,22 @@ func (r *analyticsRows) SetActiveHours(
 		column{"weight", weights})
 }
 
-// Tables of counters. Their keys start with the project.
+// Tables of counters: of the whole app, and of its versions and platforms.
 const (
 	sumsTable   = "analytics_sums"
 	slicesTable = "analytics_slices"
 )
 
-// counterColumns are the columns of the key of counters in analytics_sums or analytics_slices, and n.
+var counterTables = []string{sumsTable, slicesTable}
+
+// counterColumns returns the columns of the counters' keys in a table, and the values of n.
 func (r *analyticsRows) counterColumns(table string, counters []analytics.Counter) (key []column, n []int64) {
-	spans, ats, kinds := make([]int64, len(counters)), make([]int64, len(counters)), make([]int64, len(counters))
-	names, versions, platforms := make([]string, len(counters)), make([]string, len(counters)), make([]string, len(counters))
-	n = make([]int64, len(counters))
-	for i := range counters {
-		c := &counters[i]
-		spans[i], ats[i], kinds[i], names[i], n[i] = int64(c.Span), c.At, int64(c.Kind), c.Name, c.N
-		versions[i], platforms[i] = c.Slice.Version, c.Slice.Platform
+	var spans, ats, kinds []int64
+	var names, versions, platforms []string
+	for _, c := range counters {
+		spans, ats, kinds = append(spans, int64(c.Span)), append(ats, c.At), append(kinds, int64(c.Kind))
+		names, n = append(names, c.Name), append(n, c.N)
+		versions, platforms = append(versions, c.Slice.Version), append(platforms, c.Slice.Platform)
 	}
 	key = []column{{"project", r.project}, {"span", spans}, {"at", ats}, {"kind", kinds}}
 	if table == slicesTable {
@@ -215,8 +218,7 @@ func (r *analyticsRows) counterColumns(table string, counters []analytics.Counte
 	return append(key, column{"name", names}), n
 }
 
-var counterTables = []string{sumsTable, slicesTable}
-
+// splitCounters returns the counters of each table, in the given order.
 func splitCounters(counters []analytics.Counter) map[string][]analytics.Counter {
 	byTable := map[string][]analytics.Counter{}
 	for _, c := range counters {
@@ -234,9 +236,9 @@ func (r *analyticsRows) AddToCounters(
 	fit func(added []analytics.Counter, known []analytics.CounterKey) []analytics.Counter,
 ) error {
 	var added []analytics.Counter
-	whole := splitCounters(deltas)
+	byTable := splitCounters(deltas)
 	for _, table := range counterTables {
-		counters := whole[table]
+		counters := byTable[table]
 		if len(counters) == 0 {
 			continue
 		}
@@ -256,7 +258,9 @@ func (r *analyticsRows) AddToCounters(
 	if err != nil {
 		return err
 	}
-	for table, counters := range splitCounters(fit(added, known)) {
+	byTable = splitCounters(fit(added, known))
+	for _, table := range counterTables {
+		counters := byTable[table]
 		key, n := r.counterColumns(table, counters)
 		err := r.insert(ctx, "insert counters", table, " ON CONFLICT ("+names("", key)+") DO UPDATE SET n = "+table+
 			".n + excluded.n", len(counters), append(key, column{"n", n})...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,9 +37,13 @@ func (c column) value(row int) any {
 
 // insert inserts rows. end is the end of the statement, from ON CONFLICT.
 func (b bulk) insert(ctx context.Context, purpose, into, end string, rows int, columns ...column) error {
+	if rows == 0 {
+		return nil
+	}
 	if b.postgres {
-		text, args := insertArrays(into, columns)
-		return execTx(ctx, b.tx, purpose, text+end, args...)
+		source, args := arrays(columns)
+		return execTx(ctx, b.tx, purpose, "INSERT INTO "+into+" ("+names("", columns)+") SELECT "+names("r.", columns)+
+			" FROM "+source+end, args...)
 	}
 	_, err := b.insertEach(ctx, purpose, into, end, rows, columns...)
 	return err
@@ -53,15 +58,9 @@ func (b bulk) insertEach(
 	return changed, err
 }
 
-// insertArrays returns an INSERT statement for PostgreSQL, without its end, and the arguments.
-func insertArrays(into string, columns []column) (text string, args []any) {
-	source, args := arrays(columns)
-	return "INSERT INTO " + into + " (" + names("", columns) + ") SELECT " + names("r.", columns) + " FROM " + source, args
-}
-
 // addTo adds n to the column n of the row with each key, and returns the indices of the keys that have no row.
 func (b bulk) addTo(ctx context.Context, purpose, table string, n []int64, key ...column) (missing []int, err error) {
-	columns := append(key, column{"n", n})
+	columns := slices.Concat(key, []column{{"n", n}})
 	if !b.postgres {
 		text := "UPDATE " + table + " SET n = n + $" + strconv.Itoa(len(columns)) + " WHERE " +
 			matches(table, key, func(i int) string { return "$" + strconv.Itoa(i+1) })
@@ -95,7 +94,7 @@ func (b bulk) read(
 ) (err error) {
 	if b.postgres {
 		source, args := arrays(key)
-		// OFFSET keeps PostgreSQL from joining in another way than by index, whatever it believes about the size of the table.
+		// OFFSET makes PostgreSQL use the index for each key, whatever it believes about the size of the table.
 		err = queryEach(ctx, b.tx, f, "SELECT r.row - 1, found.* FROM "+source+" CROSS JOIN LATERAL (SELECT "+selected+
 			" FROM "+table+" WHERE "+matches(table, key, func(i int) string { return "r." + key[i].name })+
 			" OFFSET 0) AS found", args...)
