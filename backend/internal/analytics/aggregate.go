@@ -1,6 +1,7 @@
 package analytics
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -85,16 +86,15 @@ type ActiveHours struct {
 
 // Rows gives access to the stored rows of one project within the transaction that locked them for counting.
 type Rows interface {
-	// InsertSeen stores the event IDs and returns those that were not stored before.
-	InsertSeen(ctx context.Context, ids []Key) (fresh []Key, err error)
+	// InsertSeen stores event IDs, which are sorted and unique. It reports for each whether it was not stored before.
+	InsertSeen(ctx context.Context, ids []Key) (fresh []bool, err error)
 	// ActiveHours returns the stored hours of the installs.
 	ActiveHours(ctx context.Context, installs []InstallDay) (map[InstallDay]ActiveHours, error)
 	// SetActiveHours inserts or replaces rows.
 	SetActiveHours(ctx context.Context, active map[InstallDay]ActiveHours) error
-	// CounterKeys returns the keys of all counters in the periods.
-	CounterKeys(ctx context.Context, periods []Period) ([]CounterKey, error)
-	// AddToCounters adds to the counters in the given order and creates missing ones.
-	AddToCounters(ctx context.Context, deltas []Counter) error
+	// AddToCounters adds to the counters that exist. It passes the deltas of the others, in order, to fit with the keys
+	// of all counters of the same periods, and adds what fit returns to counters that exist or that it creates.
+	AddToCounters(ctx context.Context, deltas []Counter, fit func(added []Counter, known []CounterKey) []Counter) error
 }
 
 // Aggregate counts batches of one project. It counts each new event once in its hour and once in its day, and returns
@@ -107,7 +107,7 @@ func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]O
 		return nil, err
 	}
 	a.count(fresh)
-	if len(fresh) == 0 {
+	if len(a.active) == 0 {
 		return a.outcomes, nil
 	}
 	stored, err := rows.ActiveHours(ctx, slices.Collect(maps.Keys(a.active)))
@@ -117,29 +117,30 @@ func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]O
 	if err := rows.SetActiveHours(ctx, a.mergeActive(stored)); err != nil {
 		return nil, err
 	}
-	known, err := rows.CounterKeys(ctx, a.periods())
-	if err != nil {
-		return nil, err
-	}
-	return a.outcomes, rows.AddToCounters(ctx, a.boundedDeltas(known))
+	return a.outcomes, rows.AddToCounters(ctx, sortedCounters(a.deltas), boundedDeltas)
 }
 
 // aggregator collects the changes of one Aggregate call.
 type aggregator struct {
-	rate     int64
-	outcomes []Outcome
-	ids      []Key                   // candidates, without duplicates
-	first    map[Key]*AnonymousEvent // the first event with each candidate's ID
-	batchOf  map[Key]int
-	deltas   map[CounterKey]int64
-	active   map[InstallDay]ActiveHours
+	rate       int64
+	outcomes   []Outcome
+	candidates []candidate // sorted by key, without duplicates
+	ids        []Key       // of the candidates
+	deltas     map[CounterKey]int64
+	active     map[InstallDay]ActiveHours
+}
+
+// candidate is an event that counts unless its ID is stored already.
+type candidate struct {
+	event *AnonymousEvent
+	batch int
 }
 
 // newAggregator returns an aggregator of the events that are neither sampled out nor duplicates within the batches.
 func newAggregator(batches []Batch, used int64) *aggregator {
 	a := &aggregator{
-		rate: 1, outcomes: make([]Outcome, len(batches)), first: map[Key]*AnonymousEvent{}, batchOf: map[Key]int{},
-		deltas: map[CounterKey]int64{}, active: map[InstallDay]ActiveHours{},
+		rate: 1, outcomes: make([]Outcome, len(batches)), deltas: map[CounterKey]int64{},
+		active: map[InstallDay]ActiveHours{},
 	}
 	if used >= batches[0].Quota {
 		a.rate = sampleRate
@@ -148,47 +149,58 @@ func newAggregator(batches []Batch, used int64) *aggregator {
 		a.outcomes[i].SampleRate = int(a.rate)
 		for j := range batches[i].Events {
 			e := &batches[i].Events[j]
-			switch {
-			case a.rate > 1 && e.Install[15]%sampleRate != 0:
+			if a.rate > 1 && e.Install[15]%sampleRate != 0 {
 				a.outcomes[i].Sampled++
-			case a.first[e.Key] != nil:
-				a.outcomes[i].Duplicates++
-			default:
-				a.first[e.Key], a.batchOf[e.Key] = e, i
-				a.ids = append(a.ids, e.Key)
+				continue
 			}
+			a.candidates = append(a.candidates, candidate{e, i})
 		}
 	}
+	slices.SortStableFunc(a.candidates, func(x, y candidate) int { return bytes.Compare(x.event.Key[:], y.event.Key[:]) })
+	unique := a.candidates[:0]
+	for i, c := range a.candidates {
+		if i > 0 && c.event.Key == a.ids[len(a.ids)-1] {
+			a.outcomes[c.batch].Duplicates++
+			continue
+		}
+		unique, a.ids = append(unique, c), append(a.ids, c.event.Key)
+	}
+	a.candidates = unique
 	return a
 }
 
-// count counts the events with fresh IDs. The other candidates are duplicates of stored events.
-func (a *aggregator) count(fresh []Key) {
-	for _, id := range fresh {
-		e := a.first[id]
-		a.outcomes[a.batchOf[id]].Accepted++
-		a.add(Period{SpanHour, e.Hour}, e)
-		a.add(Period{SpanDay, e.Hour / 24}, e)
+// count counts the candidates whose IDs are fresh. The others are duplicates of stored events.
+func (a *aggregator) count(fresh []bool) {
+	alike := map[Traits]int64{}
+	for i, c := range a.candidates {
+		if !fresh[i] {
+			a.outcomes[c.batch].Duplicates++
+			continue
+		}
+		a.outcomes[c.batch].Accepted++
+		e := c.event
+		alike[e.Traits] += a.rate
 		install := InstallDay{Day: e.Hour / 24, Hash: e.Install}
 		a.active[install] = ActiveHours{Hours: a.active[install].Hours | 1<<(e.Hour%24), Weight: a.rate}
-		delete(a.first, id)
 	}
-	for id := range a.first {
-		a.outcomes[a.batchOf[id]].Duplicates++
+	for e, n := range alike {
+		a.add(Period{SpanHour, e.Hour}, e, n)
+		a.add(Period{SpanDay, e.Hour / 24}, e, n)
 	}
 }
 
-func (a *aggregator) add(period Period, e *AnonymousEvent) {
+// add adds n events to the counters of a period.
+func (a *aggregator) add(period Period, e Traits, n int64) {
 	slice := Slice{e.Version, e.Platform}
 	whole := func(kind Kind, name string) {
 		if name != "" {
-			a.deltas[CounterKey{Period: period, Kind: kind, Name: name}] += a.rate
+			a.deltas[CounterKey{Period: period, Kind: kind, Name: name}] += n
 		}
 	}
 	add := func(kind Kind, name string) {
 		whole(kind, name)
 		if name != "" && slice != (Slice{}) {
-			a.deltas[CounterKey{period, kind, name, slice}] += a.rate
+			a.deltas[CounterKey{period, kind, name, slice}] += n
 		}
 	}
 	add(KindTotal, e.Type)
@@ -238,36 +250,29 @@ func (a *aggregator) addInstalls(period Period, n int64) {
 	}
 }
 
-func (a *aggregator) periods() []Period {
-	periods := map[Period]bool{}
-	for key := range a.deltas {
-		periods[key.Period] = true
-	}
-	return slices.Collect(maps.Keys(periods))
-}
-
-// boundedDeltas returns the deltas to add to the stored counters. known are the existing keys of the same periods.
-// Once a kind has the maximum number of names in a period, further names are counted as Other.
-func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
+// boundedDeltas returns the deltas to add to counters. known are the keys of all counters of the same periods. Once a
+// kind has the maximum number of names in a period, further names are counted as Other.
+func boundedDeltas(deltas []Counter, known []CounterKey) []Counter {
 	b := newBounds(known)
 	bounded := map[CounterKey]int64{}
-	for _, key := range sortedKeys(a.deltas) {
-		bounded[b.fit(key)] += a.deltas[key]
+	for _, c := range deltas {
+		bounded[b.fit(c.CounterKey)] += c.N
 	}
-	counters := make([]Counter, 0, len(bounded))
-	for _, key := range sortedKeys(bounded) {
-		if bounded[key] != 0 {
-			counters = append(counters, Counter{key, bounded[key]})
-		}
-	}
-	return counters
+	return sortedCounters(bounded)
 }
 
-// sortedKeys sorts the keys, so that concurrent writers lock the rows in the same order and cannot deadlock.
-func sortedKeys(m map[CounterKey]int64) []CounterKey {
-	return slices.SortedFunc(maps.Keys(m), func(a, b CounterKey) int {
+// sortedCounters returns the deltas that are not 0 in a fixed order, so that the same names fit whoever counts them.
+func sortedCounters(deltas map[CounterKey]int64) []Counter {
+	counters := make([]Counter, 0, len(deltas))
+	for key, n := range deltas {
+		if n != 0 {
+			counters = append(counters, Counter{key, n})
+		}
+	}
+	slices.SortFunc(counters, func(a, b Counter) int {
 		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Slice.Version, b.Slice.Version),
 			cmp.Compare(a.Slice.Platform, b.Slice.Platform))
 	})
+	return counters
 }

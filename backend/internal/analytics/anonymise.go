@@ -46,9 +46,14 @@ type Batch struct {
 
 // AnonymousEvent is an event without data that identifies its install.
 type AnonymousEvent struct {
-	Key                       Key
-	Install                   Install
-	Hour                      int64
+	Key     Key
+	Install Install
+	Traits
+}
+
+// Traits are what events are counted by.
+type Traits struct {
+	Hour                      int64 // since 1970
 	Type, Name                string
 	Version, Platform, Device string
 }
@@ -99,8 +104,8 @@ func (s *Service) anonymise(
 			// The hash includes the account, not the project: if two IDs of one app are merged, an install that used both
 			// remains one install.
 			Install: hash16(mac, account, "\x00", e.InstallID),
-			Hour:    hourOf(at), Type: e.Type, Name: e.Name,
-			Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel,
+			Traits: Traits{Hour: hourOf(at), Type: e.Type, Name: e.Name,
+				Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel},
 		})
 	}
 	return anonymous, nil

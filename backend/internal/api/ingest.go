@@ -147,6 +147,14 @@ func decodeBatch(data []byte) (batch, error) {
 	if bytes.Count(data, []byte(",")) > maxValues {
 		return batch{}, tooManyEvents()
 	}
+	if events, ok := decodePlain(data); ok && len(events) <= backendapi.MaxBatchEvents {
+		return batch{events: events}, nil
+	}
+	return decodeAny(data)
+}
+
+// decodeAny is decodeBatch for every input of allowed size.
+func decodeAny(data []byte) (batch, error) {
 	var whole backendapi.AnalyticsBatch
 	err := json.Unmarshal(data, &whole)
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {

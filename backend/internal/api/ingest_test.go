@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +182,10 @@ func FuzzBatch(f *testing.F) {
 	f.Add([]byte(`{"events":[{"id":"e-1","type":"event","name":"photo.taken","at":1767323045000,"installId":"k3v9x2m4q7"}]}`))
 	f.Add([]byte(`{"events":[7,null,{"id":{}},{"at":1e99}],"x":1}`))
 	f.Add([]byte(`{"Events":[[[]]]}`))
+	f.Add([]byte(` {"events": [{"id": "a", "at": 0}, {"at":9,"at":12345678901234567890}]} `))
+	f.Add([]byte(`{"events":[{"id":"\u0061"},{"at":01},{"at":-1},{"at":1e3},{"name":"é"}]}`))
+	f.Add([]byte(`{"events":[{},]}`))
+	f.Add([]byte(`{"events":[]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, err := decodeBatch(data)
 		if err != nil {
@@ -188,6 +193,11 @@ func FuzzBatch(f *testing.F) {
 				t.Errorf("got error %v, want a Refusal", err)
 			}
 			return
+		}
+		if plain, ok := decodePlain(data); ok {
+			if want, err := decodeAny(data); err != nil || !slices.Equal(plain, want.events) {
+				t.Errorf("decodePlain(%q) returned %v, want %v as from encoding/json (error %v)", data, plain, want.events, err)
+			}
 		}
 		if len(b.events)+len(b.broken) > backendapi.MaxBatchEvents || b.index != nil && len(b.index) != len(b.events) {
 			t.Errorf("%d events, %d malformed ones, %d indexes: too many, or not one index per event", len(b.events),

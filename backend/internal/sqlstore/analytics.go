@@ -39,7 +39,7 @@ func (s *Store) CountAnalytics(ctx context.Context, batches []analytics.Batch) (
 			for i, at := range group {
 				own[i] = batches[at]
 			}
-			got, err := countProject(ctx, tx, own)
+			got, err := countProject(ctx, tx, own, s.batches == nil)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,9 @@ func compareProjects(a, b *analytics.Batch) int {
 }
 
 // countProject counts the batches of one project.
-func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([]analytics.Outcome, error) {
+func countProject(
+	ctx context.Context, tx *sql.Tx, batches []analytics.Batch, postgres bool,
+) ([]analytics.Outcome, error) {
 	day := batches[0].Day
 	for i := range batches {
 		day = max(day, batches[i].Day)
@@ -68,7 +70,7 @@ func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([
 	if usedDay < day {
 		usedDay, used = day, 0
 	}
-	outcomes, err := analytics.Aggregate(ctx, &analyticsRows{tx: tx, project: project, day: day}, batches, used)
+	outcomes, err := analytics.Aggregate(ctx, &analyticsRows{bulk{tx, postgres}, project, day}, batches, used)
 	if err != nil {
 		return nil, err
 	}
@@ -114,157 +116,188 @@ func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id
 
 // analyticsRows implements analytics.Rows for a locked project in a transaction.
 type analyticsRows struct {
-	tx      *sql.Tx
+	bulk
 	project int64
 	day     int64 // day of arrival
 }
 
-// rowsAtOnce limits the parameters of one statement (SQLite accepts 32766).
-const rowsAtOnce = 1000
-
-func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fresh []analytics.Key, err error) {
-	for chunk := range slices.Chunk(ids, rowsAtOnce) {
-		args := append(make([]any, 0, len(chunk)+2), r.project, r.day)
-		for i := range chunk {
-			args = append(args, chunk[i][:])
+// InsertSeen relies on the lock of the project: nobody else inserts its ids meanwhile.
+func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fresh []bool, err error) {
+	const purpose, table = "insert event ids", "analytics_seen"
+	fresh = make([]bool, len(ids))
+	project, day := column{"project", r.project}, column{"day", r.day}
+	if !r.postgres {
+		inserted, err := r.insertEach(ctx, purpose, table, " ON CONFLICT (project, hash) DO NOTHING", len(ids),
+			project, day, hashColumn(ids))
+		for _, i := range inserted {
+			fresh[i] = true
 		}
-		var hash sql.RawBytes
-		err := queryEach(ctx, r.tx, func(row scanner) error {
-			err := row.Scan(&hash)
-			if err == nil {
-				fresh = append(fresh, analytics.Key(hash))
-			}
-			return err
-		}, `INSERT INTO analytics_seen (project, day, hash) VALUES `+tuples(len(chunk), 1, "$1", "$2")+
-			` ON CONFLICT (project, hash) DO NOTHING RETURNING hash`, args...)
-		if err != nil {
-			return nil, fmt.Errorf("insert event ids: %w", err)
+		return fresh, err
+	}
+	// Few ids are known. Looking for them first costs less than ON CONFLICT, for which PostgreSQL writes every row twice.
+	known := make([]bool, len(ids))
+	err = r.read(ctx, "read event ids", "1", table, func(row scanner) error {
+		var i, one int
+		err := row.Scan(&i, &one)
+		known[i] = true
+		return err
+	}, len(ids), project, hashColumn(ids))
+	if err != nil {
+		return nil, err
+	}
+	unknown := make([]analytics.Key, 0, len(ids))
+	for i := range ids {
+		if fresh[i] = !known[i]; fresh[i] {
+			unknown = append(unknown, ids[i])
 		}
 	}
-	return fresh, nil
+	return fresh, r.insert(ctx, purpose, table, "", len(unknown), project, day, hashColumn(unknown))
+}
+
+func hashColumn[H ~[16]byte](hashes []H) column {
+	values := make([][]byte, len(hashes))
+	for i := range hashes {
+		values[i] = hashes[i][:]
+	}
+	return column{"hash", values}
 }
 
 func (r *analyticsRows) ActiveHours(
 	ctx context.Context, installs []analytics.InstallDay,
 ) (map[analytics.InstallDay]analytics.ActiveHours, error) {
-	byDay := map[int64][]any{}
+	days, hashes := make([]int64, len(installs)), make([]analytics.Install, len(installs))
 	for i := range installs {
-		byDay[installs[i].Day] = append(byDay[installs[i].Day], installs[i].Hash[:])
+		days[i], hashes[i] = installs[i].Day, installs[i].Hash
 	}
 	stored := map[analytics.InstallDay]analytics.ActiveHours{}
-	for day, hashes := range byDay {
-		for chunk := range slices.Chunk(hashes, rowsAtOnce) {
-			var hash sql.RawBytes
-			var a analytics.ActiveHours
-			err := queryEach(ctx, r.tx, func(row scanner) error {
-				err := row.Scan(&hash, &a.Hours, &a.Weight)
-				if err == nil {
-					stored[analytics.InstallDay{Day: day, Hash: analytics.Install(hash)}] = a
-				}
-				return err
-			}, `SELECT hash, hours, weight FROM analytics_installs WHERE project = $1 AND day = $2 AND hash IN `+
-				placeholders(len(chunk), 3), append([]any{r.project, day}, chunk...)...)
-			if err != nil {
-				return nil, fmt.Errorf("read installs: %w", err)
-			}
-		}
-	}
-	return stored, nil
+	return stored, r.read(ctx, "read installs", "hours, weight", "analytics_installs", func(row scanner) error {
+		var i int
+		var a analytics.ActiveHours
+		err := row.Scan(&i, &a.Hours, &a.Weight)
+		stored[installs[i]] = a
+		return err
+	}, len(installs), column{"project", r.project}, column{"day", days}, hashColumn(hashes))
 }
 
 func (r *analyticsRows) SetActiveHours(
 	ctx context.Context, active map[analytics.InstallDay]analytics.ActiveHours,
 ) error {
-	rows := make([][]any, 0, len(active))
+	var days, hours, weights []int64
+	var hashes []analytics.Install
 	for install, a := range active {
-		rows = append(rows, []any{install.Day, install.Hash[:], a.Hours, a.Weight})
+		days, hashes = append(days, install.Day), append(hashes, install.Hash)
+		hours, weights = append(hours, a.Hours), append(weights, a.Weight)
 	}
-	return r.upsert(ctx, "store installs", `analytics_installs (project, day, hash, hours, weight)`,
-		`(project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, rows)
+	return r.insert(ctx, "store installs", "analytics_installs",
+		` ON CONFLICT (project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, len(days),
+		column{"project", r.project}, column{"day", days}, hashColumn(hashes), column{"hours", hours},
+		column{"weight", weights})
 }
 
-// upsert inserts rows of the project, given without their project column, and resolves conflicts with onConflict.
-func (r *analyticsRows) upsert(ctx context.Context, purpose, into, onConflict string, rows [][]any) error {
-	for chunk := range slices.Chunk(rows, rowsAtOnce) {
-		args := append([]any{r.project}, slices.Concat(chunk...)...)
-		values := tuples(len(chunk), len(chunk[0]), "$1")
-		//nolint:gosec // constants and placeholders
-		statement := "INSERT INTO " + into + " VALUES " + values + " ON CONFLICT " + onConflict
-		if err := execTx(ctx, r.tx, purpose, statement, args...); err != nil {
+// Tables of counters: of the whole app, and of its versions and platforms.
+const (
+	sumsTable   = "analytics_sums"
+	slicesTable = "analytics_slices"
+)
+
+var counterTables = []string{sumsTable, slicesTable}
+
+// counterColumns returns the columns of the counters' keys in a table, and the values of n.
+func (r *analyticsRows) counterColumns(table string, counters []analytics.Counter) (key []column, n []int64) {
+	var spans, ats, kinds []int64
+	var names, versions, platforms []string
+	for _, c := range counters {
+		spans, ats, kinds = append(spans, int64(c.Span)), append(ats, c.At), append(kinds, int64(c.Kind))
+		names, n = append(names, c.Name), append(n, c.N)
+		versions, platforms = append(versions, c.Slice.Version), append(platforms, c.Slice.Platform)
+	}
+	key = []column{{"project", r.project}, {"span", spans}, {"at", ats}, {"kind", kinds}}
+	if table == slicesTable {
+		key = append(key, column{"version", versions}, column{"platform", platforms})
+	}
+	return append(key, column{"name", names}), n
+}
+
+// splitCounters returns the counters of each table, in the given order.
+func splitCounters(counters []analytics.Counter) map[string][]analytics.Counter {
+	byTable := map[string][]analytics.Counter{}
+	for _, c := range counters {
+		table := slicesTable
+		if c.Slice == (analytics.Slice{}) {
+			table = sumsTable
+		}
+		byTable[table] = append(byTable[table], c)
+	}
+	return byTable
+}
+
+func (r *analyticsRows) AddToCounters(
+	ctx context.Context, deltas []analytics.Counter,
+	fit func(added []analytics.Counter, known []analytics.CounterKey) []analytics.Counter,
+) error {
+	var added []analytics.Counter
+	byTable := splitCounters(deltas)
+	for _, table := range counterTables {
+		counters := byTable[table]
+		if len(counters) == 0 {
+			continue
+		}
+		key, n := r.counterColumns(table, counters)
+		missing, err := r.addTo(ctx, "add to counters", table, n, key...)
+		if err != nil {
+			return err
+		}
+		for _, i := range missing {
+			added = append(added, counters[i])
+		}
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	known, err := r.counterKeys(ctx, added)
+	if err != nil {
+		return err
+	}
+	byTable = splitCounters(fit(added, known))
+	for _, table := range counterTables {
+		counters := byTable[table]
+		key, n := r.counterColumns(table, counters)
+		err := r.insert(ctx, "insert counters", table, " ON CONFLICT ("+names("", key)+") DO UPDATE SET n = "+table+
+			".n + excluded.n", len(counters), append(key, column{"n", n})...)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *analyticsRows) CounterKeys(
-	ctx context.Context, periods []analytics.Period,
+// counterKeys returns the keys of all counters in the periods of some.
+func (r *analyticsRows) counterKeys(
+	ctx context.Context, some []analytics.Counter,
 ) (known []analytics.CounterKey, err error) {
-	bySpan := map[analytics.Span][]any{}
-	for _, p := range periods {
-		bySpan[p.Span] = append(bySpan[p.Span], p.At)
-	}
-	for span, at := range bySpan {
-		keys, err := queryAll(ctx, r.tx, func(row scanner) (analytics.CounterKey, error) {
-			key := analytics.CounterKey{Period: analytics.Period{Span: span}}
-			err := row.Scan(&key.At, &key.Kind, &key.Name, &key.Slice.Version, &key.Slice.Platform)
-			return key, err
-		}, `SELECT at, kind, name, '', '' FROM analytics_sums WHERE project = $1 AND span = $2 AND at IN `+
-			placeholders(len(at), 3)+`
-			UNION ALL SELECT at, kind, name, version, platform FROM analytics_slices
-			WHERE project = $1 AND span = $2 AND at IN `+placeholders(len(at), 3),
-			append([]any{r.project, int64(span)}, at...)...)
-		if err != nil {
-			return nil, fmt.Errorf("read counters: %w", err)
+	var periods []analytics.Period
+	var spans, ats []int64
+	for i := range some {
+		if p := some[i].Period; !slices.Contains(periods, p) {
+			periods, spans, ats = append(periods, p), append(spans, int64(p.Span)), append(ats, p.At)
 		}
-		known = append(known, keys...)
+	}
+	for table, selected := range map[string]string{
+		sumsTable: "kind, name, '', ''", slicesTable: "kind, name, version, platform",
+	} {
+		err := r.read(ctx, "read counters", selected, table, func(row scanner) error {
+			var i int
+			var key analytics.CounterKey
+			err := row.Scan(&i, &key.Kind, &key.Name, &key.Slice.Version, &key.Slice.Platform)
+			key.Period = periods[i]
+			known = append(known, key)
+			return err
+		}, len(periods), column{"project", r.project}, column{"span", spans}, column{"at", ats})
+		if err != nil {
+			return nil, err
+		}
 	}
 	return known, nil
-}
-
-func (r *analyticsRows) AddToCounters(ctx context.Context, deltas []analytics.Counter) error {
-	var whole, sliced [][]any
-	for _, c := range deltas {
-		if c.Slice == (analytics.Slice{}) {
-			whole = append(whole, []any{int64(c.Span), c.At, int64(c.Kind), c.Name, c.N})
-			continue
-		}
-		sliced = append(sliced, []any{int64(c.Span), c.At, int64(c.Kind), c.Slice.Version, c.Slice.Platform, c.Name, c.N})
-	}
-	err := r.upsert(ctx, "add to counters", `analytics_sums (project, span, at, kind, name, n)`,
-		`(project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, whole)
-	if err != nil {
-		return err
-	}
-	return r.upsert(ctx, "add to counters by version and platform",
-		`analytics_slices (project, span, at, kind, version, platform, name, n)`,
-		`(project, span, at, kind, version, platform, name) DO UPDATE SET n = analytics_slices.n + excluded.n`, sliced)
-}
-
-// tuples returns n rows of placeholders, each with the fixed ones followed by numbered ones: "($1,$2,$3),($1,$2,$4)".
-func tuples(n, numbered int, fixed ...string) string {
-	var b strings.Builder
-	next := len(fixed) + 1
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('(')
-		for _, f := range fixed {
-			b.WriteString(f)
-			b.WriteByte(',')
-		}
-		for j := range numbered {
-			if j > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteByte('$')
-			b.WriteString(strconv.Itoa(next))
-			next++
-		}
-		b.WriteByte(')')
-	}
-	return b.String()
 }
 
 // placeholders returns n placeholders numbered from first, for example "($3,$4,$5)".

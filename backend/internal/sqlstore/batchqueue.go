@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,6 +151,24 @@ func (q *batchQueue[W]) next(until <-chan time.Time) (*pending[W], bool) {
 		return p, open
 	case <-until:
 		return nil, false
+	}
+}
+
+// commitTogether completes a batch with one call of write. If that fails and one of the writes may be the cause, each
+// is written alone.
+func (q *batchQueue[W]) commitTogether(batch []*pending[W], write func(batch []*pending[W]) error) {
+	batch = slices.DeleteFunc(batch, func(p *pending[W]) bool { return p.expired() || !p.claim() })
+	if len(batch) == 0 {
+		return
+	}
+	err := write(batch)
+	q.active = len(batch) + len(q.queue)
+	alone := err != nil && len(batch) > 1 && !isUnavailable(err)
+	for i, p := range batch {
+		if alone {
+			err = write(batch[i : i+1])
+		}
+		p.answer(err)
 	}
 }
 

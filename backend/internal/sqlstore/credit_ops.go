@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
@@ -45,26 +44,9 @@ func (op *creditOp) reset() {
 // newCreditQueue starts the queue of the ledger's writes. It runs until close.
 func (s *Store) newCreditQueue() *batchQueue[*creditOp] {
 	q := newBatchQueue[*creditOp](maxCreditOps)
-	q.commit = func(batch []*pending[*creditOp]) { s.commitCredit(q, batch) }
+	q.commit = func(batch []*pending[*creditOp]) { q.commitTogether(batch, s.writeCredit) }
 	go q.serve()
 	return q
-}
-
-// commitCredit completes a batch.
-func (s *Store) commitCredit(q *batchQueue[*creditOp], batch []*pending[*creditOp]) {
-	batch = slices.DeleteFunc(batch, func(p *pending[*creditOp]) bool { return p.expired() || !p.claim() })
-	if len(batch) == 0 {
-		return
-	}
-	err := s.writeCredit(batch)
-	q.active = len(batch) + len(q.queue)
-	alone := err != nil && len(batch) > 1 && !isUnavailable(err)
-	for i, p := range batch {
-		if alone {
-			err = s.writeCredit(batch[i : i+1])
-		}
-		p.answer(err)
-	}
 }
 
 // writeCredit writes a batch in one transaction.

@@ -22,7 +22,7 @@ func CommitTogether(s *Store, work ...any) (charged []credit.Amount, errs []erro
 		}
 		batch[i] = &pending[*creditOp]{ctx: context.Background(), work: op, done: make(chan struct{})}
 	}
-	s.commitCredit(s.credit, batch)
+	s.credit.commit(batch)
 	for _, p := range batch {
 		<-p.done
 		err := p.err

@@ -12,44 +12,6 @@ import (
 const codeColumns = `device_hash, user_hash, state, account_id, host, os, client, ip, created_at, expires_at,
 	interval_ms`
 
-// InsertCode returns link.ErrDuplicate if either hash is already in use.
-func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
-	const insert = "INSERT INTO device_codes (" + codeColumns + ") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)"
-	args := []any{
-		c.DeviceHash, c.UserHash, c.State, c.Requester.Host, c.Requester.OS, c.Requester.Client, c.Requester.IP,
-		toMS(c.CreatedAt), toMS(c.ExpiresAt), c.Interval.Milliseconds(),
-	}
-	var err error
-	if t.Empty() {
-		_, err = s.exec(ctx, "insert code", insert, args...)
-	} else {
-		line := t.Line(c.UserHash, "", "") // computed before the transaction, to keep that short
-		err = s.insertTraced(ctx, insert, args, line)
-	}
-	if isDuplicate(err) {
-		return link.ErrDuplicate
-	}
-	return err
-}
-
-// insertTraced inserts a code, which has ten arguments, and its trail line. On PostgreSQL a single statement saves
-// three round trips. SQLite does not support that statement, and has no round trips to save.
-func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l audit.TrailLine) error {
-	if s.batches == nil {
-		_, err := s.exec(ctx, "insert code", "WITH code AS ("+insert+`) INSERT INTO link_trail
-				(id, at, action, code_ref, link_ref, account_ref, address_ref)
-			VALUES ($11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
-			append(args, l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)...)
-		return err
-	}
-	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := execTx(ctx, tx, "insert code", insert, args...); err != nil {
-			return err
-		}
-		return insertTrail(ctx, tx, l)
-	})
-}
-
 // progressQuery is the most frequent query, because waiting clients only poll.
 const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes WHERE device_hash = $1"
 

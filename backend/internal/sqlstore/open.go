@@ -95,7 +95,7 @@ func open(database string, observe observer) (*Store, error) {
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)
 		s := &Store{reads: db, writes: db, engine: "postgres"}
-		s.credit = s.newCreditQueue()
+		s.credit, s.codes = s.newCreditQueue(), s.newCodeQueue()
 		return s, nil
 	}
 	// One connection writes and takes its lock at BEGIN; the others only read. Otherwise writers would fail with
@@ -201,6 +201,9 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 // Close commits the queued writes and closes the database.
 func (s *Store) Close() error {
 	s.credit.close()
+	if s.codes != nil {
+		s.codes.close()
+	}
 	if s.batches != nil {
 		s.batches.close()
 	}

@@ -23,8 +23,9 @@ type Store struct {
 	writes        *sql.DB
 	batches       *batchWriter // for SQLite; nil on PostgreSQL, where each write has its own transaction
 	credit        *batchQueue[*creditOp]
-	engine        string // sqlite | postgres
-	path          string // path of a SQLite file
+	codes         *batchQueue[newCode] // for PostgreSQL; nil on SQLite, where batches shares commits
+	engine        string               // sqlite | postgres
+	path          string               // path of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 	dropping      sync.Mutex

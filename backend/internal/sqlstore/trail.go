@@ -27,6 +27,20 @@ func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 		l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)
 }
 
+// insertTrail does not change existing lines.
+func (b bulk) insertTrail(ctx context.Context, lines []audit.TrailLine) error {
+	var ids, actions, codes, links, accounts, addresses []string
+	var ats []int64
+	for _, l := range lines {
+		ids, ats, actions = append(ids, l.ID), append(ats, toMS(l.At)), append(actions, string(l.Action))
+		codes, links, accounts = append(codes, l.Code), append(links, l.Link), append(accounts, l.Account)
+		addresses = append(addresses, l.Address)
+	}
+	return b.insert(ctx, "insert trail lines", "link_trail", " ON CONFLICT (id) DO NOTHING", len(lines),
+		column{"id", ids}, column{"at", ats}, column{"action", actions}, column{"code_ref", codes},
+		column{"link_ref", links}, column{"account_ref", accounts}, column{"address_ref", addresses})
+}
+
 // AddTrail inserts a line in its own transaction, for an event that changed no row. It does not change an existing
 // line.
 func (s *Store) AddTrail(ctx context.Context, l audit.TrailLine) error {

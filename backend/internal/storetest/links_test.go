@@ -23,6 +23,7 @@ var linkTests = map[string]func(*fixture, *testing.T){
 	"one winner of fifty polls":                (*fixture).oneWinner,
 	"states":                                   (*fixture).states,
 	"a taken code is drawn again":              (*fixture).collisions,
+	"codes at the same time":                   (*fixture).together,
 	"grace":                                    (*fixture).grace,
 	"pacing is kept over a restart":            (*fixture).pacing,
 	"a token nobody received is revoked":       (*fixture).unclaimed,

@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// bulk writes many rows with a short statement. A statement with a placeholder for each value is slow: SQLite takes
+// quadratic time to number the placeholders, and PostgreSQL plans every number of rows anew. So SQLite runs a prepared
+// statement once for each row, and PostgreSQL once for all rows, with an array for each column.
+type bulk struct {
+	tx       *sql.Tx
+	postgres bool
+}
+
+// column has a value for each row: []int64, []string or [][]byte. An int64 is the value of every row.
+type column struct {
+	name   string
+	values any
+}
+
+func (c column) value(row int) any {
+	switch values := c.values.(type) {
+	case []int64:
+		return values[row]
+	case []string:
+		return values[row]
+	case [][]byte:
+		return values[row]
+	}
+	return c.values
+}
+
+// insert inserts rows. end is the end of the statement, from ON CONFLICT.
+func (b bulk) insert(ctx context.Context, purpose, into, end string, rows int, columns ...column) error {
+	if rows == 0 {
+		return nil
+	}
+	if b.postgres {
+		source, args := arrays(columns)
+		return execTx(ctx, b.tx, purpose, "INSERT INTO "+into+" ("+names("", columns)+") SELECT "+names("r.", columns)+
+			" FROM "+source+end, args...)
+	}
+	_, err := b.insertEach(ctx, purpose, into, end, rows, columns...)
+	return err
+}
+
+// insertEach inserts rows on SQLite, and returns the indices of those that were inserted or updated.
+func (b bulk) insertEach(
+	ctx context.Context, purpose, into, end string, rows int, columns ...column,
+) (changed []int, err error) {
+	changed, _, err = b.each(ctx, purpose,
+		"INSERT INTO "+into+" ("+names("", columns)+") VALUES "+placeholders(len(columns), 1)+end, rows, columns)
+	return changed, err
+}
+
+// addTo adds n to the column n of the row with each key, and returns the indices of the keys that have no row.
+func (b bulk) addTo(ctx context.Context, purpose, table string, n []int64, key ...column) (missing []int, err error) {
+	columns := slices.Concat(key, []column{{"n", n}})
+	if !b.postgres {
+		text := "UPDATE " + table + " SET n = n + $" + strconv.Itoa(len(columns)) + " WHERE " +
+			matches(table, key, func(i int) string { return "$" + strconv.Itoa(i+1) })
+		_, missing, err = b.each(ctx, purpose, text, len(n), columns)
+		return missing, err
+	}
+	source, args := arrays(columns)
+	known := make([]bool, len(n))
+	err = queryEach(ctx, b.tx, func(row scanner) error {
+		i, err := value[int](row)
+		if err == nil {
+			known[i-1] = true
+		}
+		return err
+	}, "UPDATE "+table+" SET n = "+table+".n + r.n FROM "+source+" WHERE "+
+		matches(table, key, func(i int) string { return "r." + key[i].name })+" RETURNING r.row", args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", purpose, err)
+	}
+	for i := range known {
+		if !known[i] {
+			missing = append(missing, i)
+		}
+	}
+	return missing, nil
+}
+
+// read calls f for every row of a table with one of the keys. f scans the index of the key and the selected columns.
+func (b bulk) read(
+	ctx context.Context, purpose, selected, table string, f func(scanner) error, keys int, key ...column,
+) (err error) {
+	if b.postgres {
+		source, args := arrays(key)
+		// OFFSET makes PostgreSQL use the index for each key, whatever it believes about the size of the table.
+		err = queryEach(ctx, b.tx, f, "SELECT r.row - 1, found.* FROM "+source+" CROSS JOIN LATERAL (SELECT "+selected+
+			" FROM "+table+" WHERE "+matches(table, key, func(i int) string { return "r." + key[i].name })+
+			" OFFSET 0) AS found", args...)
+	} else {
+		text := "SELECT $1, " + selected + " FROM " + table + " WHERE " +
+			matches(table, key, func(i int) string { return "$" + strconv.Itoa(i+2) })
+		args := make([]any, len(key)+1)
+		for i := 0; i < keys && err == nil; i++ {
+			args[0] = i
+			for j := range key {
+				args[j+1] = key[j].value(i)
+			}
+			err = queryEach(ctx, b.tx, f, text, args...)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", purpose, err)
+	}
+	return nil
+}
+
+// each runs a statement for each row, whose values are its arguments. It returns the indices of the rows for which the
+// statement changed something, and of the others.
+func (b bulk) each(
+	ctx context.Context, purpose, text string, rows int, columns []column,
+) (changed, unchanged []int, err error) {
+	args := make([]any, len(columns))
+	for i := range rows {
+		for j := range columns {
+			args[j] = columns[j].value(i)
+		}
+		n, err := execCount(ctx, b.tx, purpose, text, args...)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case n > 0:
+			changed = append(changed, i)
+		default:
+			unchanged = append(unchanged, i)
+		}
+	}
+	return changed, unchanged, nil
+}
+
+// arrays returns a source of rows for PostgreSQL, named r, and its arguments. The column row numbers the rows from 1.
+func arrays(columns []column) (source string, args []any) {
+	var same, types, lists []string
+	for i, c := range columns {
+		parameter := "$" + strconv.Itoa(i+1)
+		args = append(args, c.values)
+		switch c.values.(type) {
+		case int64:
+			same = append(same, parameter+"::bigint AS "+c.name)
+			continue
+		case []int64:
+			parameter += "::bigint[]"
+		case []string:
+			parameter += "::text[]"
+		case [][]byte:
+			parameter += "::bytea[]"
+		}
+		types, lists = append(types, parameter), append(lists, c.name)
+	}
+	return "(SELECT " + strings.Join(append(same, "u.*"), ", ") + " FROM unnest(" + strings.Join(types, ", ") +
+		") WITH ORDINALITY AS u (" + strings.Join(append(lists, "row"), ", ") + ")) AS r", args
+}
+
+// names lists the names of the columns, each after the prefix.
+func names(prefix string, columns []column) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = prefix + c.name
+	}
+	return strings.Join(list, ", ")
+}
+
+// matches returns the condition that the columns of a table have the given values.
+func matches(table string, columns []column, value func(i int) string) string {
+	conditions := make([]string, len(columns))
+	for i, c := range columns {
+		conditions[i] = table + "." + c.name + " = " + value(i)
+	}
+	return strings.Join(conditions, " AND ")
+}
