@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
@@ -51,6 +52,9 @@ func run(name string, argv []string) int {
 }
 
 func serve(toolset string) int {
+	// The thread that waits for stdin keeps a processor of the Go runtime for 10 ms. If there is a second processor, the
+	// runtime polls that long, for each message, whether it can take the first one back.
+	runtime.GOMAXPROCS(1)
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := dialer.Find()
 	cwd := dialer.WorkingDir()

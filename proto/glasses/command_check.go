@@ -3,6 +3,7 @@ package glasses
 import (
 	"regexp"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -15,10 +16,12 @@ func (p *Say) check() *Error {
 
 // languageTag matches the form of language tags (RFC 5646, section 2.1). It does not check whether their subtags are
 // registered.
-var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
+var languageTag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
+})
 
 func checkLanguage(tag string) *Error {
-	if tag != "" && (!validWord(tag, 35) || !languageTag.MatchString(tag)) {
+	if tag != "" && (!validWord(tag, 35) || !languageTag().MatchString(tag)) {
 		return badPayload("language is not a BCP 47 tag")
 	}
 	return nil

@@ -13,24 +13,28 @@ import (
 
 // known matches credentials with a known form: those of our backends, source hosts, clouds and AI providers, bearer
 // headers, JSON web tokens and private keys.
-var known = regexp.MustCompile(`(?i:\b(` + strings.Join(credential.Prefixes(), "|") + `)[A-Za-z0-9_-]{16})` +
-	`|\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[_-][A-Za-z0-9_-]{12}` +
-	`|\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16}|\bAKIA[0-9A-Z]{12}|\bAIza[0-9A-Za-z_-]{20}` +
-	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4}|(?i:\bbearer\s+[A-Za-z0-9._~+/=-]{8})|-----BEGIN [A-Z ]*PRIVATE KEY`)
+var known = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i:\b(` + strings.Join(credential.Prefixes(), "|") + `)[A-Za-z0-9_-]{16})` +
+		`|\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[_-][A-Za-z0-9_-]{12}` +
+		`|\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16}|\bAKIA[0-9A-Z]{12}|\bAIza[0-9A-Za-z_-]{20}` +
+		`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4}|(?i:\bbearer\s+[A-Za-z0-9._~+/=-]{8})|-----BEGIN [A-Z ]*PRIVATE KEY`)
+})
 
 // userCode matches the user code of a device-code flow, with or without its dash.
-var userCode = regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
+var userCode = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
+})
 
 // randomRun is the minimum length of a run of letters and digits that counts as random if it mixes them as only
 // generators do.
 const randomRun = 24
 
 // Contains reports whether s contains something that may be a credential.
-func Contains(s string) bool { return known.MatchString(s) || random(s) }
+func Contains(s string) bool { return known().MatchString(s) || random(s) }
 
 // redacted matches the credentials of known to their end. A private key ends with the text that it is in.
 var redacted = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY[^"]*|(?:` + known.String() + `)[A-Za-z0-9._~+/=-]*`)
+	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY[^"]*|(?:` + known().String() + `)[A-Za-z0-9._~+/=-]*`)
 })
 
 // Redact replaces credentials with a known form. It keeps JSON valid.
@@ -38,7 +42,7 @@ func Redact(s string) string { return redacted().ReplaceAllString(s, "(credentia
 
 // ContainsUserCode reports whether s contains text that looks like a user code. Because codes are short and have no
 // checksum, ordinary words of eight consonants match too.
-func ContainsUserCode(s string) bool { return userCode.MatchString(s) }
+func ContainsUserCode(s string) bool { return userCode().MatchString(s) }
 
 // ContainsToken reports whether s contains a credential of this service or a long random run. It does not allocate.
 func ContainsToken[T ~string | ~[]byte](s T) bool {

@@ -3,6 +3,7 @@ package agents
 import (
 	"bytes"
 	"regexp"
+	"sync"
 
 	"github.com/tailscale/hujson"
 )
@@ -53,10 +54,12 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 }
 
 // besideMember matches the comments on the same line after a member.
-var besideMember = regexp.MustCompile(`^(?:[ \t]*/\*[^\n]*?\*/)*(?:[ \t]*//[^\n]*)?`)
+var besideMember = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[ \t]*/\*[^\n]*?\*/)*(?:[ \t]*//[^\n]*)?`)
+})
 
 // splitLine separates the comments that belong to a member's line from the rest.
 func splitLine(extra hujson.Extra) (beside, rest hujson.Extra) {
-	n := len(bytes.TrimSuffix(besideMember.Find(extra), []byte("\r")))
+	n := len(bytes.TrimSuffix(besideMember().Find(extra), []byte("\r")))
 	return extra[:n:n], extra[n:]
 }

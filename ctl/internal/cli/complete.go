@@ -108,25 +108,37 @@ func agentNames(_ *cobra.Command, named []string, _ string) ([]string, cobra.She
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlags makes the values of a command's flags, and of the commands below it, complete by the flag's name.
-func (a *app) completeFlags(cmd *cobra.Command) {
-	var models []string
-	for _, m := range glasses.Models() {
-		models = append(models, cobra.CompletionWithDesc(m.ID, m.Name))
+// models returns a completion with the known device models and more values. It lists them only when a person presses
+// Tab, because each command registers it.
+func models(more ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, m := range glasses.Models() {
+			names = append(names, cobra.CompletionWithDesc(m.ID, m.Name))
+		}
+		return fixed(append(names, more...)...)(cmd, args, start)
 	}
-	for name, values := range map[string]cobra.CompletionFunc{
-		"model": valueOf(fixed(models...)), "models": valueOf(fixed(append(models, "all")...)),
+}
+
+// completeFlags makes the values of flags complete by the flag's name, in all commands below root.
+func (a *app) completeFlags(root *cobra.Command) {
+	completeEach(root, map[string]cobra.CompletionFunc{
+		"model": valueOf(models()), "models": valueOf(models("all")),
 		"chip": valueOf(fixed(glasses.Chips()...)), "clock": valueOf(fixed("virtual", "real")),
 		"via": valueOf(fixed("auto", "bluez", "browser")), "range": valueOf(fixed("24h", "7d", "30d", "90d")),
 		"tools":   valueOf(fixed(rendezvous.ToolsetLocal)),
 		"session": valueOf(a.complete(sessionIDs)), "transport": valueOf(a.complete(transports)),
-	} {
+	})
+}
+
+func completeEach(cmd *cobra.Command, values map[string]cobra.CompletionFunc) {
+	for name, complete := range values {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, values) // fails only if it was called before
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if it was called before
 		}
 	}
 	for _, child := range cmd.Commands() {
-		a.completeFlags(child)
+		completeEach(child, values)
 	}
 }
 

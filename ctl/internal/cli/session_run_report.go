@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/junit"
@@ -159,10 +160,12 @@ func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 }
 
 // differencePicture returns the file name of the picture for a difference from the recording.
-var differencePicture = regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
+var differencePicture = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
+})
 
 // failedPicture returns the file name of the picture for a failed step.
-var failedPicture = regexp.MustCompile(`^step-(\d+)-failed$`)
+var failedPicture = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^step-(\d+)-failed$`) })
 
 // fill adds a run's pictures: those of failures first, then the film.
 func (p *pictureBudget) fill(run *page.Run, r *report) {
@@ -172,7 +175,7 @@ func (p *pictureBudget) fill(run *page.Run, r *report) {
 			Marked: p.load(d.DiffFile, &run.LeftOut)})
 	}
 	for _, picture := range r.Pictures {
-		named := failedPicture.FindStringSubmatch(picture.Name)
+		named := failedPicture().FindStringSubmatch(picture.Name)
 		if named == nil {
 			continue
 		}
@@ -204,11 +207,11 @@ func (r *report) film() []filmFrame {
 		list = append(list, filmFrame{at: f.AtMs, sha: f.SHA256, file: f.File})
 	}
 	for _, p := range r.Pictures {
-		if differencePicture.MatchString(p.Name) {
+		if differencePicture().MatchString(p.Name) {
 			continue // shown with its difference
 		}
 		f := filmFrame{at: p.AtMs, sha: p.SHA256, file: p.File, caption: p.Name}
-		if f.failed = failedPicture.MatchString(p.Name); f.failed {
+		if f.failed = failedPicture().MatchString(p.Name); f.failed {
 			f.caption = "a step failed"
 		}
 		same := slices.IndexFunc(list, func(o filmFrame) bool { return o.sha == f.sha && o.caption == "" && o.at <= f.at })

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // corrupt is the ending of a file that was renamed because it could not be read.
@@ -31,29 +32,34 @@ var folders = anyOf(`backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run
 	`sessions/[^/]+`, `sessions/[^/]+/media`, `telemetry`, `telemetry/spool`)
 
 // temporary is the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.
-var temporary = regexp.MustCompile(`^((?:.*/)?)\.([^/]+)\.tmp-\d+$`)
+var temporary = pattern(`^((?:.*/)?)\.([^/]+)\.tmp-\d+$`)
 
 // probe is the name of the file with which servicectl doctor finds out whether a folder can be written.
-var probe = regexp.MustCompile(`(^|/)\.doctor\.tmp-\d+$`)
+var probe = pattern(`(^|/)\.doctor\.tmp-\d+$`)
 
-func anyOf(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile(`^(` + strings.Join(patterns, "|") + `)$`)
+func anyOf(patterns ...string) func() *regexp.Regexp {
+	return pattern(`^(` + strings.Join(patterns, "|") + `)$`)
+}
+
+// pattern compiles a pattern when it is first used, because every command of servicectl contains this package.
+func pattern(p string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(p) })
 }
 
 // isOurs reports whether the service creates an entry of that path and type. A person may have made config.yaml a link.
 func isOurs(name string, e fs.DirEntry) bool {
 	if e.IsDir() {
-		return folders.MatchString(name)
+		return folders().MatchString(name)
 	}
-	m := temporary.FindStringSubmatch(name)
-	if m != nil && !probe.MatchString(name) {
+	m := temporary().FindStringSubmatch(name)
+	if m != nil && !probe().MatchString(name) {
 		name = m[1] + m[2]
 	}
 	isRegular := e.Type().IsRegular()
 	switch {
-	case probe.MatchString(name):
+	case probe().MatchString(name):
 		return isRegular
-	case !files.MatchString(name):
+	case !files().MatchString(name):
 		return false
 	case strings.HasPrefix(name, "run/"): // sockets, whose type differs by system
 		return e.Type()&fs.ModeSymlink == 0

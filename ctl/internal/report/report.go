@@ -12,6 +12,7 @@ import (
 	"image/png"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/printable"
@@ -103,20 +104,22 @@ var (
 	//go:embed assets/page.html
 	pageHTML string
 	//go:embed assets/page.css
-	ownCSS  string
-	pageCSS = pagestyle.Report + ownCSS
+	ownCSS string
 	//go:embed assets/page.js
 	pageJS string
 )
 
 // page is the template. Its content security policy allows only its own style and script, so an app's text cannot run
 // as code even if an escape were missing.
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"style":  func() template.CSS { return template.CSS(pageCSS) },
-	"script": func() template.JS { return template.JS(pageJS) },
-	"clean":  printable.Lines, "seconds": seconds, "count": count,
-}).Parse(strings.Replace(pageHTML, "POLICY", "default-src 'none'; img-src data:; style-src "+hash(pageCSS)+
-	"; script-src "+hash(pageJS)+"; base-uri 'none'; form-action 'none'", 1)))
+var page = sync.OnceValue(func() *template.Template {
+	css := pagestyle.Report + ownCSS
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"style":  func() template.CSS { return template.CSS(css) },
+		"script": func() template.JS { return template.JS(pageJS) },
+		"clean":  printable.Lines, "seconds": seconds, "count": count,
+	}).Parse(strings.Replace(pageHTML, "POLICY", "default-src 'none'; img-src data:; style-src "+hash(css)+
+		"; script-src "+hash(pageJS)+"; base-uri 'none'; form-action 'none'", 1)))
+})
 
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -126,7 +129,7 @@ func hash(text string) string {
 // Encode returns the page as HTML.
 func Encode(p Page) ([]byte, error) {
 	var b bytes.Buffer
-	if err := page.Execute(&b, p); err != nil {
+	if err := page().Execute(&b, p); err != nil {
 		return nil, fmt.Errorf("write the HTML report: %w", err)
 	}
 	return b.Bytes(), nil

@@ -3,6 +3,7 @@ package term
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -62,12 +63,12 @@ func foldLines(text string, width int) string {
 	return strings.Join(lines, "\n")
 }
 
-var colourCodes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colourCodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;]*m") })
 
 // columns returns the number of columns of a line without its colours.
 func columns(line string) int {
 	if strings.Contains(line, "\x1b") {
-		line = colourCodes.ReplaceAllString(line, "")
+		line = colourCodes().ReplaceAllString(line, "")
 	}
 	return utf8.RuneCountInString(line)
 }

@@ -1,6 +1,7 @@
 package mcpgate
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -15,7 +16,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	c := w.calls[response.ID]
 	w.mu.Unlock()
 	done := w.attachNotice(c, response)
-	data, err := jsonrpc.EncodeMessage(response)
+	data, err := encode(response)
 	if err == nil && !w.flow.reserve(len(data), c.patience()) {
 		done.settle(false)
 		done = nil
@@ -177,12 +178,16 @@ func (w *stream) put(data []byte, held int) error {
 	return err
 }
 
+// inputRequired is the resultType of a result that asks the client for input.
+const inputRequired = "input_required"
+
 // tidyInputRequired removes the empty content from an input_required result, which must not have any.
 func tidyInputRequired(result json.RawMessage) json.RawMessage {
 	var head struct {
 		ResultType string `json:"resultType"`
 	}
-	if len(result) == 0 || json.Unmarshal(result, &head) != nil || head.ResultType != "input_required" {
+	if !bytes.Contains(result, []byte(inputRequired)) || json.Unmarshal(result, &head) != nil ||
+		head.ResultType != inputRequired {
 		return result
 	}
 	var fields map[string]json.RawMessage

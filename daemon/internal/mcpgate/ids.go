@@ -21,6 +21,12 @@ func validID(raw json.RawMessage) bool {
 	return err == nil && n >= -maxID && n <= maxID
 }
 
+// namesValidRequest reports whether the params of a cancellation name no request, or one by a valid id.
+func namesValidRequest(params json.RawMessage) bool {
+	id, present := jsonField(params, "requestId")
+	return !present || validID(id)
+}
+
 // jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive and the last of duplicate names
 // counts.
 func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {

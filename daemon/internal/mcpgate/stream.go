@@ -177,8 +177,8 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 		}
 		req, isRequest := m.(*jsonrpc.Request)
 		if problem == "" && isRequest {
-			if id, present := jsonField(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
-				continue // it is not a valid id, but the SDK would round it to one
+			if req.Method == cancelled && !namesValidRequest(req.Params) {
+				continue
 			}
 			var refuseBusy bool
 			if problem, refuseBusy = w.register(req, group); refuseBusy {
@@ -193,18 +193,6 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 		messages = append(messages, m)
 	}
 	return messages
-}
-
-// decode decodes one message, or returns why it is invalid.
-func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
-	if id, present := jsonField(part, "id"); present && !validID(id) {
-		return nil, "message id is neither a string nor an integer within 2^53"
-	}
-	m, err := jsonrpc.DecodeMessage(part)
-	if r, ok := m.(*jsonrpc.Response); err != nil || ok && r.Result == nil && r.Error == nil {
-		return nil, "message is not a JSON-RPC 2.0 request, notification or response"
-	}
-	return m, ""
 }
 
 // requestID returns the id under which the sender of a message expects a response, or nil.

@@ -33,6 +33,10 @@ func (a *lockedDir) withLock(act func() error) error {
 // makeDir creates a missing directory and refuses a symbolic link. It never creates the state directory above it,
 // which may have been deleted on purpose.
 func makeDir(dir string) error {
+	err := checkDir(dir) // first, because it exists for nearly every event
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

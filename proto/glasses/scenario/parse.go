@@ -79,12 +79,12 @@ func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[].
 // Want describes the valid values of a kind.
 func (k Kind) Want() string { return stepsShape().Want("steps[]." + k.Name) }
 
-var stepPattern = regexp.MustCompile(`^steps\[(\d+)\]`)
+var stepPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^steps\[(\d+)\]`) })
 
 // numbered adds the example of a step to an error that has none.
 func numbered(err error) error {
 	var e *Error
-	if errors.As(err, &e) && e.Example == "" && stepPattern.MatchString(e.Path) {
+	if errors.As(err, &e) && e.Example == "" && stepPattern().MatchString(e.Path) {
 		e.Example = `{"advance": 1000}`
 	}
 	return err

@@ -1,6 +1,9 @@
 package frame
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // The advertised names begin with the model.
 const (
@@ -11,16 +14,16 @@ const (
 // Glasses advertise the model and one byte of their address (docs.brilliant.xyz/frame, "Talking to Frame Over
 // Bluetooth"; halo-firmware, PROTOCOL.md 1).
 var (
-	frameName = regexp.MustCompile(`^` + framePrefix + `[0-9A-F]{2}$`)
-	haloName  = regexp.MustCompile(`^` + haloPrefix + `[0-9A-F]{2}$`)
+	frameName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + framePrefix + `[0-9A-F]{2}$`) })
+	haloName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + haloPrefix + `[0-9A-F]{2}$`) })
 )
 
 // PairFrame reports whether an advertised name is that of a Frame, and PairHalo of a Halo. It is also the name of the
 // pair, and the only link is Main.
-func PairFrame(advertised string) (pair, link string, ok bool) { return match(frameName, advertised) }
+func PairFrame(advertised string) (pair, link string, ok bool) { return match(frameName(), advertised) }
 
 // PairHalo is like PairFrame, for a Halo.
-func PairHalo(advertised string) (pair, link string, ok bool) { return match(haloName, advertised) }
+func PairHalo(advertised string) (pair, link string, ok bool) { return match(haloName(), advertised) }
 
 func match(name *regexp.Regexp, advertised string) (pair, link string, ok bool) {
 	if !name.MatchString(advertised) {

@@ -1,17 +1,22 @@
 package g1
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 // namePrefix begins the names of both arms of all pairs.
 const namePrefix = "Even G1_"
 
 // advertisedName is how an arm advertises itself, e.g. Even G1_27_R_119A6C: the number of the pair, the side and a part
 // of the serial number (EvenDemoApp, android/.../BleManager.kt).
-var advertisedName = regexp.MustCompile(`^(` + namePrefix + `[0-9]{1,4})_([LR])_[0-9A-Fa-f]{1,12}$`)
+var advertisedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(` + namePrefix + `[0-9]{1,4})_([LR])_[0-9A-Fa-f]{1,12}$`)
+})
 
 // Pair returns the name that both arms of a pair share, e.g. "Even G1_27", and the key of the link to this arm.
 func Pair(advertised string) (pair, link string, ok bool) {
-	m := advertisedName.FindStringSubmatch(advertised)
+	m := advertisedName().FindStringSubmatch(advertised)
 	if m == nil {
 		return "", "", false
 	}
