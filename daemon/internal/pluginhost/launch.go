@@ -90,10 +90,12 @@ func (i *instance) stop() {
 
 // launch verifies and starts the adapter once. If it fails, it leaves nothing behind.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
-	if err := a.verify(); err != nil {
+	path, err := a.verify()
+	if err != nil {
 		return nil, err
 	}
-	dir, err := "", os.MkdirAll(h.opts.SocketDir, 0o700)
+	dir := ""
+	err = os.MkdirAll(h.opts.SocketDir, 0o700)
 	if err == nil {
 		dir, err = os.MkdirTemp(h.opts.SocketDir, "")
 	}
@@ -101,7 +103,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		return nil, fmt.Errorf("create the directory for adapters' sockets: %w", err)
 	}
 	// An adapter that is being added has no name until it describes itself.
-	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.path)))
+	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(path)))
 	inst := &instance{name: a.name, stuck: make(chan struct{})}
 	started := make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
@@ -123,7 +125,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wiretext.Codec()), grpc.MaxCallRecvMsgSize(maxMessage)),
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			p, err := newProcess(a.command(), dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
+			p, err := newProcess(a.command(path), dir, a.environment(cmd.Env, dir), log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}
@@ -137,7 +139,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		} else {
 			_ = os.RemoveAll(dir)
 		}
-		return nil, a.explainMismatch(startError(err))
+		return nil, a.explainMismatch(path, startError(err))
 	}
 	return inst, nil
 }

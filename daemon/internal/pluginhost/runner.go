@@ -31,9 +31,9 @@ type process struct {
 	wait    func() error
 }
 
-// command returns the command that runs the adapter. A shipped adapter's name tells serviced what to be.
-func (a *adapter) command() *exec.Cmd {
-	cmd := exec.CommandContext(context.Background(), a.path)
+// command returns the command that runs the adapter, whose file is path. A shipped adapter's name tells serviced what to be.
+func (a *adapter) command(path string) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), path)
 	if a.added == nil {
 		cmd.Args[0] = programpath.AdapterPrefix + a.name
 	}
