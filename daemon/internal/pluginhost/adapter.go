@@ -35,11 +35,10 @@ const (
 	maxCallDelay = time.Second
 )
 
-// adapter supervises one binary. The first call starts its goroutine, which owns the process. mu guards the fields
-// below it, and every change of state closes changed.
+// adapter supervises the process of one adapter. The first call starts its goroutine, which owns the process. mu guards
+// the fields below it, and every change of state closes changed.
 type adapter struct {
 	name string
-	path string
 	host *Host
 	// added is set for an adapter that the person added. It gets nothing that belongs to an account.
 	added   *addedAdapter
@@ -63,12 +62,11 @@ type adapter struct {
 	backoff   *backoff.ExponentialBackOff
 }
 
-func newAdapter(h *Host, name, path string) *adapter {
+func newAdapter(h *Host, name string) *adapter {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = minBackoff, maxBackoff
 	a := &adapter{
-		name: name, path: path, host: h, status: PluginStatus{Name: name, Path: path, State: Stopped},
-		changed: make(chan struct{}), backoff: b,
+		name: name, host: h, status: PluginStatus{Name: name, State: Stopped}, changed: make(chan struct{}), backoff: b,
 	}
 	a.life, a.end = context.WithCancel(h.life)
 	return a
@@ -267,6 +265,9 @@ func (a *adapter) snapshot() PluginStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.status
+	if a.host.unavailable == nil {
+		s.Path = a.file()
+	}
 	if a.added != nil {
 		s.Added, s.SHA256, s.Owner, s.Title = a.added.AddedAt, a.added.SHA256, a.added.Owner, a.added.Title
 	}

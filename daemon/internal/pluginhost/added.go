@@ -107,7 +107,7 @@ func (h *Host) loadAdded() {
 }
 
 func (h *Host) newAdded(entry addedAdapter) *adapter {
-	a := newAdapter(h, entry.Name, entry.Path)
+	a := newAdapter(h, entry.Name)
 	a.added, a.about = &entry, new(entry.transport())
 	return a
 }
@@ -157,10 +157,10 @@ func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, erro
 	var old *adapter // the same file as it was before
 	for _, a := range h.listAdded() {
 		switch {
-		case a.path == entry.Path:
+		case a.added.Path == entry.Path:
 			old = a
 		case a.name == entry.Name:
-			return PluginStatus{}, duplicate(a.name, a.path)
+			return PluginStatus{}, duplicate(a.name, a.added.Path)
 		default:
 			list = append(list, a)
 		}

@@ -54,7 +54,7 @@ func describedTransport(a *adapter, d *pluginv1.DescribeTransportResponse) (*bac
 		return nil, refuseWith("Change the name that the adapter describes.", "it calls itself %.40q; a name has 1 to %d "+
 			"of a-z, 0-9 and -, and is not one of a shipped adapter", t.Name, maxName)
 	case a.name != "" && t.Name != a.name:
-		return nil, refuseWith(runHint("servicectl plugin add "+a.path), "it now calls itself %s instead of %s", t.Name,
+		return nil, refuseWith(runHint("servicectl plugin add "+a.added.Path), "it now calls itself %s instead of %s", t.Name,
 			a.name)
 	case t.NeedsAccount, t.HostsSessions:
 		return nil, refuseWith("Describe it without needs_account and hosts_sessions.",

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -33,14 +32,14 @@ func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, Rea
 
 // shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter under whose program name
 // it is started: so the adapters share its code on disk and in memory. A file with the adapter's own program name in the
-// same folder takes precedence.
+// same folder takes precedence if the manifest lists it; others may be left from another version.
 func shippedFile(dir, name string) string {
 	suffix := ""
 	if runtime.GOOS == "windows" {
 		suffix = ".exe"
 	}
 	own := filepath.Join(dir, programpath.AdapterPrefix+name+suffix)
-	if _, err := os.Lstat(own); err == nil {
+	if _, err := manifestChecksum(filepath.Join(dir, Manifest), filepath.Base(own)); err == nil {
 		return own
 	}
 	return filepath.Join(dir, "serviced"+suffix)
@@ -105,7 +104,7 @@ func Unavailable(err error) *Host {
 	h := &Host{now: time.Now, unavailable: err, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	for _, name := range shipped() {
-		h.adapters[name] = newAdapter(h, name, "")
+		h.adapters[name] = newAdapter(h, name)
 	}
 	for _, t := range shippedTransports() {
 		h.adapters[t.Name].about = &t
@@ -128,10 +127,6 @@ func New(o Options) (*Host, error) {
 	h.opts = o
 	if o.Now != nil {
 		h.now = o.Now
-	}
-	for name, a := range h.adapters {
-		a.path = shippedFile(o.Dir, name)
-		a.status.Path = a.path
 	}
 	h.loadAdded()
 	return h, nil
@@ -170,7 +165,7 @@ func (h *Host) all() []*adapter {
 func (h *Host) Check() map[string]error {
 	found := map[string]error{}
 	for _, a := range h.all() {
-		if err := a.verify(); err != nil {
+		if _, err := a.verify(); err != nil {
 			found[a.name] = err
 		}
 	}

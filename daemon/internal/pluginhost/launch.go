@@ -110,40 +110,41 @@ func (i *instance) stop() {
 
 // launch verifies and starts the adapter once. If it fails, it leaves nothing behind but the address.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
-	if err := a.verify(); err != nil {
+	path, err := a.verify()
+	if err != nil {
 		return nil, err
 	}
 	var listeners []*os.File
 	if a.name == Local {
-		var err error
 		if listeners, err = a.address.open(ctx, filepath.Join(h.opts.ConfigDir, embeddedDir)); err != nil {
 			return nil, err
 		}
 		defer closeFiles(listeners)
 	}
-	dir, err := "", os.MkdirAll(h.opts.SocketDir, 0o700)
+	dir := ""
+	err = os.MkdirAll(h.opts.SocketDir, 0o700)
 	if err == nil {
 		dir, err = os.MkdirTemp(h.opts.SocketDir, "")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create the directory for adapters' sockets: %w", err)
 	}
-	inst, started := h.newInstance(a, dir, listeners)
+	inst, started := h.newInstance(a, path, dir, listeners)
 	if err := h.connect(ctx, a, inst, started); err != nil {
 		if inst.proc != nil {
 			inst.stop()
 		} else {
 			_ = os.RemoveAll(dir)
 		}
-		return nil, a.explainMismatch(startError(err))
+		return nil, a.explainMismatch(path, startError(err))
 	}
 	return inst, nil
 }
 
 // newInstance prepares a process, which inherits the listeners. It sends the process on started when it runs.
-func (h *Host) newInstance(a *adapter, dir string, listeners []*os.File) (inst *instance, started chan *process) {
+func (h *Host) newInstance(a *adapter, path, dir string, listeners []*os.File) (inst *instance, started chan *process) {
 	// An adapter that is being added has no name until it describes itself.
-	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.path)))
+	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(path)))
 	inst = &instance{name: a.name, created: time.Now(), stuck: make(chan struct{}), rests: make(chan struct{})}
 	started = make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{
@@ -166,7 +167,7 @@ func (h *Host) newInstance(a *adapter, dir string, listeners []*os.File) (inst *
 		},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
 			env := a.environment(cmd.Env, dir, len(listeners))
-			p, err := newProcess(a.command(listeners), dir, env, log, func(p *process) { started <- p })
+			p, err := newProcess(a.command(path, listeners), dir, env, log, func(p *process) { started <- p })
 			if err != nil {
 				return nil, err
 			}

@@ -106,7 +106,7 @@ func TestBreakerOpens(t *testing.T) {
 
 // Setting the clock forward neither shortens a pause nor makes calls wait until its end.
 func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
-	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x", "/x")
+	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x")
 	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -120,7 +120,7 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 // A failure that the adapter reports as permanent is passed on as such, with its fix. A later crash is reported as
 // retryable again.
 func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
-	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x", "/x")
+	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	a.backOff(ended, fmt.Errorf("starting: %w", &backend.Problem{Code: backend.CodeAdapterUnavailable,

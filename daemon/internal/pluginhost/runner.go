@@ -32,10 +32,10 @@ type process struct {
 	wait    func() error
 }
 
-// command returns the command that runs the adapter, with the listeners that it inherits. A shipped adapter's name tells
-// serviced what to be.
-func (a *adapter) command(listeners []*os.File) *exec.Cmd {
-	cmd := exec.CommandContext(context.Background(), a.path)
+// command returns the command that runs the adapter from a file, with the listeners that it inherits. A shipped
+// adapter's name tells serviced what to be.
+func (a *adapter) command(path string, listeners []*os.File) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), path)
 	if a.added == nil {
 		cmd.Args[0] = programpath.AdapterPrefix + a.name
 	}

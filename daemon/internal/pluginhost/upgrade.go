@@ -16,12 +16,12 @@ const (
 
 // explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
 // their folder does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
-func (a *adapter) explainMismatch(err error) error {
+func (a *adapter) explainMismatch(path string, err error) error {
 	var r *refusal
 	if a.added != nil || !errors.As(err, &r) || !r.mismatch {
 		return err
 	}
-	last, exists := lastChange(a.host.opts.Dir, a.path)
+	last, exists := lastChange(a.host.opts.Dir, path)
 	age := a.host.now().Sub(last)
 	if exists && (age >= upgradeWindow || age <= -upgradeWindow) { // setting the clock back must not hide a refusal for long
 		return err

@@ -113,3 +113,30 @@ func put(t *testing.T, path string, data []byte, mode os.FileMode, built time.Ti
 		t.Fatal(err)
 	}
 }
+
+// Versions differ in which adapters have files of their own. A running daemon follows an upgrade from one to the other,
+// and ignores files that the other version left behind.
+func TestUpgrade_ChangesTheFileOfAnAdapter(t *testing.T) {
+	dir := install(t)
+	own := filepath.Join(dir, "service-plugin-"+HTTP)
+	write(t, own, []byte("#!/bin/sh\nexit 1\n"), 0o755)
+	h, _ := serve(t, dir)
+	path := func() string { return h.Plugins()[0].Path }
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+
+	list(t, dir, filepath.Base(own))
+	if path() != own {
+		t.Errorf("%s is the adapter's file, want the one that the manifest lists", path())
+	}
+	list(t, dir, program)
+	if want := filepath.Join(dir, program); path() != want {
+		t.Errorf("%s is the adapter's file, want %s", path(), want)
+	}
+	if err := h.Check()[HTTP]; err != nil {
+		t.Errorf("a file that was left behind: %v", err)
+	}
+	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
+		t.Errorf("a file that was left behind: %v", err)
+	}
+}

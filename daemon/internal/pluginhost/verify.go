@@ -59,12 +59,21 @@ func FixHint(err error) string {
 	return reinstall
 }
 
-// verify checks the adapter's file before each start.
-func (a *adapter) verify() error {
+// verify checks the adapter's file before each start, and returns its path.
+func (a *adapter) verify() (path string, err error) {
+	path = a.file()
 	if a.added != nil {
-		return verifyAdded(*a.added)
+		return path, verifyAdded(*a.added)
 	}
-	return a.explainMismatch(verify(a.host.opts.Dir, a.path))
+	return path, a.explainMismatch(path, verify(a.host.opts.Dir, path))
+}
+
+// file returns the path of the adapter's file. An upgrade may change that of a shipped one while the daemon runs.
+func (a *adapter) file() string {
+	if a.added != nil {
+		return a.added.Path
+	}
+	return shippedFile(a.host.opts.Dir, a.name)
 }
 
 // verify checks that path is a regular file in dir itself, that nobody except this user and root could replace it, and
