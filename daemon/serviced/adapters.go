@@ -22,5 +22,9 @@ var adapters = map[string]func(){
 	programpath.AdapterPrefix + "realdevice":   realdevice.Main,
 }
 
-// programName returns the name under which this process was started, without the suffix of Windows.
-func programName(argv0 string) string { return strings.TrimSuffix(filepath.Base(argv0), ".exe") }
+// adapterOf returns the main function of the adapter that a program name stands for, or nil if there is none. isAdapter
+// reports whether the name is that of an adapter at all.
+func adapterOf(argv0 string) (adapter func(), isAdapter bool) {
+	name := strings.TrimSuffix(filepath.Base(argv0), ".exe")
+	return adapters[name], strings.HasPrefix(name, programpath.AdapterPrefix)
+}

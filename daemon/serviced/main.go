@@ -35,9 +35,13 @@ SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 `
 
 func main() {
-	if adapter, ok := adapters[programName(os.Args[0])]; ok {
+	switch adapter, isAdapter := adapterOf(os.Args[0]); {
+	case adapter != nil:
 		adapter()
 		return
+	case isAdapter:
+		fmt.Fprintf(os.Stderr, "serviced: there is no adapter for the program name %s\n", os.Args[0])
+		os.Exit(2)
 	}
 	os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -27,6 +27,24 @@ func TestBadUse(t *testing.T) {
 	}
 }
 
+// A name of an adapter never starts a daemon.
+func TestAdapterOf(t *testing.T) {
+	for argv0, want := range map[string]struct{ found, isAdapter bool }{
+		"serviced":                                 {false, false},
+		"/usr/lib/service/serviced":                {false, false},
+		"service-plugin-localsim":                  {true, true},
+		"/usr/lib/service/service-plugin-localsim": {true, true},
+		"service-plugin-localsim.exe":              {true, true},
+		"service-plugin-other":                     {false, true},
+		"service-plugin-":                          {false, true},
+		"":                                         {false, false},
+	} {
+		if adapter, isAdapter := adapterOf(argv0); (adapter != nil) != want.found || isAdapter != want.isAdapter {
+			t.Errorf("%q: found %t, adapter %t, want %+v", argv0, adapter != nil, isAdapter, want)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if rc, out, errs := runMain("version"); rc != 0 || !strings.HasPrefix(out, "serviced ") || errs != "" {
 		t.Fatalf("%d %q %q", rc, out, errs)

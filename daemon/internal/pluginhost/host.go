@@ -163,9 +163,15 @@ func (h *Host) all() []*adapter {
 
 // Check verifies the files of every adapter without starting one. It returns the errors by adapter.
 func (h *Host) Check() map[string]error {
-	found := map[string]error{}
+	found, checked := map[string]error{}, map[string]error{} // by adapter, by file
 	for _, a := range h.all() {
-		if _, err := a.verify(); err != nil {
+		file := a.file()
+		err, known := checked[file]
+		if !known {
+			_, err = a.verify()
+			checked[file] = err
+		}
+		if err != nil {
 			found[a.name] = err
 		}
 	}
