@@ -124,6 +124,25 @@ func serveAt(t *testing.T, dir string, now func() time.Time) (*Host, *lines) {
 	return h, log
 }
 
+// serveWith starts a host of the shipped program with other options. stop stops it and waits for it.
+func serveWith(t *testing.T, o Options) (h *Host, stop func()) {
+	t.Helper()
+	sockets, err := os.MkdirTemp("/tmp", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Dir, o.SocketDir, o.Log = install(t), sockets, slog.New(slog.DiscardHandler)
+	if h, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.Serve(ctx) }()
+	stop = func() { cancel(); <-done }
+	t.Cleanup(func() { stop(); os.RemoveAll(sockets) })
+	return h, stop
+}
+
 type lines struct {
 	mu sync.Mutex
 	b  strings.Builder

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,21 +27,7 @@ const soon = 100 * time.Millisecond
 // serveResting starts a host whose adapters rest soon. stop stops it and waits for it.
 func serveResting(t *testing.T, configDir string) (h *Host, stop func()) {
 	t.Helper()
-	sockets, err := os.MkdirTemp("/tmp", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err = New(Options{Dir: install(t), ConfigDir: configDir, SocketDir: sockets,
-		Log: slog.New(slog.DiscardHandler), RestAfter: soon})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = h.Serve(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(func() { stop(); os.RemoveAll(sockets) })
-	return h, stop
+	return serveWith(t, Options{ConfigDir: configDir, RestAfter: soon})
 }
 
 // rests waits until the adapter rests: as if it had not been started, and without a trace of a crash.
@@ -212,7 +197,7 @@ func TestRest_NotWhileTheEmbeddedBackendIsUsed(t *testing.T) {
 	rests(t, h, Local)
 }
 
-// Calls and requests that meet the moment at which the adapter decides to rest are served all the same, each once.
+// Calls and requests that arrive while the adapter decides whether to rest are served, each once.
 func TestRest_AtTheMomentOfACall(t *testing.T) {
 	h, _ := serveResting(t, t.TempDir())
 	embeddedHealth(t, h)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -23,23 +22,7 @@ import (
 // waits for it.
 func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	t.Helper()
-	sockets, err := os.MkdirTemp("/tmp", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err = New(Options{
-		Dir: install(t), ConfigDir: t.TempDir(), SocketDir: sockets, Log: slog.New(slog.DiscardHandler),
-		ProbeEvery: every, ProbeWait: 1500 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = h.Serve(ctx) }()
-	stop = func() { cancel(); <-done }
-	t.Cleanup(func() { stop(); os.RemoveAll(sockets) })
-	return h, stop
+	return serveWith(t, Options{ConfigDir: t.TempDir(), ProbeEvery: every, ProbeWait: 1500 * time.Millisecond})
 }
 
 // freeze stops a process and, on Linux, waits until each of its threads is stopped.
