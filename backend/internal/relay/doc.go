@@ -14,8 +14,9 @@
 // for a peer that is behind, counted, and never logged. Control frames are sent to the page that acts as the glasses,
 // which is the newest page, and its result is returned to the caller.
 //
-// An idle connection has neither a buffer nor a goroutine. They exist only while there is work: a reader that ends when
-// nothing more arrives, a writer that ends when its queue is empty, and buffers from pools. One maintenance goroutine serves all sessions.
+// An idle connection has no buffer and, on Linux, no goroutine. They exist only while there is work: a reader that ends
+// when nothing more arrives, a writer that ends when its queue is empty, and buffers from pools. One maintenance
+// goroutine serves all sessions.
 //
 // The package knows nothing about accounts, cookies or SQL: Sessions and the caller of ServePage decide who may
 // attach.
