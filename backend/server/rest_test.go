@@ -91,7 +91,8 @@ func TestRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret + `","app":{"name":"Quiet"}}}`
+	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret +
+		`","app":{"name":"Quiet"}}}`
 	if err := app.Write(t.Context(), websocket.MessageText, []byte(hello)); err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func TestArchives_OfThisMachineAreSmall(t *testing.T) {
 	}
 }
 
-// TestRelease_MakesEveryTarget makes the artefacts for the other systems and processors once. None of them runs here, so
-// it checks what their programs are made for, and the size of the archives.
+// TestRelease_MakesEveryTarget makes the artefacts for the other systems and processors once. None of them runs here,
+// so it checks what their programs are made for, and the size of the archives.
 func TestRelease_MakesEveryTarget(t *testing.T) {
 	var names []string
 	for _, other := range targets[1:] {

@@ -84,8 +84,8 @@ var distOnce = sync.OnceValues(func() (string, error) {
 	return dir, r.makeAll(context.Background())
 })
 
-// dist returns a directory with the artefacts, at least those for Linux on amd64: those of RELEASE_DIST, or those that the
-// first test to ask for them makes from this working tree.
+// dist returns a directory with the artefacts, at least those for Linux on amd64: those of RELEASE_DIST, or those that
+// the first test to ask for them makes from this working tree.
 func dist(t *testing.T) string {
 	t.Helper()
 	dir, err := distOnce()

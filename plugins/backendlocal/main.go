@@ -1,5 +1,5 @@
-// Package backendlocal is the adapter for the embedded backend: it runs the backend in its own process, on loopback, and
-// calls it over HTTP like any other backend. It is the only adapter that may import another component.
+// Package backendlocal is the adapter for the embedded backend: it runs the backend in its own process, on loopback,
+// and calls it over HTTP like any other backend. It is the only adapter that may import another component.
 package backendlocal
 
 import (

@@ -31,8 +31,8 @@ const (
 func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, RealDevice} }
 
 // shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter under whose program name
-// it is started: so the adapters share its code on disk and in memory. A file with the adapter's own program name in the
-// same folder takes precedence if the manifest lists it; others may be left from another version.
+// it is started: so the adapters share its code on disk and in memory. A file with the adapter's own program name in
+// the same folder takes precedence if the manifest lists it; others may be left from another version.
 func shippedFile(dir, name string) string {
 	suffix := ""
 	if runtime.GOOS == "windows" {

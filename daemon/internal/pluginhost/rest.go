@@ -85,7 +85,7 @@ func (a *adapter) rest(ctx context.Context) bool {
 	a.inst, a.status.PID, a.wake = nil, 0, cancel
 	a.setState(Stopped)
 	a.mu.Unlock()
-	debug.FreeOSMemory() // the daemon is usually idle now, and the garbage collector alone would keep what it needed before
+	debug.FreeOSMemory() // the daemon is usually idle now, and the collector alone would keep what it needed before
 	a.address.wait(connected)
 	a.mu.Lock()
 	defer a.mu.Unlock()
