@@ -202,8 +202,7 @@ func smallArchive(t *testing.T, version string) []byte {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(filler)
 	files := map[string]string{
 		"LICENSE": "text", "man/servicectl.1": ".TH", "completions/servicectl.bash": "#", "completions/_servicectl": "#",
-		"man/service-backend.1": ".TH", "man/service-backend-serve.1": ".TH", "completions/service-backend.bash": "#",
-		"completions/_service-backend": "#", "bin/plugins.sha256": string(filler),
+		"bin/plugins.sha256": string(filler),
 	}
 	for _, program := range []string{"servicectl", "service-mcp", "serviced"} {
 		files["bin/"+program] = "#!/bin/sh\necho " + program + " " + version + "\n"

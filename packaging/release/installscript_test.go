@@ -22,7 +22,7 @@ func TestInstallScript(t *testing.T) {
 				"uninstall": uninstallKeepsState, "foreign": foreignProgramIsKept, "repeat": repetitionRepairs,
 				"wget": wgetDownloads, "unsigned": unsignedIsSaid, "redirect": redirectsStayEncrypted,
 				"other wget": otherWgetNeedsSignature, "no settings": uninstallKeepsNoSettings,
-				"folders": uninstallRemovesOwnFolders, "server": serverIsNotLinked, "next": nextStepIsForFirst,
+				"folders": uninstallRemovesOwnFolders, "next": nextStepIsForFirst,
 				"slash": slashAtEndOfPrefix, "unreadable": unreadableArchive, "two": twoAtOnce,
 			} {
 				t.Run(name, func(t *testing.T) {
@@ -169,18 +169,6 @@ func TestInstallScript_PassesShellCheck(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "shellcheck", "-s", "sh", "files/install.sh")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("shellcheck: %v\n%s", err, out)
-	}
-}
-
-func serverIsNotLinked(t *testing.T, f *installFixture) {
-	f.install()
-	for _, file := range []string{
-		"man/man1/service-backend.1", "man/man1/service-backend-serve.1", "bash-completion/completions/service-backend",
-		"zsh/site-functions/_service-backend",
-	} {
-		if _, err := os.Lstat(filepath.Join(f.prefix, "share", file)); err == nil {
-			t.Errorf("install.sh links %s, but not the program", file)
-		}
 	}
 }
 

@@ -330,13 +330,11 @@ replace() {
 link_share() {
 	unlink_share
 	for file in "$lib"/current/man/*.[1-8]; do
-		case $file in */service-backend[.-]*) continue ;; esac
 		[ ! -f "$file" ] || link_one "$file" "man/man${file##*.}" "${file##*/}"
 	done
 	for file in "$lib"/current/completions/*; do
 		name=${file##*/}
 		case $name in
-		service-backend.* | _service-backend*) ;;
 		*.bash) link_one "$file" bash-completion/completions "${name%.bash}" ;;
 		*.fish) link_one "$file" fish/vendor_completions.d "$name" ;;
 		_*) link_one "$file" zsh/site-functions "$name" ;;
