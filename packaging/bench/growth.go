@@ -203,7 +203,8 @@ func (g *growthBench) add(route string, took time.Duration) {
 	g.times[route] = append(g.times[route], took)
 }
 
-// firstSweeps waits until the server is idle, and returns the processor time that it has used.
+// firstSweeps waits until the server and its database are idle, and returns the processor time that the server has
+// used.
 func (g *growthBench) firstSweeps() (used time.Duration, err error) {
 	for last := time.Duration(-1); used != last; {
 		last = used
@@ -215,7 +216,27 @@ func (g *growthBench) firstSweeps() (used time.Duration, err error) {
 			break
 		}
 	}
-	return used, nil
+	return used, g.awaitQueries()
+}
+
+// awaitQueries waits until PostgreSQL, which does most of the work of the sweeps there, runs none of the server's
+// queries.
+func (g *growthBench) awaitQueries() error {
+	if g.engine != "PostgreSQL" {
+		return nil
+	}
+	db, err := g.open()
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for running := -1; running != 0; time.Sleep(100 * time.Millisecond) {
+		if err := db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND state <> 'idle' AND pid <> pg_backend_pid()`).Scan(&running); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // processorTime returns the processor time that a process has used.
