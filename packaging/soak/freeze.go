@@ -20,9 +20,9 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // freezeDaemon stops the daemon with SIGSTOP. It then continues the daemon with SIGCONT or, half of the time, replaces
-// it with a restart.
+// it with a restart. A child that is stopped before it becomes an adapter would hold the daemon's lock for ever.
 func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
-	pids := s.pids("serviced")
+	pids := s.daemons()
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // the process may have just exited
 	}

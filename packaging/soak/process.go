@@ -3,8 +3,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -42,6 +44,24 @@ func (w *testbed) pids(prefix string) []int {
 		}
 	}
 	return found
+}
+
+// daemons returns the processes of serviced, without a child of one that has not become an adapter yet.
+func (w *testbed) daemons() []int {
+	all := w.pids("serviced")
+	return slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return slices.Contains(all, parentOf(pid)) })
+}
+
+// parentOf returns the parent of a process, or 0 if the process has exited.
+func parentOf(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "\nPPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	parent, _ := strconv.Atoi(strings.TrimSpace(line))
+	return parent
 }
 
 // eventually polls until yes returns true or the limit is reached, because other processes send no events.
