@@ -52,14 +52,16 @@ func run(name string, argv []string) int {
 }
 
 func serve(toolset string) int {
-	// A thread in a blocking read keeps a processor of the Go runtime for 10 ms. If there is a second processor, the
-	// runtime polls that long, for each message, whether it can take the first one back.
+	// A thread in a blocking read, as of an input that cannot be polled, keeps a processor of the Go runtime for up to
+	// 10 ms. If there is a second processor, the runtime checks that long, for each message, whether it can take the first
+	// one back.
 	runtime.GOMAXPROCS(1)
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := dialer.Find()
 	cwd := dialer.WorkingDir()
 	p := stdioproxy.New(stdioproxy.Options{
-		In: pollable(os.Stdin, os.Stdout, os.Stderr), Out: os.Stdout, HalfClose: dialer.HalfClose, ClientIO: startClientIO,
+		In: pollable(os.Stdin, os.Stdout, os.Stderr), Out: os.Stdout,
+		HalfClose: dialer.HalfClose, ClientIO: startClientIO,
 		Orphaned: func() { dialer.AwaitParent(parent) },
 		Starting: func() bool { return !daemon.Held() },
 		Running:  func() bool { return findErr == nil && daemon.Held() },

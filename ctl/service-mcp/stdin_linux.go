@@ -3,30 +3,58 @@ package main
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // pollable returns a file that reads the same as in, if possible with the runtime's poller. A blocking read would keep
-// the only processor of the runtime, and a response of the daemon would wait until the runtime takes it away.
+// the runtime's only processor, and a response of the daemon would wait until the runtime takes the processor back.
 //
-// The poller needs O_NONBLOCK, which every descriptor of the open file then has. So pollable changes only a pipe or a
-// socket, which an agent creates for one server, and only if it is none of outputs, whose writes have to block.
+// The poller needs O_NONBLOCK, a flag of the open file, which every process that shares the file sees, also after this
+// one has exited. So pollable changes only a pipe or a socket, which an agent creates for one server, and only if it is
+// none of outputs, whose writes have to block.
 func pollable(in *os.File, outputs ...*os.File) *os.File {
-	own, ok := status(in)
-	if kind := own.Mode & syscall.S_IFMT; !ok || kind != syscall.S_IFIFO && kind != syscall.S_IFSOCK {
+	if polled(in) || !madeForUs(in, outputs) {
 		return in
 	}
-	for _, out := range outputs {
-		if other, ok := status(out); ok && other.Dev == own.Dev && other.Ino == own.Ino {
-			return in
-		}
-	}
-	if err := syscall.SetNonblock(int(in.Fd()), true); err != nil {
+	fd, err := syscall.Dup(int(in.Fd())) // in keeps a descriptor of its own
+	if err != nil {
 		return in
 	}
-	return os.NewFile(in.Fd(), in.Name())
+	syscall.CloseOnExec(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		_ = syscall.Close(fd)
+		return in
+	}
+	out := os.NewFile(uintptr(fd), in.Name())
+	if !polled(out) {
+		_ = syscall.SetNonblock(fd, false)
+		_ = out.Close()
+		return in
+	}
+	return out
 }
 
-func status(f *os.File) (s syscall.Stat_t, ok bool) {
-	err := syscall.Fstat(int(f.Fd()), &s)
-	return s, err == nil
+// polled reports whether reads of a file wait in the runtime's poller, which only then can end them at a deadline.
+func polled(f *os.File) bool { return f.SetReadDeadline(time.Time{}) == nil }
+
+// madeForUs reports whether in is a pipe or a socket, and none of outputs.
+func madeForUs(in *os.File, outputs []*os.File) bool {
+	own, err := status(in)
+	if err != nil {
+		return false
+	}
+	if kind := own.Mode & syscall.S_IFMT; kind != syscall.S_IFIFO && kind != syscall.S_IFSOCK {
+		return false
+	}
+	for _, out := range outputs {
+		if other, err := status(out); err == nil && other.Dev == own.Dev && other.Ino == own.Ino {
+			return false
+		}
+	}
+	return true
+}
+
+func status(f *os.File) (s syscall.Stat_t, err error) {
+	err = syscall.Fstat(int(f.Fd()), &s)
+	return s, err
 }

@@ -1,60 +1,90 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"os"
 	"syscall"
 	"testing"
-	"time"
 )
 
+// streams create what an agent may connect to standard input.
+var streams = map[string]func() ([2]int, error){
+	"pipe":   func() (fds [2]int, err error) { err = syscall.Pipe(fds[:]); return fds, err },
+	"socket": func() ([2]int, error) { return syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0) },
+}
+
+// open returns the two ends of a stream, with blocking reads.
+func open(t *testing.T, name string) (in, agent *os.File) {
+	t.Helper()
+	fds, err := streams[name]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, agent = os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "agent")
+	t.Cleanup(func() { _ = in.Close(); _ = agent.Close() })
+	return in, agent
+}
+
+// readsAll checks that a read waits for a message, and that another one ends with the stream.
+func readsAll(t *testing.T, in, agent *os.File) {
+	t.Helper()
+	read := make(chan string, 1)
+	go func() {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			t.Error(err)
+		}
+		read <- string(data)
+	}()
+	if _, err := io.WriteString(agent, "line\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != "line\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPollable_PipesAndSockets(t *testing.T) {
-	for name, create := range map[string]func(*[2]int) error{
-		"pipe":   func(fds *[2]int) error { return syscall.Pipe(fds[:]) },
-		"socket": socketPair,
-	} {
+	for name := range streams {
 		t.Run(name, func(t *testing.T) {
-			var fds [2]int
-			if err := create(&fds); err != nil {
-				t.Fatal(err)
+			in, agent := open(t, name)
+			got := pollable(in, os.Stderr)
+			defer got.Close()
+			if !polled(got) {
+				t.Fatal("it is read with blocking calls")
 			}
-			in, agent := os.NewFile(uintptr(fds[0]), "in"), os.NewFile(uintptr(fds[1]), "agent")
-			out, err := os.Create(t.TempDir() + "/out")
+			readsAll(t, got, agent)
+		})
+	}
+}
+
+// The process before this one may have had the same standard input.
+func TestPollable_AlreadyNonblocking(t *testing.T) {
+	for name := range streams {
+		t.Run(name, func(t *testing.T) {
+			first, agent := open(t, name)
+			defer pollable(first).Close()
+			fd, err := syscall.Dup(int(first.Fd()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer out.Close()
-			got := pollable(in, out)
-			defer got.Close()
-			if got == in {
-				t.Fatal("it is read with blocking calls")
+			in := os.NewFile(uintptr(fd), "in") // as package os does for descriptor 0
+			defer in.Close()
+			got := pollable(in)
+			if got != in || !polled(got) {
+				t.Errorf("%s is not read with its poller", name)
 			}
-			if _, err := io.WriteString(agent, "line\n"); err != nil {
-				t.Fatal(err)
-			}
-			if err := agent.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := got.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil { // fails without the poller
-				t.Fatal(err)
-			}
-			if data, err := io.ReadAll(got); string(data) != "line\n" || err != nil {
-				t.Errorf("%q, %v", data, err)
-			}
+			readsAll(t, got, agent)
 		})
 	}
 }
 
 // Writing to a descriptor with O_NONBLOCK fails when the reader is slow.
 func TestPollable_LeavesWhatOthersMayUse(t *testing.T) {
-	var fds [2]int
-	if err := socketPair(&fds); err != nil {
-		t.Fatal(err)
-	}
-	both := os.NewFile(uintptr(fds[0]), "both")
-	defer both.Close()
-	defer syscall.Close(fds[1])
+	both, _ := open(t, "socket")
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)
@@ -65,26 +95,19 @@ func TestPollable_LeavesWhatOthersMayUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	for name, files := range map[string][2]*os.File{
-		"a socket that is also the output": {both, both}, "a file": {file, both}, "a device": {null, both},
+	for name, files := range map[string][]*os.File{
+		"a socket that is also stdout": {both, both, file}, "a socket that is also stderr": {both, file, both},
+		"a file": {file, both, both}, "a device": {null, both, both},
 	} {
-		if got := pollable(files[0], files[1]); got != files[0] {
+		if got := pollable(files[0], files[1:]...); got != files[0] {
 			t.Errorf("%s is read with the poller", name)
 		}
 	}
-	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fds[0]), syscall.F_GETFL, 0)
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, both.Fd(), syscall.F_GETFL, 0)
 	if errno != 0 {
 		t.Fatal(errno)
 	}
 	if flags&syscall.O_NONBLOCK != 0 {
 		t.Error("writing to the socket no longer waits for its reader")
 	}
-	if err := both.SetReadDeadline(time.Time{}); !errors.Is(err, os.ErrNoDeadline) {
-		t.Errorf("%v, want a file without the poller", err)
-	}
-}
-
-func socketPair(fds *[2]int) (err error) {
-	*fds, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	return err
 }
