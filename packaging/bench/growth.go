@@ -203,40 +203,42 @@ func (g *growthBench) add(route string, took time.Duration) {
 	g.times[route] = append(g.times[route], took)
 }
 
+// sweepLimit bounds the wait for the first sweeps.
+const sweepLimit = 10 * time.Minute
+
 // firstSweeps waits until the server and its database are idle, and returns the processor time that the server has
 // used.
 func (g *growthBench) firstSweeps() (used time.Duration, err error) {
-	for last := time.Duration(-1); used != last; {
-		last = used
+	late := time.Now().Add(sweepLimit)
+	for last := -sweepLimit; ; last = used {
 		time.Sleep(500 * time.Millisecond)
 		if used, err = processorTime(g.backend.pid); err != nil {
 			return 0, err
 		}
-		if used-last <= 20*time.Millisecond { // it checks keys and holds all the time
-			break
+		queries, err := g.queries()
+		switch {
+		case err != nil:
+			return 0, err
+		case used-last <= 20*time.Millisecond && queries == 0: // it checks keys and holds all the time
+			return used, nil
+		case time.Now().After(late):
+			return 0, fmt.Errorf("the first sweeps take longer than %s", sweepLimit)
 		}
 	}
-	return used, g.awaitQueries()
 }
 
-// awaitQueries waits until PostgreSQL, which does most of the work of the sweeps there, runs none of the server's
-// queries.
-func (g *growthBench) awaitQueries() error {
+// queries returns the number of queries that PostgreSQL, which does most of the work of the sweeps there, is running.
+func (g *growthBench) queries() (running int, err error) {
 	if g.engine != "PostgreSQL" {
-		return nil
+		return 0, nil
 	}
-	db, err := g.open()
+	db, err := sql.Open("pgx", g.database)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer db.Close()
-	for running := -1; running != 0; time.Sleep(100 * time.Millisecond) {
-		if err := db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
-			AND state <> 'idle' AND pid <> pg_backend_pid()`).Scan(&running); err != nil {
-			return err
-		}
-	}
-	return nil
+	return running, db.QueryRow(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+		AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()`).Scan(&running)
 }
 
 // processorTime returns the processor time that a process has used.
