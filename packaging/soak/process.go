@@ -46,7 +46,7 @@ func (w *testbed) pids(prefix string) []int {
 	return found
 }
 
-// daemons returns the processes of serviced, without a child of one that has not become an adapter yet.
+// daemons returns the running daemons, without their children, whose program is serviced until they run an adapter's.
 func (w *testbed) daemons() []int {
 	all := w.pids("serviced")
 	return slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return slices.Contains(all, parentOf(pid)) })

@@ -325,8 +325,7 @@ replace() {
 	mv -fT "$1" "$2" 2>/dev/null || mv -fh "$1" "$2" 2>/dev/null || ln -sfn "$(readlink "$1")" "$2"
 }
 
-# link_share links man pages and completions, but not those of service-backend, which has no link in bin. Without them
-# the programs work, so a failure is only reported.
+# link_share links man pages and completions. The programs work without them, so a failure is only reported.
 link_share() {
 	unlink_share
 	for file in "$lib"/current/man/*.[1-8]; do
