@@ -33,12 +33,13 @@ var rareStatements = []string{
 		{n} SELECT {session}, 0, {now}, 'request', '', 'display.show', 'frame', 'app', '{}'`,
 }
 
-// rare returns statements for tables in which one person in ten has a row. Amounts do not change their number.
+// rare returns statements for tables in which one person in ten of those that AddPeople adds has a row. Amounts do not
+// change their number.
 func rare() []table {
 	var all []table
 	for _, statement := range rareStatements {
 		all = append(all, table{"", strings.NewReplacer("{app}", "'com.example.app1'", "{session}", "a.id || '-session-1'").
-			Replace(statement) + ` FROM accounts a CROSS JOIN n WHERE {who} AND a.id LIKE '%7' ON CONFLICT DO NOTHING`})
+			Replace(statement) + ` FROM accounts a CROSS JOIN n WHERE {who} AND a.id LIKE 'crowd-%7' ON CONFLICT DO NOTHING`})
 	}
 	return all
 }
