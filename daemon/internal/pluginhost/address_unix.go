@@ -17,7 +17,8 @@ import (
 )
 
 // address is where the embedded backend serves. The daemon listens there and the adapter inherits the listeners, so
-// that connections wait while the adapter does not run. Only the adapter's supervisor uses it. The zero value is closed.
+// that connections wait while the adapter does not run. Only the adapter's supervisor uses it. The zero value is
+// closed.
 type address struct {
 	listeners []net.Listener
 	waiting   []*os.File // copies of them to wait for connections
