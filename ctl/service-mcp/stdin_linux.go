@@ -25,13 +25,13 @@ func pollable(in *os.File, outputs ...*os.File) *os.File {
 		_ = syscall.Close(fd)
 		return in
 	}
-	out := os.NewFile(uintptr(fd), in.Name())
-	if !polled(out) {
+	file := os.NewFile(uintptr(fd), in.Name())
+	if !polled(file) {
 		_ = syscall.SetNonblock(fd, false)
-		_ = out.Close()
+		_ = file.Close()
 		return in
 	}
-	return out
+	return file
 }
 
 // polled reports whether reads of a file wait in the runtime's poller, which only then can end them at a deadline.

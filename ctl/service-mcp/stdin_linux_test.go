@@ -25,7 +25,7 @@ func open(t *testing.T, name string) (in, agent *os.File) {
 	return in, agent
 }
 
-// readsAll checks that a read waits for a message, and that another one ends with the stream.
+// readsAll checks that a message and the end of the stream are read.
 func readsAll(t *testing.T, in, agent *os.File) {
 	t.Helper()
 	read := make(chan string, 1)
