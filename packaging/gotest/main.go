@@ -95,7 +95,9 @@ func (r *report) take(e event) {
 	case e.Action == "output" && strings.HasPrefix(e.Output, "=== "): // a test begins, pauses or continues
 	case e.Action == "output":
 		r.output[e.Package] = append(r.output[e.Package], line{e.Test, e.Output})
-		if _, reason, found := strings.Cut(e.Output, skipMark); found {
+		// Scripts print each command after "> ", also a skip whose condition is not met.
+		echo := strings.HasPrefix(strings.TrimSpace(e.Output), "> ")
+		if _, reason, found := strings.Cut(e.Output, skipMark); found && !echo {
 			reason = strings.TrimSpace(skipMark + reason)
 			r.skipped[reason] = append(r.skipped[reason], strings.TrimSuffix(e.Package+" "+e.Test, " "))
 		}

@@ -22,6 +22,8 @@ const stream = `{"Action":"start","Package":"a"}
 {"Action":"skip","Package":"b","Test":"TestPage"}
 {"Action":"output","Package":"b","Test":"TestOther","Output":"    b_test.go:30: SKIPPED, chromium is missing: apt-get install chromium\n"}
 {"Action":"skip","Package":"b","Test":"TestOther"}
+{"Action":"output","Package":"b","Test":"TestStory","Output":"        > [!linux] skip 'SKIPPED: runs on Linux only'\n"}
+{"Action":"pass","Package":"b","Test":"TestStory"}
 {"Action":"output","Package":"b","Output":"PASS\n"}
 {"Action":"output","Package":"b","Output":"ok  \tb\t0.2s\n"}
 {"Action":"pass","Package":"b"}

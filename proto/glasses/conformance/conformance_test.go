@@ -58,24 +58,24 @@ func (s *simulated) Send(_ context.Context, data []byte) error {
 
 func (s *simulated) run() {
 	begin := time.Now()
+	now := func() int64 { return time.Since(begin).Milliseconds() }
 	for {
-		now := time.Since(begin).Milliseconds()
 		wait := time.Hour
 		if at, ok := s.device.Next(); ok {
-			wait = time.Duration(max(0, at-now)) * time.Millisecond
+			wait = time.Duration(max(0, at-now())) * time.Millisecond
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case f := <-s.frames:
-			s.device.Handle(now, f, nil)
+			s.device.Handle(now(), f, nil)
 		case <-timer.C:
-			s.device.Tick(time.Since(begin).Milliseconds())
+			s.device.Tick(now())
 		case <-s.done:
 			timer.Stop()
 			return
 		}
 		timer.Stop()
-		s.settle(now)
+		s.settle(now())
 	}
 }
 
