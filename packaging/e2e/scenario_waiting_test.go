@@ -71,8 +71,8 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 
 			start := time.Now()
 			a.cancel(first)
-			if line := <-cancelled; line.Error == nil || time.Since(start) > time.Second {
-				t.Errorf("the cancelled call ended after %s with %+v, want an error within 1 s", time.Since(start), line)
+			if line := <-cancelled; line.Error == nil || time.Since(start) > 5*time.Second {
+				t.Errorf("the cancelled call ended after %s with %+v, want an error within 5 s", time.Since(start), line)
 			}
 			before := len(s.polls(code))
 			must(t, "polling continues after the cancellation", func() bool { return len(s.polls(code)) > before })
