@@ -7,7 +7,8 @@ import (
 )
 
 // inRoot runs a script of testdata as root of an overlay of this machine's root, in which /release-test has what is in
-// dir. It returns what the script prints, and the files that it leaves elsewhere.
+// dir, and /release-test/source is this repository, read-only. It returns what the script prints, and the files that it
+// leaves elsewhere.
 func inRoot(t *testing.T, script, dir string, args ...string) (printed string, left []string) {
 	t.Helper()
 	requireRoot(t)
@@ -24,6 +25,9 @@ mount -t tmpfs -o mode=1777 tmpfs "$place/root/tmp"
 mkdir "$place/root/release-test"
 cp -R "$dir/." "testdata/$script" "$place/root/release-test/"
 chmod -R a+rX "$place/root/release-test"
+mkdir "$place/root/release-test/source"
+mount --bind ../.. "$place/root/release-test/source" # the overlay hides a repository below /tmp
+mount -o remount,bind,ro "$place/root/release-test/source"
 chroot "$place/root" sh "/release-test/$script" "$@"
 cd "$place/upper"
 echo "== left"
