@@ -276,7 +276,8 @@ verify() {
 		fail "$archive is damaged: its SHA-256 differs from SHA256SUMS" "download it again"
 }
 
-# unpack puts the version beside the others and sets dir, its name. A version that is there already and equal is used.
+# unpack puts the version beside the others and sets dir, its name. A version that is there already and equal is used,
+# above all the one in use, which has another name after a repair.
 unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
@@ -288,21 +289,27 @@ unpack() {
 	fi
 	"$new/bin/servicectl" version >/dev/null ||
 		fail "the programs of $archive do not run here" "check that programs below $prefix may be run"
+	unpacked=$(sums "$new")
+	dir=$(readlink "$lib/current" || true)
+	case $dir in "$version" | "$version".*)
+		[ ! -d "$lib/$dir" ] || [ "$(sums "$lib/$dir")" != "$unpacked" ] || return 0
+		;;
+	esac
 	dir=$version
 	copy=1
 	while [ -e "$lib/$dir" ]; do
-		[ "$(sums "$lib/$dir")" != "$(sums "$new")" ] || return 0
+		[ "$(sums "$lib/$dir")" != "$unpacked" ] || return 0
 		copy=$((copy + 1))
 		dir=$version.$copy
 	done
 	mv "$new" "$lib/$dir" || fail "cannot write $lib/$dir" "free disk space, then run install.sh again"
 }
 
-# sums prints the checksum and the name of every file of a directory.
+# sums prints the checksum and the name of every file of a directory. Python adds __pycache__ when an example is run.
 sums() {
 	(
 		cd "$1"
-		find . -type f | LC_ALL=C sort | while read -r file; do
+		find . -name __pycache__ -prune -o -type f -print | LC_ALL=C sort | while read -r file; do
 			[ ! -x "$file" ] || printf 'x '
 			printf '%s %s\n' "$(sha256 "$file")" "$file"
 		done
