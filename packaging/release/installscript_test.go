@@ -123,6 +123,7 @@ func offlineInstalls(t *testing.T, f *installFixture) {
 	f.write("install.sh", []byte(script))
 	f.refuses("1.0.0", "knows no address")
 	f.refuses("1.0.0", "does not exist", "--from", file+".missing")
+	f.refuses("1.0.0", "is not a file", "--from", f.dist)
 	elsewhere := filepath.Join(t.TempDir(), "service-2.0.0-plan9-mips.tar.gz")
 	f.must(os.Link(file, elsewhere))
 	f.refuses("1.0.0", "is not an archive for this system", "--from", elsewhere)
