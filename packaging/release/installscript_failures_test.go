@@ -23,6 +23,9 @@ func TestInstallScript_FullDisk(t *testing.T) {
 			f.install()
 			f.release("2.0.0")
 			f.refuses("1.0.0", "install.sh: ")
+			if out, _ := f.run(); strings.Count("\n"+out, "\ntar: ") > 1 {
+				t.Errorf("tar complains more than once:\n%s", out)
+			}
 			// Not a byte is free.
 			if err := os.WriteFile(filepath.Join(f.prefix, "filler"), make([]byte, 8<<20), 0o644); err == nil {
 				t.Fatal("the disk is not full")
@@ -42,7 +45,8 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// TestInstallScript_ReadOnlyHome installs as a user who cannot write to their home directory.
+// TestInstallScript_ReadOnlyHome installs as a user who cannot write to their home directory, and removes what somebody
+// else installed.
 func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	requireRoot(t)
 	f := newInstallFixture(t, "dash")
@@ -75,6 +79,12 @@ func TestInstallScript_ReadOnlyHome(t *testing.T) {
 		t.Errorf("install.sh --prefix: %v\n%s", err, out)
 	}
 	f.prefix = own
+	f.works("1.0.0")
+	output(t, "chown", "-hR", "root", own) // now somebody else installed it
+	out, err = run("--prefix", own, "--uninstall")
+	if err == nil || !strings.Contains(out, "install.sh: cannot write to "+own) || !strings.Contains(out, "Next: ") {
+		t.Errorf("install.sh --uninstall ended with %v:\n%s", err, out)
+	}
 	f.works("1.0.0")
 }
 

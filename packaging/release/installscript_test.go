@@ -24,6 +24,7 @@ func TestInstallScript(t *testing.T) {
 				"other wget": otherWgetNeedsSignature, "no settings": uninstallKeepsNoSettings,
 				"folders": uninstallRemovesOwnFolders, "next": nextStepIsForFirst,
 				"slash": slashAtEndOfPrefix, "unreadable": unreadableArchive, "two": twoAtOnce,
+				"repeat a repair": repetitionKeepsPrevious,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -122,6 +123,7 @@ func offlineInstalls(t *testing.T, f *installFixture) {
 	f.write("install.sh", []byte(script))
 	f.refuses("1.0.0", "knows no address")
 	f.refuses("1.0.0", "does not exist", "--from", file+".missing")
+	f.refuses("1.0.0", "is not a file", "--from", f.dist)
 	elsewhere := filepath.Join(t.TempDir(), "service-2.0.0-plan9-mips.tar.gz")
 	f.must(os.Link(file, elsewhere))
 	f.refuses("1.0.0", "is not an archive for this system", "--from", elsewhere)
@@ -153,6 +155,27 @@ func repetitionRepairs(t *testing.T, f *installFixture) {
 	f.install()
 	f.works("2.0.0")
 	f.isTidy()
+}
+
+// repetitionKeepsPrevious repeats an installation of which Python has compiled an example, and one that was a repair.
+func repetitionKeepsPrevious(t *testing.T, f *installFixture) {
+	f.install()
+	compiled := filepath.Join(f.prefix, "lib/service/1.0.0/examples/__pycache__")
+	f.must(os.MkdirAll(compiled, 0o755))
+	f.must(os.WriteFile(filepath.Join(compiled, "glasses.pyc"), []byte("compiled"), 0o644))
+	f.install()
+	if got := f.versions(); !slices.Equal(got, []string{"1.0.0"}) {
+		t.Errorf("after an example was run, kept versions %q", got)
+	}
+	f.must(os.WriteFile(filepath.Join(f.prefix, "lib/service/1.0.0/bin/service-mcp"), []byte("damaged"), 0o755))
+	for _, version := range []string{"2.0.0", "1.0.0", "1.0.0"} {
+		f.release(version)
+		f.install()
+		f.works(version)
+	}
+	if got := f.versions(); !slices.Equal(got, []string{"1.0.0.2", "2.0.0"}) {
+		t.Errorf("after the repetition of a repair, kept versions %q", got)
+	}
 }
 
 func unsignedIsSaid(t *testing.T, f *installFixture) {

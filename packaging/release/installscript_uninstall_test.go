@@ -26,9 +26,12 @@ func uninstallKeepsState(t *testing.T, f *installFixture) {
 	}
 }
 
-// uninstallKeepsNoSettings removes the programs after `servicectl uninstall --purge` removed the settings.
+// uninstallKeepsNoSettings removes the programs after `servicectl uninstall --purge` removed the settings, which keeps
+// a file of the user.
 func uninstallKeepsNoSettings(t *testing.T, f *installFixture) {
 	f.install()
+	f.must(os.Mkdir(filepath.Join(f.home, ".service"), 0o700))
+	f.must(os.WriteFile(filepath.Join(f.home, ".service", "notes.txt"), nil, 0o600))
 	out := f.install("--uninstall")
 	if strings.Contains(out, "Kept") || strings.Contains(out, "--purge") || !strings.Contains(out, "Removed the service") {
 		t.Errorf("without settings install.sh --uninstall says:\n%s", out)

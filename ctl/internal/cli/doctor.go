@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (a *app) doctor() *cobra.Command {
 func (a *app) runDoctor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	checks := append(programChecks(), serviceCheck(ctx))
+	checks := append(programChecks(ctx), serviceCheck(ctx))
 	checks = append(checks, a.daemonChecks(ctx)...)
 	failed := false
 	rows := make([]term.Check, 0, len(checks))
@@ -46,21 +47,42 @@ func (a *app) runDoctor(ctx context.Context) error {
 	return err
 }
 
-// programChecks checks that the other programs are in this program's folder.
-func programChecks() []check {
+// programChecks checks that the other programs are in this program's folder and can be run.
+func programChecks(ctx context.Context) []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
 		path, err := programpath.Beside(name)
 		c := check{Name: "program " + name, State: "ok", Detail: path}
 		if err == nil {
-			_, err = os.Stat(path)
+			err = tryProgram(ctx, name, path)
 		}
 		if err != nil {
-			c.State, c.Detail, c.Fix = "fail", err.Error(), "install "+name+" in the folder of this program"
+			c.State, c.Detail = "fail", err.Error()
+			c.Fix = "install the service again; `servicectl upgrade` says how this copy was installed"
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// programTimeout bounds how long a program may take to print its version.
+const programTimeout = 10 * time.Second
+
+// tryProgram runs a program, and returns an error unless it prints its version.
+func tryProgram(ctx context.Context, name, path string) error {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s does not run: %w", path, err)
+	}
+	if !strings.HasPrefix(string(out), name+" ") {
+		return fmt.Errorf("%s does not print its version", path)
+	}
+	return nil
 }
 
 // serviceCheck reports the service manager's state of the daemon, if the service is installed.
@@ -121,7 +143,7 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := problemOf(err)
-	if strings.Contains(p.FixHint, "servicectl doctor") { // the user is already running it
+	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") { // the user is already running it
 		p.FixHint = "see the other checks"
 	}
 	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}

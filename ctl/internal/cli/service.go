@@ -122,7 +122,10 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 	case err == nil:
 		err = errors.New("no output")
 	}
-	return term.Service{}, fmt.Errorf("run %s: %w: %s", d.Program, err, bytes.TrimSpace(errs.Bytes()))
+	if said := bytes.TrimSpace(errs.Bytes()); len(said) > 0 {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return term.Service{}, fmt.Errorf("run %s: %w", d.Program, err)
 }
 
 // handoverTime is the maximum time to wait for the service's daemon. A daemon that a client started finishes its calls

@@ -48,7 +48,8 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 			return err
 		}
 	}
-	done := term.Uninstalled{Agents: []term.UnregisteredAgent{}, RemovePrograms: installed.Remove, Programs: installed.Dir}
+	done := term.Uninstalled{Agents: []term.UnregisteredAgent{}, RemovePrograms: installed.Remove,
+		Download: installed.Script(), Programs: installed.Dir}
 	a.unregisterAll(&done)
 	if state != nil && state.Has["auth.json"] {
 		done.Link = a.endLink(ctx)

@@ -33,7 +33,9 @@ type Uninstalled struct {
 	Failed []string `json:"failed,omitempty"`
 	// RemovePrograms is the command that removes the programs, which are in Programs; it may be empty.
 	RemovePrograms string `json:"removePrograms,omitempty"`
-	Programs       string `json:"programs"`
+	// Download is the address of the script that the command runs, if it is known: who installed by a pipe has no copy.
+	Download string `json:"download,omitempty"`
+	Programs string `json:"programs"`
 }
 
 // Fail records a step that failed.
@@ -122,6 +124,9 @@ func removalStep(u Uninstalled) string {
 	step := "close your coding agents, then "
 	if u.RemovePrograms == "" {
 		return step + "delete the programs in " + u.Programs
+	}
+	if u.Download != "" {
+		step += "download " + u.Download + " and "
 	}
 	return fmt.Sprintf("%sremove the programs with `%s`", step, u.RemovePrograms)
 }

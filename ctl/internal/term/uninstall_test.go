@@ -32,3 +32,20 @@ func TestPurgeWarning_NamesEverything(t *testing.T) {
 		t.Errorf("the warning changed its argument: %v", has)
 	}
 }
+
+// Whoever installed by a pipe has no install.sh, so the next step names its address.
+func TestUninstallReport_NamesTheScript(t *testing.T) {
+	for download, want := range map[string]string{
+		"": "close your coding agents, then remove the programs with `sh install.sh --uninstall`",
+		"https://example.org/install.sh": "close your coding agents, then download https://example.org/install.sh and " +
+			"remove the programs with `sh install.sh --uninstall`",
+	} {
+		var out, errs bytes.Buffer
+		(&Terminal{Out: &out, Err: &errs}).UninstallReport(Uninstalled{
+			RemovePrograms: "sh install.sh --uninstall", Download: download,
+		})
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("got %q, want %q", errs.String(), want)
+		}
+	}
+}

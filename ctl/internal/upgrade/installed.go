@@ -108,6 +108,14 @@ func (i Installed) Command(version string) (command, download string) {
 	return i.Upgrade, ""
 }
 
+// Script returns the address of install.sh if Remove runs it and the address is known, otherwise "".
+func (i Installed) Script() string {
+	if i.By != "script" || buildinfo.ReleaseURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(buildinfo.ReleaseURL, "/") + "/install.sh"
+}
+
 // packageVersion returns a version as package managers write it, so that a pre-release sorts before its release. The
 // release names its packages accordingly.
 func packageVersion(by, version string) string {

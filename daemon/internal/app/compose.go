@@ -76,15 +76,17 @@ type daemon struct {
 
 // compose creates a daemon without starting any component or adapter.
 func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
+	program := currentProgram()
 	host, err := pluginhost.New(pluginhost.Options{
 		Dir: o.AdapterDir, ConfigDir: paths.Dir, SocketDir: paths.Adapters(), Log: log, Now: o.Now,
+		Replaced: program.isReplaced,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p := &daemon{
 		paths: paths, log: log, level: level, now: o.Now, notify: o.Notify, keepsRunning: o.Managed && !o.activated,
-		host: host, program: currentProgram(), stopLimit: cmp.Or(o.stopLimit, stopLimit), further: o.further,
+		host: host, program: program, stopLimit: cmp.Or(o.stopLimit, stopLimit), further: o.further,
 	}
 	if err := p.assemble(); err != nil {
 		return nil, err

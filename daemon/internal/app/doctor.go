@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/account"
@@ -38,7 +39,7 @@ func (d *daemon) doctor(ctx context.Context) []control.Check {
 		d.checkDirectory(), d.checkProgram(), d.checkConfig(ctx), d.checkAuthFile(), d.checkConsent(ctx),
 		d.checkTelemetry(ctx),
 	}
-	checks = append(checks, d.checkAdapters()...)
+	checks = append(checks, checkAdapters(d.host.Plugins(), d.host.Check(), d.now())...)
 	health := d.checkBackend(ctx)
 	checks = append(checks, health)
 	if health.State == checkOK {
@@ -191,21 +192,37 @@ func (d *daemon) checkConsent(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters checks the adapters' files without running them.
-func (d *daemon) checkAdapters() []control.Check {
-	wrong := d.host.Check()
+// checkAdapters reports on the adapters without running them. wrong are the faults of their files, by adapter. A fault
+// that several adapters have, because they are one file, is reported once.
+func checkAdapters(list []pluginhost.PluginStatus, wrong map[string]error, now time.Time) []control.Check {
+	sharing := map[string][]string{} // names of adapters by their fault
+	for _, s := range list {
+		if err := wrong[s.Name]; err != nil {
+			sharing[err.Error()] = append(sharing[err.Error()], s.Name)
+		}
+	}
 	var out []control.Check
-	for _, s := range d.host.Plugins() {
+	for _, s := range list {
 		c := passed("adapter "+s.Name, "verified; "+s.State)
-		switch err := wrong[s.Name]; {
-		case pluginhost.IsUpgrading(err):
-			c = warning(c.Name, "an upgrade is being installed: "+err.Error(), pluginhost.FixHint(err))
-		case err != nil:
+		err := wrong[s.Name]
+		if err != nil {
+			names := sharing[err.Error()]
+			if names[0] != s.Name {
+				continue
+			}
 			c = failure(c.Name, err.Error(), pluginhost.FixHint(err))
+			if len(names) > 1 {
+				c.Name, c.Detail = "adapters", c.Detail+"; none of these starts: "+strings.Join(names, ", ")
+			}
+		}
+		switch {
+		case pluginhost.IsUpgrading(err):
+			c.State, c.Detail = checkWarn, "an upgrade is being installed: "+c.Detail
+		case err != nil:
 		case s.LastError != "" && s.State != pluginhost.Running && s.State != pluginhost.Stopped:
 			c = warning(c.Name, s.State+": "+s.LastError, "Read `servicectl daemon logs`.")
 		case !s.Crashed.IsZero():
-			c.Detail += fmt.Sprintf("; crashed %s ago: %s", d.now().Sub(s.Crashed).Round(time.Second), s.LastError)
+			c.Detail += fmt.Sprintf("; crashed %s ago: %s", now.Sub(s.Crashed).Round(time.Second), s.LastError)
 		}
 		out = append(out, c)
 	}

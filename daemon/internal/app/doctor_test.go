@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/service-dev/service/daemon/internal/pluginhost"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -68,5 +70,52 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 				t.Errorf("doctor does not report the fault: %v", r.GetChecks())
 			}
 		})
+	}
+}
+
+// TestDoctor_ReportsDamageOnce damages the file that contains all adapters. After the service was installed again, the
+// next step is to restart this daemon, which has the damaged files.
+func TestDoctor_ReportsDamageOnce(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "serviced")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("whole")
+	if err := list(dir, "serviced"); err != nil {
+		t.Fatal(err)
+	}
+	now, replaced := time.Now(), false
+	host, err := pluginhost.New(pluginhost.Options{
+		Dir: dir, ConfigDir: t.TempDir(), Now: func() time.Time { return now },
+		Replaced: func() bool { return replaced },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := checkAdapters(host.Plugins(), host.Check(), now)
+	if adapters := len(host.Plugins()); len(checks) != adapters || checks[0].State != checkOK {
+		t.Errorf("with whole files: %+v, want %d that are fine", checks, adapters)
+	}
+	write("damaged")
+	for _, c := range []struct {
+		age              time.Duration
+		replaced         bool
+		state, says, fix string
+	}{
+		{0, false, checkWarn, "an upgrade is being installed", "Try again"},
+		{time.Hour, false, checkFail, "the checksum of " + program, "Install the service again"},
+		{time.Hour, true, checkFail, "the checksum of " + program, "servicectl daemon restart"},
+	} {
+		now, replaced = time.Now().Add(c.age), c.replaced
+		checks = checkAdapters(host.Plugins(), host.Check(), now)
+		if len(checks) != 1 || checks[0].Name != "adapters" || checks[0].State != c.state ||
+			!strings.Contains(checks[0].Detail, c.says) || !strings.Contains(checks[0].Detail, "backendhttp, backendlocal") ||
+			!strings.Contains(checks[0].Fix, c.fix) {
+			t.Errorf("%v later: %+v, want one check of state %s with %q and %q", c.age, checks, c.state, c.says, c.fix)
+		}
 	}
 }

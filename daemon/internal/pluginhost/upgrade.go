@@ -14,6 +14,11 @@ const (
 	upgradePause  = 5 * time.Second
 )
 
+// restartReplaced is the fix hint for damaged files if other ones were installed since: this daemon's are those of the
+// folder from which it was started.
+const restartReplaced = "Run `servicectl daemon restart`: the service was installed again after this daemon started. " +
+	"If that does not help, install it once more."
+
 // explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
 // their folder does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
 func (a *adapter) explainMismatch(path string, err error) error {
@@ -24,7 +29,10 @@ func (a *adapter) explainMismatch(path string, err error) error {
 	last, exists := lastChange(a.host.opts.Dir, path)
 	age := a.host.now().Sub(last)
 	if exists && (age >= upgradeWindow || age <= -upgradeWindow) { // setting the clock back must not hide a refusal for long
-		return err
+		if a.host.opts.Replaced == nil || !a.host.opts.Replaced() {
+			return err
+		}
+		return &refusal{reason: r.reason, mismatch: true, fixHint: restartReplaced}
 	}
 	hint := "Try again in a few seconds. If this error persists for more than a minute, install the service again."
 	if !exists {

@@ -123,7 +123,8 @@ name_archive() {
 		archive=service-$version-$os-$arch.tar.gz
 		return
 	fi
-	[ -f "$from" ] || fail "$from does not exist" "pass the path of service-VERSION-$os-$arch.tar.gz"
+	[ -e "$from" ] || fail "$from does not exist" "pass the path of service-VERSION-$os-$arch.tar.gz"
+	[ -f "$from" ] || fail "$from is not a file" "pass the path of service-VERSION-$os-$arch.tar.gz"
 	archive=$(basename "$from")
 	version=${archive#service-}
 	version=${version%"-$os-$arch.tar.gz"}
@@ -276,33 +277,41 @@ verify() {
 		fail "$archive is damaged: its SHA-256 differs from SHA256SUMS" "download it again"
 }
 
-# unpack puts the version beside the others and sets dir, its name. A version that is there already and equal is used.
+# unpack puts the version beside the others and sets dir, its name. A version that is there already and equal is used,
+# above all the one in use, which has another name after a repair.
 unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
 	new=$work/unpacked/service-$version-$os-$arch
-	if ! gzip -dc "$from" | tar -xof - -C "$work/unpacked"; then
+	if ! problems=$({ gzip -dc "$from" | tar -xof - -C "$work/unpacked"; } 2>&1); then
+		say "$problems" | sed 1q >&2 # on a full disk, tar complains about every file
 		{ gzip -t "$from" && gzip -dc "$from" | tar -tf - >/dev/null; } 2>/dev/null ||
 			fail "cannot read $archive, though its SHA-256 is right" "report it to the distributor of the service"
 		fail "cannot unpack $archive in $lib" "free disk space, then run install.sh again"
 	fi
 	"$new/bin/servicectl" version >/dev/null ||
 		fail "the programs of $archive do not run here" "check that programs below $prefix may be run"
+	unpacked=$(sums "$new")
+	dir=$(readlink "$lib/current" || true)
+	case $dir in "$version" | "$version".*)
+		[ ! -d "$lib/$dir" ] || [ "$(sums "$lib/$dir")" != "$unpacked" ] || return 0
+		;;
+	esac
 	dir=$version
 	copy=1
 	while [ -e "$lib/$dir" ]; do
-		[ "$(sums "$lib/$dir")" != "$(sums "$new")" ] || return 0
+		[ "$(sums "$lib/$dir")" != "$unpacked" ] || return 0
 		copy=$((copy + 1))
 		dir=$version.$copy
 	done
 	mv "$new" "$lib/$dir" || fail "cannot write $lib/$dir" "free disk space, then run install.sh again"
 }
 
-# sums prints the checksum and the name of every file of a directory.
+# sums prints the checksum and the name of every file of a directory. Python adds __pycache__ when an example is run.
 sums() {
 	(
 		cd "$1"
-		find . -type f | LC_ALL=C sort | while read -r file; do
+		find . -name __pycache__ -prune -o -type f -print | LC_ALL=C sort | while read -r file; do
 			[ ! -x "$file" ] || printf 'x '
 			printf '%s %s\n' "$(sha256 "$file")" "$file"
 		done
@@ -397,6 +406,10 @@ quote() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 uninstall() {
 	[ -L "$lib/current" ] || [ -d "$lib" ] ||
 		fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
+	for folder in "$lib" "$prefix/bin"; do
+		[ ! -d "$folder" ] || [ -w "$folder" ] ||
+			fail "cannot write to $folder" "run install.sh --uninstall as the user who installed the service"
+	done
 	done=1
 	for program in servicectl service-mcp; do
 		file=$prefix/bin/$program
@@ -415,7 +428,11 @@ uninstall() {
 	done
 	say "Removed the service from $prefix"
 	settings=${SERVICE_CONFIG_DIR:-${HOME-}/.service}
-	[ -d "$settings" ] || return 0
+	kept='' # after a purge, the directory contains at most a person's own files
+	for file in install.json auth.json config.yaml; do
+		[ ! -e "$settings/$file" ] || kept=1
+	done
+	[ -n "$kept" ] || return 0
 	say "Kept: your settings, sessions and the link to your account, in $settings"
 	say "To remove these and the entries in your coding agents too, install the service again, run"
 	say "\`servicectl uninstall --purge\`, and then install.sh --uninstall."
