@@ -1,7 +1,8 @@
 package guide
 
 // NotInThisVersion lists what agents must not promise to a person.
-const NotInThisVersion = "Real glasses and the hosted assistant are not in this version: no app can be published yet."
+const NotInThisVersion = "Real glasses of a published app and the hosted assistant are not in this version: " +
+	"no app can be published yet."
 
 // Platforms returns the platforms for which apps are built.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
