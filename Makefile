@@ -32,7 +32,8 @@ INFO = github.com/service-dev/service/proto/buildinfo
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL) \
           -X $(INFO).ReleaseURL=$(RELEASE_URL) -X $(INFO).ReleaseKey=$(RELEASE_KEY)
-BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+# grpcnotrace leaves out gRPC's event pages, which nobody serves; every start of servicectl would initialise them.
+BUILD   = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFLAGS)'
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm

@@ -87,6 +87,9 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	return dir, nil
 }
 
+// buildTags are those of the Makefile.
+const buildTags = "grpcnotrace"
+
 // build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for
 // the build's.
 func (r *release) build(ctx context.Context, t target, dir string, packages []string) error {
@@ -100,7 +103,8 @@ func (r *release) build(ctx context.Context, t target, dir string, packages []st
 		"-X", info + "ReleaseURL=" + r.releaseURL,
 		"-X", info + "ReleaseKey=" + r.releaseKey,
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "), "-o", dir + "/"}
+	args := []string{"build", "-tags", buildTags, "-trimpath", "-buildvcs=false", "-ldflags", strings.Join(flags, " "),
+		"-o", dir + "/"}
 	cmd := command(ctx, r.root, "go", append(args, packages...)...)
 	cmd.Env = append(buildEnv(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	if err := cmd.Run(); err != nil {
