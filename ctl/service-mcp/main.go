@@ -52,15 +52,16 @@ func run(name string, argv []string) int {
 }
 
 func serve(toolset string) int {
-	// A thread in a blocking read, as of an input that cannot be polled, keeps a processor of the Go runtime for up to
-	// 10 ms. If there is a second processor, the runtime checks that long, for each message, whether it can take the first
-	// one back.
+	// Stdin that cannot be polled is read by blocking calls. With more than one processor, the Go runtime leaves one to a
+	// thread in such a call for up to 10 ms, and each message waits or spins. With one, it takes it back at once.
 	runtime.GOMAXPROCS(1)
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := dialer.Find()
 	cwd := dialer.WorkingDir()
+	in, restore := pollable(os.Stdin, os.Stdout, os.Stderr)
+	defer restore()
 	p := stdioproxy.New(stdioproxy.Options{
-		In: pollable(os.Stdin, os.Stdout, os.Stderr), Out: os.Stdout,
+		In: in, Out: os.Stdout,
 		HalfClose: dialer.HalfClose, ClientIO: startClientIO,
 		Orphaned: func() { dialer.AwaitParent(parent) },
 		Starting: func() bool { return !daemon.Held() },

@@ -9,36 +9,36 @@ import (
 // pollable returns a file that reads the same as in, if possible with the runtime's poller. A blocking read would keep
 // the runtime's only processor, and a response of the daemon would wait until the runtime takes the processor back.
 //
-// The poller needs O_NONBLOCK, a flag of the open file, which every process that shares the file sees, also after this
-// one has exited. So pollable changes only a pipe or a socket, which an agent creates for one server, and only if it is
-// none of outputs, whose writes have to block.
-func pollable(in *os.File, outputs ...*os.File) *os.File {
-	if polled(in) || !madeForUs(in, outputs) {
-		return in
+// The poller needs O_NONBLOCK, a flag of the open file, which every process that shares the file sees. So pollable
+// changes only a pipe or a socket, which an agent usually creates for one server, and only if it is none of outputs,
+// whose writes have to block. restore clears the flag again; if this process is killed, it stays set.
+func pollable(in *os.File, outputs ...*os.File) (file *os.File, restore func()) {
+	if usesPoller(in) || !isPrivate(in, outputs) {
+		return in, func() {}
 	}
 	fd, err := syscall.Dup(int(in.Fd())) // in keeps a descriptor of its own
 	if err != nil {
-		return in
+		return in, func() {}
 	}
 	syscall.CloseOnExec(fd)
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		_ = syscall.Close(fd)
-		return in
+		return in, func() {}
 	}
-	file := os.NewFile(uintptr(fd), in.Name())
-	if !polled(file) {
-		_ = syscall.SetNonblock(fd, false)
+	restore = func() { _ = syscall.SetNonblock(int(in.Fd()), false) }
+	if file = os.NewFile(uintptr(fd), in.Name()); !usesPoller(file) {
+		restore()
 		_ = file.Close()
-		return in
+		return in, func() {}
 	}
-	return file
+	return file, restore
 }
 
-// polled reports whether reads of a file wait in the runtime's poller, which only then can end them at a deadline.
-func polled(f *os.File) bool { return f.SetReadDeadline(time.Time{}) == nil }
+// usesPoller reports whether reads of a file wait in the runtime's poller, which only then can end them at a deadline.
+func usesPoller(f *os.File) bool { return f.SetReadDeadline(time.Time{}) == nil }
 
-// madeForUs reports whether in is a pipe or a socket, and none of outputs.
-func madeForUs(in *os.File, outputs []*os.File) bool {
+// isPrivate reports whether in is a pipe or a socket, and none of outputs.
+func isPrivate(in *os.File, outputs []*os.File) bool {
 	own, err := status(in)
 	if err != nil {
 		return false

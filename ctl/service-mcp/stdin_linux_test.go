@@ -43,20 +43,41 @@ func readsAll(t *testing.T, in, agent *os.File) {
 		t.Fatal(err)
 	}
 	if got := <-read; got != "line\n" {
-		t.Errorf("%q", got)
+		t.Errorf("read %q, want the line", got)
 	}
+}
+
+func isNonblocking(t *testing.T, f *os.File) bool {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags uintptr
+	var errno syscall.Errno
+	err = raw.Control(func(fd uintptr) { flags, _, errno = syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0) })
+	if err != nil || errno != 0 {
+		t.Fatal(err, errno)
+	}
+	return flags&syscall.O_NONBLOCK != 0
 }
 
 func TestPollable_PipesAndSockets(t *testing.T) {
 	for name := range streams {
 		t.Run(name, func(t *testing.T) {
 			in, agent := open(t, name)
-			got := pollable(in, os.Stderr)
+			got, restore := pollable(in, os.Stderr)
 			defer got.Close()
-			if !polled(got) {
+			if !usesPoller(got) {
 				t.Fatal("it is read with blocking calls")
 			}
 			readsAll(t, got, agent)
+			if !isNonblocking(t, in) {
+				t.Error("the poller is used without O_NONBLOCK")
+			}
+			if restore(); isNonblocking(t, in) {
+				t.Error("whoever reads it next would not wait for data")
+			}
 		})
 	}
 }
@@ -66,15 +87,16 @@ func TestPollable_AlreadyNonblocking(t *testing.T) {
 	for name := range streams {
 		t.Run(name, func(t *testing.T) {
 			first, agent := open(t, name)
-			defer pollable(first).Close()
+			polled, _ := pollable(first)
+			defer polled.Close()
 			fd, err := syscall.Dup(int(first.Fd()))
 			if err != nil {
 				t.Fatal(err)
 			}
 			in := os.NewFile(uintptr(fd), "in") // as package os does for descriptor 0
 			defer in.Close()
-			got := pollable(in)
-			if got != in || !polled(got) {
+			got, _ := pollable(in)
+			if got != in || !usesPoller(got) {
 				t.Errorf("%s is not read with its poller", name)
 			}
 			readsAll(t, got, agent)
@@ -99,15 +121,11 @@ func TestPollable_LeavesWhatOthersMayUse(t *testing.T) {
 		"a socket that is also stdout": {both, both, file}, "a socket that is also stderr": {both, file, both},
 		"a file": {file, both, both}, "a device": {null, both, both},
 	} {
-		if got := pollable(files[0], files[1:]...); got != files[0] {
+		if got, _ := pollable(files[0], files[1:]...); got != files[0] {
 			t.Errorf("%s is read with the poller", name)
 		}
 	}
-	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, both.Fd(), syscall.F_GETFL, 0)
-	if errno != 0 {
-		t.Fatal(errno)
-	}
-	if flags&syscall.O_NONBLOCK != 0 {
+	if isNonblocking(t, both) {
 		t.Error("writing to the socket no longer waits for its reader")
 	}
 }

@@ -49,7 +49,8 @@ func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	}
 	dir := t.TempDir()
 	const info = "github.com/service-dev/service/proto/buildinfo"
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w -X " + info + ".Version=" + nextVersion, "-o", dir + "/"}
+	args := []string{"build", "-tags", "grpcnotrace", "-trimpath",
+		"-ldflags", "-s -w -X " + info + ".Version=" + nextVersion, "-o", dir + "/"}
 	if protocol != 0 {
 		args = append(args, "-overlay", protocolOverlay(t, root, dir, protocol))
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func uninstallKeepsState(t *testing.T, f *installFixture) {
-	state := filepath.Join(f.home, ".service", "auth.json")
+	state := filepath.Join(f.home, ".service", "backend", "service.db") // without install.json, as after a reset
 	f.must(os.MkdirAll(filepath.Dir(state), 0o700))
 	f.must(os.WriteFile(state, []byte("{}"), 0o600))
 	f.install()

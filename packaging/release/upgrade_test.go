@@ -11,7 +11,7 @@ import (
 // nextVersion is the version that the tests of packaging/e2e upgrade to.
 const nextVersion = "9.0.0"
 
-// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that upgrade, remove and half install a package, as
+// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that use, upgrade, remove and half install a package, as
 // root of an overlay of this machine's root, with the packages of two versions.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
@@ -20,7 +20,9 @@ func TestPackage_UpgradesUnderWork(t *testing.T) {
 	program := filepath.Join(dir, "e2e.test")
 	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./packaging/e2e")
 	printed, _ := inRoot(t, "upgrade.sh", dir)
-	for _, test := range []string{"UpgradesUnderWork", "IsRemovedUnderWork", "SurvivesAKilledInstallation"} {
+	for _, test := range []string{
+		"UpgradesUnderWork", "IsRemovedUnderWork", "SurvivesAKilledInstallation", "IsUsedByReadmeAlone",
+	} {
 		if !strings.Contains(printed, "--- PASS: TestPackage_"+test) {
 			t.Errorf("TestPackage_%s did not run", test)
 		}

@@ -76,8 +76,8 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 	}
 }
 
-// handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It takes
-// no session lock, because it logs nothing and the frames of one page stay in order.
+// handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does
+// not take mu, because it logs nothing and the frames of one page stay in order.
 func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	f, body, err := broker.AdmitBinary(sender, m.data)
 	if err != nil {

@@ -14,8 +14,8 @@ type rateLimits struct {
 	apps, pages time.Time // when the whole burst is available again
 }
 
-// take takes one frame of a burst that is refilled with a frame per interval. It returns how long the frame must wait.
-func (l *rateLimits) take(now time.Time, sender string, interval time.Duration, burst int) time.Duration {
+// reserve uses one frame of a burst that is refilled with a frame per interval. It returns how long the frame must wait.
+func (l *rateLimits) reserve(now time.Time, sender string, interval time.Duration, burst int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := &l.pages
@@ -39,7 +39,7 @@ func (l *rateLimits) isFull(now time.Time) bool {
 // wait delays a sender that is over its limit, or returns when the hub closes. Frames are never refused: they wait in
 // the connection.
 func (h *Hub) wait(l *rateLimits, sender string) {
-	delay := l.take(time.Now(), sender, time.Second/time.Duration(h.FrameRate), h.FrameBurst)
+	delay := l.reserve(time.Now(), sender, time.Second/time.Duration(h.FrameRate), h.FrameBurst)
 	if delay <= 0 {
 		return
 	}

@@ -122,7 +122,8 @@ func hasAuditSince(ctx context.Context, q querier, e audit.Entry, since time.Tim
 }
 
 // SweepAudit deletes entries older than old, and the oldest entries of accounts that have more than keep and an entry
-// since recent: others had no more at an earlier sweep. It returns how many it deleted.
+// since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next entry. It returns
+// how many it deleted.
 func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, keep int) (int64, error) {
 	const purpose = "delete old audit entries"
 	deleted, err := s.exec(ctx, purpose, `DELETE FROM audit WHERE at < $1`, toMS(old))

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// waiting are the connections of this process that wait in Await. One goroutine serves all of them, as long as there
+// idlePoller watches the descriptors of all connections that wait in Await. One goroutine serves them, as long as there
 // are any. It has an epoll instance of its own, because that of the runtime wakes a goroutine for each connection.
-var waiting = poller{calls: map[int32]func(){}}
+var idlePoller = poller{calls: map[int32]func(){}}
 
 type poller struct {
 	mu        sync.Mutex

@@ -2,8 +2,8 @@
 
 package websocket
 
-// waiting is empty: on this system, a goroutine waits for each connection.
-var waiting poller
+// idlePoller is empty: on this system, a goroutine waits for each connection.
+var idlePoller poller
 
 type poller struct{}
 

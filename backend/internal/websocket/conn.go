@@ -61,7 +61,7 @@ func (c *Conn) Drop() {
 	c.deadlines.Lock()
 	c.isEnding = true
 	c.deadlines.Unlock()
-	waiting.wake(c) // while the descriptor is that of this connection
+	idlePoller.wake(c) // while the descriptor is that of this connection
 	_ = c.raw.Close()
 }
 
@@ -76,7 +76,7 @@ func (c *Conn) SendClose(status Status, reason string) {
 		c.Drop()
 		return
 	}
-	waiting.wake(c)
+	idlePoller.wake(c)
 }
 
 // Close is SendClose by the reading goroutine, which waits for the answer and drops the connection.

@@ -17,7 +17,7 @@ func (c *Conn) Await(f func()) {
 		return
 	}
 	c.release()
-	if waiting.add(c, f) {
+	if idlePoller.add(c, f) {
 		return
 	}
 	go func() {

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -54,7 +56,7 @@ func programChecks(ctx context.Context) []check {
 		path, err := programpath.Beside(name)
 		c := check{Name: "program " + name, State: "ok", Detail: path}
 		if err == nil {
-			err = tryProgram(ctx, name, path)
+			err = tryProgram(ctx, name, path, programTimeout)
 		}
 		if err != nil {
 			c.State, c.Detail = "fail", err.Error()
@@ -69,14 +71,22 @@ func programChecks(ctx context.Context) []check {
 const programTimeout = 10 * time.Second
 
 // tryProgram runs a program, and returns an error unless it prints its version.
-func tryProgram(ctx context.Context, name, path string) error {
+func tryProgram(ctx context.Context, name, path string, limit time.Duration) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, programTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	if err != nil {
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.WaitDelay = time.Second // a child may keep the output open
+	out, err := cmd.Output()
+	var failed *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s did not print its version in time", path)
+	case errors.As(err, &failed): // it names the path too
+		return fmt.Errorf("%s does not run: %w", path, failed.Err)
+	case err != nil:
 		return fmt.Errorf("%s does not run: %w", path, err)
 	}
 	if !strings.HasPrefix(string(out), name+" ") {
@@ -143,7 +153,8 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := problemOf(err)
-	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") { // the user is already running it
+	// An unknown error has the code and the hint of wrong usage; the other hint is the command that is running.
+	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") {
 		p.FixHint = "see the other checks"
 	}
 	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
@@ -32,14 +33,22 @@ func TestTryProgram(t *testing.T) {
 			if err := os.WriteFile(path, []byte(c.text), c.mode); err != nil {
 				t.Fatal(err)
 			}
-			err := tryProgram(t.Context(), "service-mcp", path)
+			err := tryProgram(t.Context(), "service-mcp", path, time.Minute)
 			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want %q", err, c.says)
 			}
 		})
 	}
+	hangs := filepath.Join(t.TempDir(), "service-mcp")
+	if err := os.WriteFile(hangs, []byte("#!/bin/sh\nsleep 60 &\nwait"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := tryProgram(t.Context(), "service-mcp", hangs, 100*time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "in time") {
+		t.Errorf("got %v for a program that hangs, and whose child has its output", err)
+	}
 	missing := filepath.Join(t.TempDir(), "service-mcp")
-	if err := tryProgram(t.Context(), "service-mcp", missing); !os.IsNotExist(err) {
+	if err := tryProgram(t.Context(), "service-mcp", missing, time.Minute); !os.IsNotExist(err) {
 		t.Errorf("got %v for a missing program", err)
 	}
 }

@@ -49,7 +49,7 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 		}
 	}
 	done := term.Uninstalled{Agents: []term.UnregisteredAgent{}, RemovePrograms: installed.Remove,
-		Download: installed.Script(), Programs: installed.Dir}
+		ScriptURL: installed.ScriptURL(), Programs: installed.Dir}
 	a.unregisterAll(&done)
 	if state != nil && state.Has["auth.json"] {
 		done.Link = a.endLink(ctx)

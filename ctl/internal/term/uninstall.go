@@ -33,9 +33,10 @@ type Uninstalled struct {
 	Failed []string `json:"failed,omitempty"`
 	// RemovePrograms is the command that removes the programs, which are in Programs; it may be empty.
 	RemovePrograms string `json:"removePrograms,omitempty"`
-	// Download is the address of the script that the command runs, if it is known: who installed by a pipe has no copy.
-	Download string `json:"download,omitempty"`
-	Programs string `json:"programs"`
+	// ScriptURL is the address of the script that the command runs, if it is known: whoever installed through a pipe has
+	// no copy.
+	ScriptURL string `json:"scriptUrl,omitempty"`
+	Programs  string `json:"programs"`
 }
 
 // Fail records a step that failed.
@@ -125,8 +126,8 @@ func removalStep(u Uninstalled) string {
 	if u.RemovePrograms == "" {
 		return step + "delete the programs in " + u.Programs
 	}
-	if u.Download != "" {
-		step += "download " + u.Download + " and "
+	if u.ScriptURL != "" {
+		step += "download " + u.ScriptURL + " and "
 	}
 	return fmt.Sprintf("%sremove the programs with `%s`", step, u.RemovePrograms)
 }

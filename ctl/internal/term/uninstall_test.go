@@ -42,7 +42,7 @@ func TestUninstallReport_NamesTheScript(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		(&Terminal{Out: &out, Err: &errs}).UninstallReport(Uninstalled{
-			RemovePrograms: "sh install.sh --uninstall", Download: download,
+			RemovePrograms: "sh install.sh --uninstall", ScriptURL: download,
 		})
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("got %q, want %q", errs.String(), want)

@@ -108,8 +108,8 @@ func (i Installed) Command(version string) (command, download string) {
 	return i.Upgrade, ""
 }
 
-// Script returns the address of install.sh if Remove runs it and the address is known, otherwise "".
-func (i Installed) Script() string {
+// ScriptURL returns the address of install.sh if Remove runs it and the address is known, otherwise "".
+func (i Installed) ScriptURL() string {
 	if i.By != "script" || buildinfo.ReleaseURL == "" {
 		return ""
 	}

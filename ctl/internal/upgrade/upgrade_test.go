@@ -272,17 +272,17 @@ func TestCommand_ScriptWithoutReleaseURL(t *testing.T) {
 		(command != "sh install.sh --prefix /opt --from "+archive || download != archive) {
 		t.Errorf("without: %s, download %s", command, download)
 	}
-	if got := script.Script(); got != "" {
+	if got := script.ScriptURL(); got != "" {
 		t.Errorf("without a release URL, install.sh is at %s", got)
 	}
 	buildinfo.ReleaseURL = "https://releases.example.org/"
 	if command, download := script.Command(""); command != "sh install.sh --prefix /opt" || download != "install.sh" {
 		t.Errorf("with: %s, download %s", command, download)
 	}
-	if got := script.Script(); got != "https://releases.example.org/install.sh" {
+	if got := script.ScriptURL(); got != "https://releases.example.org/install.sh" {
 		t.Errorf("install.sh is at %q", got)
 	}
-	if got := (Installed{By: "deb"}).Script(); got != "" {
+	if got := (Installed{By: "deb"}).ScriptURL(); got != "" {
 		t.Errorf("a package is removed with install.sh at %s", got)
 	}
 }

@@ -79,7 +79,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	program := currentProgram()
 	host, err := pluginhost.New(pluginhost.Options{
 		Dir: o.AdapterDir, ConfigDir: paths.Dir, SocketDir: paths.Adapters(), Log: log, Now: o.Now,
-		Replaced: program.isReplaced,
+		Elsewhere: program.isElsewhere,
 	})
 	if err != nil {
 		return nil, err

@@ -73,10 +73,23 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	}
 }
 
-// TestDoctor_ReportsDamageOnce damages the file that contains all adapters. After the service was installed again, the
-// next step is to restart this daemon, which has the damaged files.
+// TestDoctor_ReportsDamageOnce damages the file that contains all adapters, which is also the daemon's program. Once
+// the service is installed again, in another folder, the next step is to restart this daemon, which has the damaged file.
 func TestDoctor_ReportsDamageOnce(t *testing.T) {
-	dir := t.TempDir()
+	root := t.TempDir()
+	dir, other, current := filepath.Join(root, "1.0.0"), filepath.Join(root, "1.0.0.2"), filepath.Join(root, "current")
+	for _, folder := range []string{dir, other} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	point := func(to string) {
+		t.Helper()
+		_ = os.Remove(current)
+		if err := os.Symlink(to, current); err != nil {
+			t.Fatal(err)
+		}
+	}
 	program := filepath.Join(dir, "serviced")
 	write := func(text string) {
 		t.Helper()
@@ -88,10 +101,13 @@ func TestDoctor_ReportsDamageOnce(t *testing.T) {
 	if err := list(dir, "serviced"); err != nil {
 		t.Fatal(err)
 	}
-	now, replaced := time.Now(), false
+	if err := os.WriteFile(filepath.Join(other, "serviced"), []byte("whole"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	point(dir)
+	now, running := time.Now(), programAt(filepath.Join(current, "serviced"))
 	host, err := pluginhost.New(pluginhost.Options{
-		Dir: dir, ConfigDir: t.TempDir(), Now: func() time.Time { return now },
-		Replaced: func() bool { return replaced },
+		Dir: dir, ConfigDir: t.TempDir(), Now: func() time.Time { return now }, Elsewhere: running.isElsewhere,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,14 +119,15 @@ func TestDoctor_ReportsDamageOnce(t *testing.T) {
 	write("damaged")
 	for _, c := range []struct {
 		age              time.Duration
-		replaced         bool
+		current          string
 		state, says, fix string
 	}{
-		{0, false, checkWarn, "an upgrade is being installed", "Try again"},
-		{time.Hour, false, checkFail, "the checksum of " + program, "Install the service again"},
-		{time.Hour, true, checkFail, "the checksum of " + program, "servicectl daemon restart"},
+		{0, dir, checkWarn, "an upgrade is being installed", "Try again"},
+		{time.Hour, dir, checkFail, "the checksum of " + program, "Install the service again"},
+		{time.Hour, other, checkFail, "the checksum of " + program, "servicectl daemon restart"},
 	} {
-		now, replaced = time.Now().Add(c.age), c.replaced
+		now = time.Now().Add(c.age)
+		point(c.current)
 		checks = checkAdapters(host.Plugins(), host.Check(), now)
 		if len(checks) != 1 || checks[0].Name != "adapters" || checks[0].State != c.state ||
 			!strings.Contains(checks[0].Detail, c.says) || !strings.Contains(checks[0].Detail, "backendhttp, backendlocal") ||

@@ -55,6 +55,12 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
+// isElsewhere reports whether the path leads to another folder now, as after an installation beside this version.
+func (p program) isElsewhere() bool {
+	real, err := filepath.EvalSymlinks(p.path)
+	return err == nil && filepath.Dir(real) != filepath.Dir(p.real)
+}
+
 // isGone reports whether the program was removed: nothing is at its path, so clients could not start a daemon. A
 // program that could not be found even at the start does not count.
 func (p program) isGone() bool { return p.file != nil && isMissing(p.path) }

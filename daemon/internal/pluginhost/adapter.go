@@ -99,7 +99,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 	for {
 		switch a.status.State {
 		case Running:
-			if !a.inst.held {
+			if !a.inst.isPaused {
 				return a.inst, a.inst.use(), nil
 			}
 		case Stopped, Refused:

@@ -46,7 +46,7 @@ func (h *Host) backendOf(ctx context.Context, t backend.Target) (inst *instance,
 	return inst, done, nil
 }
 
-// invoke makes one RPC to the last of the instances, which may call those before it. The caller holds them. Errors are
+// invoke makes one RPC to the last of the instances, which may call those before it. The caller has them in use. Errors are
 // those of call.
 func invoke[Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),

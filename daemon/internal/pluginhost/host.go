@@ -48,7 +48,7 @@ func shippedFile(dir, name string) string {
 // maxMessage bounds an adapter's reply, in bytes.
 const maxMessage = 8 << 20
 
-// Options configure a Host. Dir, Now, Replaced and the durations of probes are optional.
+// Options configure a Host. Dir, Now, Elsewhere and the durations are optional.
 type Options struct {
 	// Dir is the directory of the adapters and their manifest; empty means this executable's directory.
 	Dir string
@@ -59,8 +59,8 @@ type Options struct {
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// Replaced reports whether another file was installed at the path of the daemon's program.
-	Replaced func() bool
+	// Elsewhere reports whether the next daemon would be started from another folder than Dir.
+	Elsewhere func() bool
 	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is how
 	// long it may take to answer, 3 s by default. Tests shorten them.
 	ProbeEvery, ProbeWait time.Duration

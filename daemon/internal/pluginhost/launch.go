@@ -49,7 +49,7 @@ type instance struct {
 	created   time.Time
 	busy      atomic.Int64  // calls and attachments in progress
 	used      atomic.Int64  // when the last of them ended: a time.Duration since created
-	held      bool          // no call may begin, because the process may rest; guarded by the adapter's mu
+	isPaused  bool          // no call may begin, because the process may rest; guarded by the adapter's mu
 	silent    atomic.Bool   // the last probe was not answered
 	stuck     chan struct{} // closed when the process runs but does not answer
 	rests     chan struct{} // closed when the process has agreed to rest

@@ -15,8 +15,10 @@ import (
 const (
 	// restAfter is how long nobody must have used an adapter before its process ends, until it is needed again.
 	restAfter = time.Minute
-	// restWait bounds how long an adapter may take to say whether it rests.
+	// restWait bounds how long an adapter may take to say whether it rests, and restAsks how often it is asked if it does
+	// not answer in time.
 	restWait = 5 * time.Second
+	restAsks = 3
 )
 
 // errRests is the reason why the process of an adapter that rests ended.
@@ -37,43 +39,58 @@ func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
 			return
 		case <-ticker.C:
 		}
-		if inst.idle() < after || !a.hold(inst) {
+		if inst.idle() < after || !a.pauseCalls(inst) {
 			continue
 		}
 		if inst.agreesToRest(ctx, after) {
 			close(inst.rests) // calls wait for the next process
 			return
 		}
-		a.release(inst)
+		a.resumeCalls(inst)
 	}
 }
 
-// hold makes new calls wait. It returns false if one is in progress.
-func (a *adapter) hold(inst *instance) bool {
+// pauseCalls makes new calls wait. It returns false if one is in progress.
+func (a *adapter) pauseCalls(inst *instance) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	inst.held = inst.busy.Load() == 0
-	return inst.held
+	inst.isPaused = inst.busy.Load() == 0
+	return inst.isPaused
 }
 
-// release lets the calls that wait continue.
-func (a *adapter) release(inst *instance) {
+// resumeCalls lets the calls that wait continue.
+func (a *adapter) resumeCalls(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	inst.held = false
+	inst.isPaused = false
 	a.setState(a.status.State)
 }
 
-// agreesToRest asks an adapter that serves others, too, whether it may be stopped. If it does not answer, it is stopped
-// as well, since it may have closed its address; the next start opens it again.
+// agreesToRest asks an adapter that serves others, too, whether it may be stopped. An answer that came too late may have
+// been yes, and the adapter then accepts no connections, so it is asked again.
 func (i *instance) agreesToRest(ctx context.Context, idle time.Duration) bool {
 	if i.rpc == nil {
 		return true
 	}
+	for range restAsks {
+		r, err := i.askToRest(ctx, idle)
+		switch status.Code(err) {
+		case codes.OK:
+			return r.GetRests()
+		case codes.Unimplemented:
+			return true
+		case codes.DeadlineExceeded:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func (i *instance) askToRest(ctx context.Context, idle time.Duration) (*pluginv1.RestResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, restWait)
 	defer cancel()
-	r, err := i.rpc.Rest(ctx, &pluginv1.RestRequest{IdleMs: uint32(idle.Milliseconds())})
-	return status.Code(err) == codes.Unimplemented || r.GetRests() || errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return i.rpc.Rest(ctx, &pluginv1.RestRequest{IdleMs: uint32(idle.Milliseconds())})
 }
 
 // rest waits until a call or a connection needs a new process. It returns false if ctx ends first.

@@ -18,7 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/service-dev/service/daemon/internal/backend"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 // soon is a time to rest after that a test can wait for.
@@ -92,6 +97,38 @@ func TestRest_UntilTheNextCall(t *testing.T) {
 	}
 	_ = glasses.Close()
 	rests(t, h, LocalSim)
+}
+
+// restAnswers is an adapter that answers Rest as listed; nil is an answer that comes too late.
+type restAnswers struct {
+	pluginv1.BackendClient
+	list []*pluginv1.RestResponse
+}
+
+func (r *restAnswers) Rest(context.Context, *pluginv1.RestRequest, ...grpc.CallOption) (*pluginv1.RestResponse, error) {
+	next := r.list[0]
+	if r.list = r.list[1:]; next == nil {
+		return nil, status.Error(codes.DeadlineExceeded, "too late")
+	}
+	return next, nil
+}
+
+// An adapter that answers too late is asked again, and not stopped against its will.
+func TestRest_ALateAnswerIsNoConsent(t *testing.T) {
+	yes, no := &pluginv1.RestResponse{Rests: true}, &pluginv1.RestResponse{}
+	for name, c := range map[string]struct {
+		answers []*pluginv1.RestResponse
+		want    bool
+	}{
+		"yes": {[]*pluginv1.RestResponse{yes}, true}, "no": {[]*pluginv1.RestResponse{no}, false},
+		"late, then yes": {[]*pluginv1.RestResponse{nil, yes}, true}, "late, then no": {[]*pluginv1.RestResponse{nil, no}, false},
+		"never": {[]*pluginv1.RestResponse{nil, nil, nil}, false},
+	} {
+		rpc := &restAnswers{list: c.answers}
+		if got := (&instance{rpc: rpc}).agreesToRest(t.Context(), soon); got != c.want || len(rpc.list) > 0 {
+			t.Errorf("%s: agrees %v, %d answers not asked for; want %v", name, got, len(rpc.list), c.want)
+		}
+	}
 }
 
 // A call in progress keeps its adapter running, however long it takes.
@@ -217,7 +254,9 @@ func TestRest_AtTheMomentOfACall(t *testing.T) {
 			started, last = started+1, pid
 		}
 	}
-	t.Logf("%d starts", started)
+	if started == 0 {
+		t.Error("the adapter never rested")
+	}
 	if got := statusOf(h, Local); got.Restarts != 0 {
 		t.Errorf("%+v, want no restart after a crash", got)
 	}

@@ -14,9 +14,9 @@ const (
 	upgradePause  = 5 * time.Second
 )
 
-// restartReplaced is the fix hint for damaged files if other ones were installed since: this daemon's are those of the
-// folder from which it was started.
-const restartReplaced = "Run `servicectl daemon restart`: the service was installed again after this daemon started. " +
+// restartElsewhere is the fix hint if another version was installed beside this one after the daemon started: the daemon
+// still uses the files of the folder from which it was started.
+const restartElsewhere = "Run `servicectl daemon restart`: the service was installed again after this daemon started. " +
 	"If that does not help, install it once more."
 
 // explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
@@ -29,10 +29,10 @@ func (a *adapter) explainMismatch(path string, err error) error {
 	last, exists := lastChange(a.host.opts.Dir, path)
 	age := a.host.now().Sub(last)
 	if exists && (age >= upgradeWindow || age <= -upgradeWindow) { // setting the clock back must not hide a refusal for long
-		if a.host.opts.Replaced == nil || !a.host.opts.Replaced() {
+		if a.host.opts.Elsewhere == nil || !a.host.opts.Elsewhere() {
 			return err
 		}
-		return &refusal{reason: r.reason, mismatch: true, fixHint: restartReplaced}
+		return &refusal{reason: r.reason, mismatch: true, fixHint: restartElsewhere}
 	}
 	hint := "Try again in a few seconds. If this error persists for more than a minute, install the service again."
 	if !exists {

@@ -277,8 +277,8 @@ verify() {
 		fail "$archive is damaged: its SHA-256 differs from SHA256SUMS" "download it again"
 }
 
-# unpack puts the version beside the others and sets dir, its name. A version that is there already and equal is used,
-# above all the one in use, which has another name after a repair.
+# unpack puts the version beside the others and sets dir, its name. An identical version that is already installed
+# is reused. The one in use is compared first, because after a repair it is named VERSION.2.
 unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
@@ -406,9 +406,9 @@ quote() { printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"; }
 uninstall() {
 	[ -L "$lib/current" ] || [ -d "$lib" ] ||
 		fail "the service is not installed in $prefix" "name its directory with --prefix DIR"
-	for folder in "$lib" "$prefix/bin"; do
+	for folder in "$lib" "$lib"/[0-9]* "$prefix/bin"; do
 		[ ! -d "$folder" ] || [ -w "$folder" ] ||
-			fail "cannot write to $folder" "run install.sh --uninstall as the user who installed the service"
+			fail "cannot write to $folder" "run install.sh --uninstall as the user who installed this, or as root"
 	done
 	done=1
 	for program in servicectl service-mcp; do
@@ -429,7 +429,8 @@ uninstall() {
 	say "Removed the service from $prefix"
 	settings=${SERVICE_CONFIG_DIR:-${HOME-}/.service}
 	kept='' # after a purge, the directory contains at most a person's own files
-	for file in install.json auth.json config.yaml; do
+	for file in install.json auth.json config.yaml consent adapters.json sessions/latest.json backend/service.db \
+		fonts/fonts.json; do
 		[ ! -e "$settings/$file" ] || kept=1
 	done
 	[ -n "$kept" ] || return 0
