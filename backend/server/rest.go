@@ -12,26 +12,33 @@ import (
 )
 
 // Rest reports whether the backend may be stopped until somebody needs it again, because it was idle for at least this
-// long. It then accepts no more connections, which wait in the listeners of the daemon. Otherwise nothing changes.
+// long. It then accepts no more connections, which wait in the listeners of the daemon. Otherwise it accepts them, even
+// if an earlier call reported true.
 func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
 	// A new start would choose another sign-in word and sign out all browsers.
 	if len(s.pausable) == 0 || s.word != "" {
 		return false, nil
 	}
+	rests, err := s.pauseIdle(ctx, idle)
+	if !rests {
+		for _, l := range s.pausable {
+			l.resume()
+		}
+	}
+	return rests, err
+}
+
+// pauseIdle pauses the listeners if the backend is idle, and reports whether it still is then: a connection may have
+// been accepted in the meantime.
+func (s *Server) pauseIdle(ctx context.Context, idle time.Duration) (bool, error) {
 	if since, err := s.app.Idle(ctx); err != nil || since < idle {
 		return false, err
 	}
 	for _, l := range s.pausable {
 		l.pause()
 	}
-	since, err := s.app.Idle(ctx) // a connection may have been accepted in the meantime
-	if err != nil || since < idle {
-		for _, l := range s.pausable {
-			l.resume()
-		}
-		return false, err
-	}
-	return true, nil
+	since, err := s.app.Idle(ctx)
+	return err == nil && since >= idle, err
 }
 
 // listen returns the daemon's listeners, or listens on the port or another one if the backend listens itself. pausable

@@ -125,6 +125,27 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// If the answer that it rests came too late, the backend is asked again, and serves again if it is needed now.
+func TestRest_ServesAgain(t *testing.T) {
+	daemons, err := loopback.Listen(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loopback.Close(daemons)
+	s, stop := startOn(t, t.TempDir(), daemons)
+	defer stop()
+	untilRest(t, s)
+	if rests, err := s.Rest(t.Context(), time.Hour); rests || err != nil {
+		t.Fatalf("rests %v, error %v; want it to serve", rests, err)
+	}
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get(s.URL() + "/api/health")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+}
+
 // A backend never rests if it listens itself, because nobody else would keep its address, nor if people have to enter
 // its sign-in word, which each start replaces.
 func TestRest_Never(t *testing.T) {

@@ -80,6 +80,7 @@ func serve(toolset string) int {
 	var sandbox *dialer.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
 		// Nothing has been read from stdin yet, so another program can still use it.
+		restore()
 		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
 		}

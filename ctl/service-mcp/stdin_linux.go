@@ -11,7 +11,7 @@ import (
 //
 // The poller needs O_NONBLOCK, a flag of the open file, which every process that shares the file sees. So pollable
 // changes only a pipe or a socket, which an agent usually creates for one server, and only if it is none of outputs,
-// whose writes have to block. restore clears the flag again; if this process is killed, it stays set.
+// whose writes have to block. restore clears the flag again; if a signal ends this process, it stays set.
 func pollable(in *os.File, outputs ...*os.File) (file *os.File, restore func()) {
 	if usesPoller(in) || !isPrivate(in, outputs) {
 		return in, func() {}

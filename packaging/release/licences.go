@@ -26,7 +26,8 @@ type linkedModule struct {
 
 // linkedModules returns the modules that packages of this repository link for a target, without this one and Go's own.
 func (r *release) linkedModules(ctx context.Context, t target, packages ...string) ([]linkedModule, error) {
-	cmd := command(ctx, r.root, "go", append([]string{"list", "-tags", buildTags, "-deps", "-json=Dir,Module"}, packages...)...)
+	args := append([]string{"list", "-tags", buildTags, "-deps", "-json=Dir,Module"}, packages...)
+	cmd := command(ctx, r.root, "go", args...)
 	cmd.Env = append(buildEnv(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	out, err := cmd.Output()
 	if err != nil {

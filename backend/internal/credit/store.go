@@ -173,7 +173,7 @@ type Prune struct {
 	Holds, Usage, Calls, Grants time.Time // older rows are deleted
 	Period                      string    // spending of earlier periods is deleted
 	CallsOfProject              int       // a project's oldest calls beyond this number are deleted
-	Recent                      time.Time // projects without a later call keep theirs until the next one
+	Recent                      time.Time // only projects with a call since then are looked at for CallsOfProject
 }
 
 // Report is the result of checking the ledger. The sums cover the whole database.

@@ -206,8 +206,8 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 }
 
 // SweepLogs deletes the rows and scripts of sessions that were closed or inactive since idle, and the rows of accounts
-// that are over the quota and have used a session since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their
-// next use.
+// that are over the quota and have used a session since recent. Others are usually trimmed already; if no sweep ran in
+// time, they wait for their next use.
 func (s *Store) SweepLogs(ctx context.Context, idle, recent time.Time, q sessions.Quota) error {
 	if err := s.sweepGateways(ctx, idle); err != nil {
 		return err

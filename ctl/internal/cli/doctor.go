@@ -34,7 +34,10 @@ func (a *app) doctor() *cobra.Command {
 func (a *app) runDoctor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	checks := append(programChecks(ctx), serviceCheck(ctx))
+	checks := programChecks(ctx)
+	if checks[0].State == "ok" { // serviced runs, and can ask the service manager
+		checks = append(checks, serviceCheck(ctx))
+	}
 	checks = append(checks, a.daemonChecks(ctx)...)
 	failed := false
 	rows := make([]term.Check, 0, len(checks))
@@ -49,7 +52,7 @@ func (a *app) runDoctor(ctx context.Context) error {
 	return err
 }
 
-// programChecks checks that the other programs are in this program's folder and can be run.
+// programChecks checks that the other programs, serviced first, are in this program's folder and can be run.
 func programChecks(ctx context.Context) []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
@@ -83,7 +86,7 @@ func tryProgram(ctx context.Context, name, path string, limit time.Duration) err
 	var failed *fs.PathError
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s did not print its version in time", path)
+		return fmt.Errorf("%s did not print its version within %s", path, limit)
 	case errors.As(err, &failed): // it names the path too
 		return fmt.Errorf("%s does not run: %w", path, failed.Err)
 	case err != nil:

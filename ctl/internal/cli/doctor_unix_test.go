@@ -44,7 +44,7 @@ func TestTryProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := tryProgram(t.Context(), "service-mcp", hangs, 100*time.Millisecond)
-	if err == nil || !strings.Contains(err.Error(), "in time") {
+	if err == nil || !strings.Contains(err.Error(), "within 100ms") {
 		t.Errorf("got %v for a program that hangs, and whose child has its output", err)
 	}
 	missing := filepath.Join(t.TempDir(), "service-mcp")

@@ -95,19 +95,28 @@ func serviceExit(v serviceView) error {
 	return exit(exitNo)
 }
 
+// servicedWait bounds the actions of serviced, which ask the service manager.
+const servicedWait = 30 * time.Second
+
 // askServiced runs serviced, the program that the service manager starts, to perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
 		return term.Service{}, &dialer.MissingError{Program: d.Program}
 	}
 	var out, errs bytes.Buffer
+	caller := ctx
+	ctx, cancel := context.WithTimeout(ctx, servicedWait)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, d.Program, "service", action)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	if ctx.Err() != nil {
+	switch {
+	case caller.Err() != nil:
 		return term.Service{}, context.Canceled
+	case ctx.Err() != nil:
+		return term.Service{}, fmt.Errorf("%s did not answer within %s", d.Program, servicedWait)
 	}
 	var answer struct {
 		Report *term.Service `json:"report"`

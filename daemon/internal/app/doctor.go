@@ -35,11 +35,12 @@ const doctorTimeout = 15 * time.Second
 func (d *daemon) doctor(ctx context.Context) []control.Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
+	wrong := d.host.Check()
 	checks := []control.Check{
-		d.checkDirectory(), d.checkProgram(), d.checkConfig(ctx), d.checkAuthFile(), d.checkConsent(ctx),
+		d.checkDirectory(), checkProgram(d.program, len(wrong) > 0), d.checkConfig(ctx), d.checkAuthFile(), d.checkConsent(ctx),
 		d.checkTelemetry(ctx),
 	}
-	checks = append(checks, checkAdapters(d.host.Plugins(), d.host.Check(), d.now())...)
+	checks = append(checks, checkAdapters(d.host.Plugins(), wrong, d.now())...)
 	health := d.checkBackend(ctx)
 	checks = append(checks, health)
 	if health.State == checkOK {
@@ -126,19 +127,23 @@ func checkAppendable(path string) error {
 	return f.Close()
 }
 
-// checkProgram checks that a client could start this daemon again.
-func (d *daemon) checkProgram() control.Check {
+// checkProgram checks that a client could start this daemon again. damaged reports whether the files of its folder are
+// not those of the manifest.
+func checkProgram(p program, damaged bool) control.Check {
 	const name = "daemon's program"
 	switch {
-	case d.program.isGone():
-		return warning(name, d.program.path+" was deleted; the daemon ends when no call is running",
+	case p.isGone():
+		return warning(name, p.path+" was deleted; the daemon ends when no call is running",
 			"Do nothing if you upgraded the service; otherwise install it again.")
-	case d.program.isReplaced():
-		return warning(name, d.program.path+" was replaced after the daemon started",
-			"Run `servicectl daemon restart`, or wait until this one was idle for a while; connected agents continue with "+
-				"the new one.")
+	case p.isReplaced() && damaged && !p.isElsewhere():
+		return warning(name, p.path+" was changed after the daemon started, and may be damaged",
+			"Do not restart the daemon before the other checks are fine.")
+	case p.isReplaced():
+		return warning(name, p.path+" was replaced after the daemon started",
+			"Run `servicectl daemon restart`, or wait until this one has been idle for a while; connected agents continue "+
+				"with the new one.")
 	}
-	return passed(name, d.program.path)
+	return passed(name, p.path)
 }
 
 func (d *daemon) checkConfig(ctx context.Context) control.Check {

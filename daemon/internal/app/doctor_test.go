@@ -74,7 +74,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 }
 
 // TestDoctor_ReportsDamageOnce damages the file that contains all adapters, which is also the daemon's program. Once
-// the service is installed again, in another folder, the next step is to restart this daemon, which has the damaged file.
+// the service is installed again, in another folder, the next step is to restart this daemon.
 func TestDoctor_ReportsDamageOnce(t *testing.T) {
 	root := t.TempDir()
 	dir, other, current := filepath.Join(root, "1.0.0"), filepath.Join(root, "1.0.0.2"), filepath.Join(root, "current")
@@ -116,7 +116,13 @@ func TestDoctor_ReportsDamageOnce(t *testing.T) {
 	if adapters := len(host.Plugins()); len(checks) != adapters || checks[0].State != checkOK {
 		t.Errorf("with whole files: %+v, want %d that are fine", checks, adapters)
 	}
+	if c := checkProgram(running, false); c.State != checkOK {
+		t.Errorf("with whole files: %+v", c)
+	}
 	write("damaged")
+	if c := checkProgram(running, true); c.State != checkWarn || !strings.HasPrefix(c.Fix, "Do not restart") {
+		t.Errorf("with a damaged program: %+v, want the daemon to keep running", c)
+	}
 	for _, c := range []struct {
 		age              time.Duration
 		current          string
@@ -134,5 +140,8 @@ func TestDoctor_ReportsDamageOnce(t *testing.T) {
 			!strings.Contains(checks[0].Fix, c.fix) {
 			t.Errorf("%v later: %+v, want one check of state %s with %q and %q", c.age, checks, c.state, c.says, c.fix)
 		}
+	}
+	if c := checkProgram(running, true); c.State != checkWarn || !strings.HasPrefix(c.Fix, "Run `servicectl daemon restart`") {
+		t.Errorf("with a whole program elsewhere: %+v, want a restart", c)
 	}
 }

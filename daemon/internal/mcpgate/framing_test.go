@@ -276,7 +276,9 @@ func TestInstructionsFit(t *testing.T) {
 // promise features that this version lacks.
 func TestInstructions_SayWhatIsNotInThisVersion(t *testing.T) {
 	for _, said := range []string{instructions, localInstructions} {
-		for _, want := range []string{"Real glasses of a published app", "hosted assistant", "not in this version", "published yet"} {
+		for _, want := range []string{
+			"Real glasses of a published app", "hosted assistant", "not in this version", "published yet",
+		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("the instructions do not contain %q: %s", want, said)
 			}

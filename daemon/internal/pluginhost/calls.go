@@ -46,8 +46,8 @@ func (h *Host) backendOf(ctx context.Context, t backend.Target) (inst *instance,
 	return inst, done, nil
 }
 
-// invoke makes one RPC to the last of the instances, which may call those before it. The caller has them in use. Errors are
-// those of call.
+// invoke makes one RPC to the last of the instances, which may call those before it. The caller has them in use. Errors
+// are those of call.
 func invoke[Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),
 	on ...*instance,

@@ -66,8 +66,8 @@ func (a *adapter) resumeCalls(inst *instance) {
 	a.setState(a.status.State)
 }
 
-// agreesToRest asks an adapter that serves others, too, whether it may be stopped. An answer that came too late may have
-// been yes, and the adapter then accepts no connections, so it is asked again.
+// agreesToRest asks an adapter that serves others, too, whether it may be stopped. If its answer came too late, it may
+// have been yes, and the adapter then accepts no connections, so it is asked again.
 func (i *instance) agreesToRest(ctx context.Context, idle time.Duration) bool {
 	if i.rpc == nil {
 		return true

@@ -121,8 +121,9 @@ func TestRest_ALateAnswerIsNoConsent(t *testing.T) {
 		want    bool
 	}{
 		"yes": {[]*pluginv1.RestResponse{yes}, true}, "no": {[]*pluginv1.RestResponse{no}, false},
-		"late, then yes": {[]*pluginv1.RestResponse{nil, yes}, true}, "late, then no": {[]*pluginv1.RestResponse{nil, no}, false},
-		"never": {[]*pluginv1.RestResponse{nil, nil, nil}, false},
+		"late, then yes": {[]*pluginv1.RestResponse{nil, yes}, true},
+		"late, then no":  {[]*pluginv1.RestResponse{nil, no}, false},
+		"never":          {[]*pluginv1.RestResponse{nil, nil, nil}, false},
 	} {
 		rpc := &restAnswers{list: c.answers}
 		if got := (&instance{rpc: rpc}).agreesToRest(t.Context(), soon); got != c.want || len(rpc.list) > 0 {

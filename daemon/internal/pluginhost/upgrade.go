@@ -14,10 +14,10 @@ const (
 	upgradePause  = 5 * time.Second
 )
 
-// restartElsewhere is the fix hint if another version was installed beside this one after the daemon started: the daemon
-// still uses the files of the folder from which it was started.
-const restartElsewhere = "Run `servicectl daemon restart`: the service was installed again after this daemon started. " +
-	"If that does not help, install it once more."
+// restartElsewhere is the fix hint if another version was installed beside this one after the daemon started, which
+// still uses the files of its own folder.
+const restartElsewhere = "Run `servicectl daemon restart`: the service was installed again after this daemon " +
+	"started. If that does not help, install it once more."
 
 // explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
 // their folder does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
