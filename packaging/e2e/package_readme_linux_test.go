@@ -128,8 +128,8 @@ func TestPackage_IsUsedByReadmeAlone(t *testing.T) {
 		}
 	}
 	a.login("servicectl login "+login, "ada@example.org")
-	if who := a.run("servicectl whoami"); !strings.Contains(who, "ada@example.org") {
-		t.Errorf("whoami prints %q, want the linked account", who)
+	if who := a.run("servicectl whoami"); !regexp.MustCompile(`(?m)^account +linked$`).MatchString(who) {
+		t.Errorf("whoami prints %q, want a linked account", who)
 	}
 
 	data, err := os.ReadFile(filepath.Join(a.home, ".cursor", "mcp.json"))
