@@ -56,11 +56,19 @@ func startContainer(t *testing.T, rootfs, data string, env []string, mounts ...s
 	c.cmd.ExtraFiles, c.cmd.Stdout, c.cmd.Stderr = []*os.File{write}, c.log, c.log
 	c.cmd.Dir = "/"
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: imageUser, Gid: imageUser}}
-	if err := c.cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		// --die-with-parent ends the container with the thread that started it, so that must not be one of inside.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		started <- c.cmd.Start()
+		_ = c.cmd.Wait()
+		close(c.exited)
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	_ = write.Close()
-	go func() { _ = c.cmd.Wait(); close(c.exited) }()
 	t.Cleanup(c.kill)
 	var info struct {
 		Child int `json:"child-pid"`
