@@ -95,8 +95,11 @@ func serviceExit(v serviceView) error {
 	return exit(exitNo)
 }
 
-// servicedWait bounds the actions of serviced, which ask the service manager.
-const servicedWait = 30 * time.Second
+// Limits of an action of serviced. It gives each command of the service manager 90 s, and installing takes several.
+const (
+	statusWait = 30 * time.Second
+	actionWait = 10 * time.Minute
+)
 
 // askServiced runs serviced, the program that the service manager starts, to perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
@@ -104,8 +107,12 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 		return term.Service{}, &dialer.MissingError{Program: d.Program}
 	}
 	var out, errs bytes.Buffer
+	limit := actionWait
+	if action == "status" {
+		limit = statusWait
+	}
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, servicedWait)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.Program, "service", action)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -116,7 +123,7 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 	case caller.Err() != nil:
 		return term.Service{}, context.Canceled
 	case ctx.Err() != nil:
-		return term.Service{}, fmt.Errorf("%s did not answer within %s", d.Program, servicedWait)
+		return term.Service{}, fmt.Errorf("%s did not answer within %s", d.Program, limit)
 	}
 	var answer struct {
 		Report *term.Service `json:"report"`
