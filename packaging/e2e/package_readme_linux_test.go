@@ -74,12 +74,13 @@ func (a ada) login(script, email string) {
 		a.t.Fatal(err)
 	}
 	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
-	address, printed := regexp.MustCompile(`http://[^\s"]+/activate\?[^\s"]+`), ""
+	address := regexp.MustCompile(`http://[^\s"]+/activate\?[^\s"]+`)
+	printed, approved := "", false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		printed += lines.Text() + "\n"
-		if page := address.FindString(lines.Text()); page != "" {
+		if page := address.FindString(lines.Text()); page != "" && !approved {
 			newPerson(a.t).approve(page, email)
-			address = regexp.MustCompile(`$.`) // only once
+			approved = true
 		}
 	}
 	if err := cmd.Wait(); err != nil {

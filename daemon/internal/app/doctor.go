@@ -37,8 +37,8 @@ func (d *daemon) doctor(ctx context.Context) []control.Check {
 	defer cancel()
 	wrong := d.host.Check()
 	checks := []control.Check{
-		d.checkDirectory(), checkProgram(d.program, len(wrong) > 0), d.checkConfig(ctx), d.checkAuthFile(), d.checkConsent(ctx),
-		d.checkTelemetry(ctx),
+		d.checkDirectory(), checkProgram(d.program, len(wrong) > 0), d.checkConfig(ctx), d.checkAuthFile(),
+		d.checkConsent(ctx), d.checkTelemetry(ctx),
 	}
 	checks = append(checks, checkAdapters(d.host.Plugins(), wrong, d.now())...)
 	health := d.checkBackend(ctx)

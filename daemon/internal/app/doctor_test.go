@@ -141,7 +141,8 @@ func TestDoctor_ReportsDamageOnce(t *testing.T) {
 			t.Errorf("%v later: %+v, want one check of state %s with %q and %q", c.age, checks, c.state, c.says, c.fix)
 		}
 	}
-	if c := checkProgram(running, true); c.State != checkWarn || !strings.HasPrefix(c.Fix, "Run `servicectl daemon restart`") {
+	c := checkProgram(running, true)
+	if c.State != checkWarn || !strings.HasPrefix(c.Fix, "Run `servicectl daemon restart`") {
 		t.Errorf("with a whole program elsewhere: %+v, want a restart", c)
 	}
 }
