@@ -48,7 +48,7 @@ func Inspect(path string) (File, error) {
 		err = fmt.Errorf("%s is not a regular file", f.Path)
 	}
 	if err == nil {
-		f.SHA256, err = checksum(f.Path)
+		f.SHA256, err = Copy(f.Path, nil)
 	}
 	if err == nil {
 		f.Owner, err = ownerOf(f.Path, info)
@@ -56,17 +56,29 @@ func Inspect(path string) (File, error) {
 	return f, err
 }
 
-func checksum(path string) (string, error) {
-	program, err := os.Open(path)
+// Copy writes the regular file at path to w, or only reads it if w is nil, and returns the checksum of exactly these
+// bytes. It neither blocks on a pipe nor reads more than 512 MB.
+func Copy(path string, w io.Writer) (sha256Hex string, err error) {
+	program, err := openProgram(path)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(program, maxFile+1))
-	if n > maxFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	defer program.Close()
+	if info, err := program.Stat(); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", path)
 	}
-	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, program.Close())
+	sum := sha256.New()
+	to := io.Writer(sum)
+	if w != nil {
+		to = io.MultiWriter(sum, w)
+	}
+	n, err := io.Copy(to, io.LimitReader(program, maxFile+1))
+	if err == nil && n > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Approval is the content of the file that approves f.

@@ -17,6 +17,7 @@ var files = anyOf(
 	`run/(daemon\.lock|start\.lock|daemon\.json|codes\.json|control\.sock|mcp\.sock)`, `run/a/.+`,
 	`log/serviced\.(log|log\.1|stderr)`,
 	`glasses\.uncleared/[^/ ]+ [^/ ]+`,
+	`adapters/[0-9a-f]{64}(\.exe)?`,
 	`fonts/([0-9a-f]{64}|fonts\.json`+corrupt+`)`,
 	`sessions/(projects\.json|latest\.json|door\.port)`,
 	`sessions/[^/]+/(app\.token|session\.json|assistant\.json|events\.jsonl(\.new)?)`,
@@ -28,7 +29,7 @@ var files = anyOf(
 )
 
 // folders are the paths of the service's folders.
-var folders = anyOf(`backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run/a`, `run/a/.+`, `sessions`,
+var folders = anyOf(`adapters`, `backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run/a`, `run/a/.+`, `sessions`,
 	`sessions/[^/]+`, `sessions/[^/]+/media`, `telemetry`, `telemetry/spool`)
 
 // temporary is the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.

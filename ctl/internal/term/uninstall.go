@@ -54,6 +54,7 @@ var losses = []struct{ name, what string }{
 	{"backend", "the embedded backend: its accounts, projects, keys and sessions"},
 	{"fonts", "the fonts that you added"},
 	{"adapters.json", "the list of adapters that you added"},
+	{"adapters", "the copies of these adapters that run; their own files stay"},
 	{"adapter.approved", "the approval of an adapter"},
 	{"glasses.json", "the real glasses that you connected"},
 	{"glasses.uncleared", "the notes on glasses that may still show a picture"},

@@ -65,14 +65,19 @@ func parseAdded(data []byte) ([]addedAdapter, error) {
 	}
 	seen := map[string]bool{}
 	for _, a := range list.Adapters {
-		sum, err := hex.DecodeString(a.SHA256)
-		if err != nil || len(sum) != 32 || !filepath.IsAbs(a.Path) || !isFreeName(a.Name) || seen[a.Name] ||
+		if !isSHA256(a.SHA256) || !filepath.IsAbs(a.Path) || !isFreeName(a.Name) || seen[a.Name] ||
 			!isOwner(a.Owner) || len(list.Adapters) > maxAdded || checkDescription(a.transport()) != nil {
 			return nil, fmt.Errorf("%w: entry %q", errUnusable, a.Name)
 		}
 		seen[a.Name] = true
 	}
 	return list.Adapters, nil
+}
+
+// isSHA256 reports whether sum is a SHA-256 in hexadecimal.
+func isSHA256(sum string) bool {
+	b, err := hex.DecodeString(sum)
+	return err == nil && len(b) == 32
 }
 
 // isOwner reports whether the name of a file's owner can be stored and shown.
@@ -104,6 +109,7 @@ func (h *Host) loadAdded() {
 	for _, a := range list {
 		h.added = append(h.added, h.newAdded(a))
 	}
+	h.sweepCopies(h.added)
 }
 
 func (h *Host) newAdded(entry addedAdapter) *adapter {
@@ -145,6 +151,7 @@ func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, erro
 	}
 	h.changing.Lock()
 	defer h.changing.Unlock()
+	defer func() { h.sweepCopies(h.listAdded()) }()
 	file, err := h.approved(path, sha256)
 	if err != nil {
 		return PluginStatus{}, err
@@ -252,17 +259,15 @@ func (h *Host) Remove(name string) (PluginStatus, error) {
 		return PluginStatus{}, err
 	}
 	a.stop()
+	h.sweepCopies(h.listAdded())
 	return a.snapshot(), nil
 }
 
-// verifyAdded checks the file of an added adapter before each start: nobody except this user and root may be able to
-// replace it, and it must be the one that the person approved.
+// verifyAdded checks the file of an added adapter before each start: only this user and root may be able to replace it,
+// and it must be the one that was approved. It cannot guard against a program that replaces the file after the check,
+// so only a copy runs (copyOf).
 func verifyAdded(a addedAdapter) error {
-	again := "Run `servicectl plugin add " + a.Path + "` to approve it as it is now, or `servicectl plugin remove " +
-		a.Name + "`."
-	if a.Name == "" { // it is being added
-		again = "Correct that, then add it again."
-	}
+	again := addAgain(a)
 	info, err := os.Lstat(a.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -279,9 +284,23 @@ func verifyAdded(a addedAdapter) error {
 	}
 	file, err := adapterfile.Inspect(a.Path)
 	if err == nil && (file.Path != a.Path || file.SHA256 != a.SHA256) {
-		err = refuseWith(again, "%s is not the file that was added: its checksum differs", a.Path)
+		err = changedProgram(a)
 	}
 	return err
+}
+
+// changedProgram returns the refusal of a program that is not the approved one.
+func changedProgram(a addedAdapter) error {
+	return refuseWith(addAgain(a), "%s is not the file that was added: its checksum differs", a.Path)
+}
+
+// addAgain returns the fix hint for a program that changed or cannot run.
+func addAgain(a addedAdapter) string {
+	if a.Name == "" { // it is being added
+		return "Correct that, then add it again."
+	}
+	return "Run `servicectl plugin add " + a.Path + "` to approve it as it is now, or `servicectl plugin remove " +
+		a.Name + "`."
 }
 
 // notUsable returns the problem of a file that cannot be added.

@@ -111,6 +111,9 @@ func (i *instance) stop() {
 // launch verifies and starts the adapter once. If it fails, it leaves nothing behind but the address.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	path, err := a.verify()
+	if err == nil && a.added != nil {
+		path, err = h.copyOf(*a.added)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 // newInstance prepares a process, which inherits the listeners. It sends the process on started when it runs.
 func (h *Host) newInstance(a *adapter, path, dir string, listeners []*os.File) (inst *instance, started chan *process) {
 	// An adapter that is being added has no name until it describes itself.
-	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(path)))
+	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.file())))
 	inst = &instance{name: a.name, created: time.Now(), stuck: make(chan struct{}), rests: make(chan struct{})}
 	started = make(chan *process, 1)
 	inst.client = plugin.NewClient(&plugin.ClientConfig{

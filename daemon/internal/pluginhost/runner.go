@@ -33,11 +33,12 @@ type process struct {
 }
 
 // command returns the command that runs the adapter from a file, with the listeners that it inherits. A shipped
-// adapter's name tells serviced what to be.
+// adapter's name tells serviced what to be; an added one, which runs from a copy, gets its own path.
 func (a *adapter) command(path string, listeners []*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), path)
-	if a.added == nil {
-		cmd.Args[0] = programpath.AdapterPrefix + a.name
+	cmd.Args[0] = programpath.AdapterPrefix + a.name
+	if a.added != nil {
+		cmd.Args[0] = a.added.Path
 	}
 	cmd.ExtraFiles = listeners
 	return cmd
