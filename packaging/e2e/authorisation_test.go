@@ -164,12 +164,27 @@ func outcomeOf(r toolResult) string {
 
 func execSQLite(t *testing.T, file, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
+	execSQL(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(5000)", statement)
+}
+
+// execDatabase executes a statement on a database that newDatabase returned.
+func execDatabase(t *testing.T, database, statement string, args ...any) {
+	t.Helper()
+	if strings.HasPrefix(database, "postgres") {
+		execSQL(t, "pgx", database, statement, args...)
+		return
+	}
+	execSQL(t, "sqlite", "file:"+database+"?_pragma=busy_timeout(5000)", statement, args...)
+}
+
+func execSQL(t *testing.T, driver, name, statement string, args ...any) {
+	t.Helper()
+	db, err := sql.Open(driver, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
+	if _, err := db.Exec(statement, args...); err != nil {
 		t.Fatal(err)
 	}
 }

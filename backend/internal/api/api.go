@@ -83,6 +83,7 @@ type API struct {
 	codes      *limit.Limiter
 	batches    *limit.Limiter
 	changes    *limit.Limiter
+	mints      *limit.Limiter // of project keys
 	uploads    *limit.Limiter
 	events     *limit.Limiter // for telemetry
 	guesses    *limit.Limiter // for polls of unknown codes
@@ -100,7 +101,8 @@ func New(o Options) *API {
 	return &API{
 		Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
-		uploads: limit.New(uploadsPerMinute, o.Now), events: limit.New(eventsPerMinute, o.Now),
+		mints: limit.New(keysPerMinute, o.Now), uploads: limit.New(uploadsPerMinute, o.Now),
+		events:  limit.New(eventsPerMinute, o.Now),
 		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: newAddressQueue(),
 	}
 }

@@ -63,7 +63,14 @@ func convert[S, T any](from []S, one func(S) T) []T {
 	return to
 }
 
+// keysPerMinute limits the project keys that one link creates. Each adds an entry to the account's audit log.
+const keysPerMinute = 10
+
 func (a *API) mintKey(c *call, body backendapi.ProjectKeyRequest) (any, error) {
+	if wait := a.mints.Take(c.who.LinkID); wait > 0 {
+		return nil, rateLimited(wait, "too many project keys created with this link",
+			"use a key that you already created, or wait %d s")
+	}
 	k, err := a.Projects.MintKey(c.Context(), c.who.AccountID, c.PathValue("project"), body.Name, c.by())
 	if err != nil {
 		return nil, err

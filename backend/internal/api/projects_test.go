@@ -1,9 +1,11 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
@@ -36,4 +38,20 @@ func TestProjectKeys(t *testing.T) {
 	}
 	w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).problem(http.StatusConflict,
 		backendapi.CodeTooManyKeys)
+}
+
+// An agent that creates keys in a loop must neither fill the account's audit log nor keep the server busy.
+func TestMintKey_IsLimitedPerLink(t *testing.T) {
+	w, bearer := newAgent(t)
+	mint := func(i int) answer {
+		return w.call("POST", fmt.Sprintf("/api/projects/com.example.app%d/keys", i), `{"name":"k"}`, bearer...)
+	}
+	for i := range keysPerMinute {
+		mint(i).is(http.StatusCreated)
+	}
+	if p := mint(keysPerMinute).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited); !p.Retryable {
+		t.Errorf("got %+v, want a retryable problem", p)
+	}
+	w.pass(time.Minute / keysPerMinute)
+	mint(keysPerMinute).is(http.StatusCreated)
 }

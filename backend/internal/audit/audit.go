@@ -5,6 +5,7 @@ package audit
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,3 +63,18 @@ func New(at time.Time, accountID string, by Actor, action, project, summary stri
 
 // Undoable reports whether the change can be undone: it has a Before and was not yet undone.
 func (e Entry) Undoable() bool { return len(e.Before) > 0 && e.UndoneBy == "" }
+
+// Settings returns the names of the settings that undoing the entry would restore: its project, what was changed, and a
+// field of Before.
+func (e Entry) Settings() []string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(e.Before, &fields) != nil {
+		return nil
+	}
+	noun, _, _ := strings.Cut(e.Action, ".")
+	names := make([]string, 0, len(fields))
+	for field := range fields {
+		names = append(names, e.Project+"/"+noun+"/"+field)
+	}
+	return names
+}

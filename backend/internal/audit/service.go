@@ -12,9 +12,13 @@ import (
 
 // Limits of the audit log.
 const (
-	MaxListed   = 200 // entries per listing
-	Kept        = 400 * 24 * time.Hour
-	KeptEntries = 20_000 // entries per account
+	MaxListed = 200 // entries per listing
+	Kept      = 400 * 24 * time.Hour
+	// KeptOfPerson is how many entries an account keeps of its holder. KeptOfOther is how many it keeps of each link, of
+	// the operator and of the backend. Each has a share of its own, so that an agent cannot push out the entries of
+	// others; in its own share, it cannot push out what an undo needs.
+	KeptOfPerson = 10_000
+	KeptOfOther  = 5_000
 	// ReadWindow is how long repeated reads of the same kind through one link are recorded as a single entry.
 	ReadWindow = 10 * time.Minute
 	sweepEvery = time.Hour
@@ -46,9 +50,10 @@ type Store interface {
 	AuditEntry(ctx context.Context, accountID, id string) (Entry, error)
 	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
 	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
-	// SweepAudit deletes entries from before old, and the oldest entries of accounts with more than keep
-	// entries, one of them from after recent. It returns the number of deleted entries.
-	SweepAudit(ctx context.Context, old, recent time.Time, keep int) (int64, error)
+	// SweepAudit deletes entries from before old, and the oldest entries beyond each actor's share in accounts with an
+	// entry from after recent. It keeps the latest entry for each setting that can be undone (Entry.Settings). It returns
+	// the number of deleted entries.
+	SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error)
 }
 
 // Service lists audit entries and records reads.
@@ -103,10 +108,11 @@ func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Log, "sweep the audit log", s.Sweep)
 }
 
-// Sweep deletes entries older than Kept, and each account's oldest entries beyond KeptEntries.
+// Sweep deletes entries older than Kept, and the oldest entries of each actor beyond its share.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.Now()
-	if _, err := s.Store.SweepAudit(ctx, now.Add(-Kept), now.Add(-24*sweepEvery), KeptEntries); err != nil {
+	_, err := s.Store.SweepAudit(ctx, now.Add(-Kept), now.Add(-24*sweepEvery), KeptOfPerson, KeptOfOther)
+	if err != nil {
 		return fmt.Errorf("sweep audit entries: %w", err)
 	}
 	return nil

@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,28 +123,93 @@ func hasAuditSince(ctx context.Context, q querier, e audit.Entry, since time.Tim
 		e.AccountID, e.Action, toMS(since), e.Project, e.Actor.Kind, e.Actor.LinkID)
 }
 
-// SweepAudit deletes entries older than old, and the oldest entries of accounts that have more than keep and an entry
-// since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next entry. It returns
-// how many it deleted.
-func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, keep int) (int64, error) {
-	const purpose = "delete old audit entries"
-	deleted, err := s.exec(ctx, purpose, `DELETE FROM audit WHERE at < $1`, toMS(old))
+// auditShare is an actor of an account that has more entries than its share.
+type auditShare struct {
+	accountID, actor, linkID string
+	keep                     int
+}
+
+// SweepAudit deletes entries older than old, and the oldest entries beyond the share of each actor in accounts that have
+// an entry since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next entry. It
+// keeps the latest entry of each actor for each setting that can be undone. It returns how many entries it deleted.
+func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error) {
+	deleted, err := s.exec(ctx, "delete old audit entries", `DELETE FROM audit WHERE at < $1`, toMS(old))
 	if err != nil {
 		return 0, err
 	}
-	full, err := queryAll(ctx, s.reads, value[string], `SELECT account_id FROM audit
-		WHERE account_id IN (SELECT account_id FROM audit WHERE at >= $1) GROUP BY account_id HAVING COUNT(*) > $2`,
-		toMS(recent), keep)
+	full, err := queryAll(ctx, s.reads, func(row scanner) (a auditShare, err error) {
+		err = row.Scan(&a.accountID, &a.actor, &a.linkID)
+		if a.keep = ofOther; a.actor == audit.KindPerson {
+			a.keep = ofPerson
+		}
+		return a, err
+	}, `SELECT account_id, actor, link_id FROM audit
+		WHERE account_id IN (SELECT account_id FROM audit WHERE at >= $1) GROUP BY account_id, actor, link_id
+		HAVING (actor = $2 AND COUNT(*) > $3) OR (actor <> $2 AND COUNT(*) > $4)`,
+		toMS(recent), audit.KindPerson, ofPerson, ofOther)
 	if err != nil {
 		return deleted, err
 	}
-	for _, accountID := range full {
-		n, err := s.exec(ctx, purpose, `DELETE FROM audit WHERE account_id = $1 AND id <
-			(SELECT id FROM audit WHERE account_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`, accountID, keep-1)
+	for _, a := range full {
+		n, err := s.trimAudit(ctx, a)
 		deleted += n
 		if err != nil {
 			return deleted, err
 		}
 	}
 	return deleted, nil
+}
+
+// auditOf selects the entries of one actor of an account.
+const auditOf = ` FROM audit WHERE account_id = $1 AND actor = $2 AND link_id = $3`
+
+// trimAudit deletes an actor's entries that are older than its share, except those that an undo needs.
+func (s *Store) trimAudit(ctx context.Context, a auditShare) (int64, error) {
+	const purpose = "trim the audit log"
+	who := []any{a.accountID, a.actor, a.linkID}
+	oldest, err := queryValue[string](ctx, s.reads,
+		"SELECT id"+auditOf+" ORDER BY id DESC LIMIT 1 OFFSET $4", append(who, a.keep-1)...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", purpose, err)
+	}
+	deleted, err := s.exec(ctx, purpose, "DELETE"+auditOf+" AND id < $4 AND (before IS NULL OR undone_by IS NOT NULL)",
+		append(who, oldest)...)
+	if err != nil {
+		return deleted, err
+	}
+	spare, err := s.spareUndos(ctx, a, oldest)
+	if err != nil {
+		return deleted, err
+	}
+	for ids := range slices.Chunk(spare, 500) {
+		n, err := s.exec(ctx, purpose, "DELETE"+auditOf+" AND id IN "+placeholders(len(ids), 4),
+			slices.Concat(who, anys(ids))...)
+		deleted += n
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// spareUndos returns an actor's entries before oldest that can be undone, but whose settings all have later entries.
+func (s *Store) spareUndos(ctx context.Context, a auditShare, oldest string) (spare []string, err error) {
+	changed := map[string]bool{}
+	err = queryEach(ctx, s.reads, func(row scanner) error {
+		var e audit.Entry
+		if err := row.Scan(&e.ID, &e.Project, &e.Action, (*[]byte)(&e.Before)); err != nil {
+			return err
+		}
+		isSpare := e.ID < oldest
+		for _, name := range e.Settings() {
+			isSpare = isSpare && changed[name]
+			changed[name] = true
+		}
+		if isSpare {
+			spare = append(spare, e.ID)
+		}
+		return nil
+	}, "SELECT id, app_id, action, before"+auditOf+" AND before IS NOT NULL AND undone_by IS NULL ORDER BY id DESC",
+		a.accountID, a.actor, a.linkID)
+	return spare, err
 }

@@ -15,6 +15,7 @@ var auditTests = map[string]func(*testing.T, *projectFixture){
 	"reads":         auditReads,
 	"reads at once": auditReadsAtOnce,
 	"retention":     auditRetention,
+	"shares":        auditShares,
 	"filters":       auditFilters,
 }
 
@@ -136,7 +137,7 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	f.fill(10)
 	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))
 	now := f.clock.now()
-	n, err := f.audit.Store.SweepAudit(t.Context(), now.Add(-audit.Kept), now.Add(-24*time.Hour), 7)
+	n, err := f.audit.Store.SweepAudit(t.Context(), now.Add(-audit.Kept), now.Add(-24*time.Hour), 7, 1)
 	if err != nil || n != 3 {
 		t.Errorf("deleted %d entries (error %v), want 3", n, err)
 	}
@@ -153,6 +154,51 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created"}) {
 		t.Errorf("remaining actions: got %v, want key.minted and project.created", got)
+	}
+}
+
+// auditShares tests that an agent with many entries pushes out only its own, and none that an undo needs.
+func auditShares(t *testing.T, f *projectFixture) {
+	add := func(by audit.Actor, action, before string) string {
+		t.Helper()
+		e := audit.New(f.clock.now(), "ada", by, action, app, "")
+		if before != "" {
+			e.Before, e.After = []byte(before), []byte(before)
+		}
+		fatal(t, f.store.InsertAudit(t.Context(), e))
+		return e.ID
+	}
+	flooding, quiet := audit.Agent("link-1"), audit.Agent("link-2")
+	kept := []string{
+		add(audit.Person(), "grants.changed", ""),
+		add(quiet, "assistant.changed", `{"voice":"ember"}`),
+		add(flooding, "assistant.changed", `{"voice":"harbor","sounds":true}`), // the latest change of sounds
+		add(flooding, "page.changed", `{"voice":"harbor"}`),                    // another record's field of that name
+	}
+	superseded := add(flooding, "assistant.changed", `{"voice":"ember"}`)
+	undone := add(flooding, "page.changed", `{"title":"a"}`)
+	f.store.exec("UPDATE audit SET undone_by = 'x' WHERE id = '" + undone + "'")
+	kept = append(kept, add(flooding, "assistant.changed", `{"voice":"grove"}`))
+	for range 30 {
+		add(flooding, "key.minted", "")
+	}
+	now := f.clock.now()
+	for range 2 { // the second sweep finds nothing more to delete
+		_, err := f.audit.Store.SweepAudit(t.Context(), now.Add(-audit.Kept), now.Add(-24*time.Hour), 10, 5)
+		want(t, "sweep", err, nil)
+	}
+	left := map[string]bool{}
+	for _, e := range f.entries(t, audit.Filter{}) {
+		left[e.ID] = true
+	}
+	for i, id := range kept {
+		if !left[id] {
+			t.Errorf("entry %d was pushed out", i)
+		}
+	}
+	if left[superseded] || left[undone] || len(left) != len(kept)+5 {
+		t.Errorf("%d entries are left (superseded %t, undone %t), want %d", len(left), left[superseded], left[undone],
+			len(kept)+5)
 	}
 }
 
