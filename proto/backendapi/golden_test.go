@@ -47,7 +47,7 @@ func number(n int64) *int64 { return &n }
 func yes(b bool) *bool { return &b }
 
 var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead,
-	"textModel": LevelReadWrite, "gatewayUsage": LevelRead},
+	"textModel": LevelReadWrite, "gatewayUsage": LevelReadWrite},
 	Credentials: LevelReadWrite, Analytics: LevelRead}
 
 var sums = GatewaySums{Calls: 41, Failed: 2, Cancelled: 1, Refused: 3, Estimated: 1, MicroUSD: 126800, TextIn: 9000,

@@ -25,6 +25,9 @@ const (
 	ReadWrite Level = "read_write"
 )
 
+// Levels lists the levels, in ascending order. Every capability and every field accepts each of them.
+func Levels() []Level { return []Level{Off, Read, ReadWrite} }
+
 // Allows reports whether l includes needed.
 func (l Level) Allows(needed Level) bool { return l.rank() >= needed.rank() }
 
@@ -39,7 +42,7 @@ func (l Level) rank() int {
 }
 
 // Fields of the capability Assistant that have their own grant. GatewayUsage is not a setting: it is the cost of
-// the project's calls through the gateway, and is read-only.
+// the project's calls through the gateway, so ReadWrite grants no more than Read.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"
@@ -58,14 +61,6 @@ func Settings() []string {
 	return []string{RealtimeModel, Voice, MemoryModel, TextModel, SessionMemory, Sounds}
 }
 
-// Levels lists the levels that a field can have, or a whole capability if field is empty.
-func Levels(field string) []Level {
-	if field == GatewayUsage {
-		return []Level{Off, Read}
-	}
-	return []Level{Off, Read, ReadWrite}
-}
-
 // Grants holds the levels of one project.
 type Grants struct {
 	Assistant   map[string]Level // has every field in Fields
@@ -76,10 +71,9 @@ type Grants struct {
 // Default returns the built-in default: the grants of an account whose grants were never changed.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
-	for _, f := range Settings() {
+	for _, f := range Fields() {
 		g.Assistant[f] = ReadWrite
 	}
-	g.Assistant[GatewayUsage] = Read
 	return g
 }
 

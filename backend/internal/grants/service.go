@@ -225,8 +225,8 @@ func each(visit func(c Capability, field string)) {
 
 func (g Grants) check() (err error) {
 	each(func(c Capability, field string) {
-		if l := g.Of(c, field); err == nil && !slices.Contains(Levels(field), l) {
-			err = &InvalidError{fmt.Sprintf("the level of %s must be one of %v", name(c, field), Levels(field))}
+		if l := g.Of(c, field); err == nil && !slices.Contains(Levels(), l) {
+			err = &InvalidError{fmt.Sprintf("the level of %s must be one of %v", name(c, field), Levels())}
 		}
 	})
 	if err == nil && len(g.Assistant) != len(Fields()) {

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"testing"
@@ -17,18 +18,7 @@ import (
 func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
-		db := enginetest.Connect(t, where)
-		dialect := goose.DialectSQLite3
-		if enginetest.IsPostgres(where) {
-			dialect = goose.DialectPostgres
-		}
-		provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := provider.UpTo(t.Context(), 24); err != nil {
-			t.Fatal(err)
-		}
+		db := migratedTo(t, where, 24)
 		exec := func(format string, args ...any) {
 			t.Helper()
 			if _, err := db.ExecContext(t.Context(), fmt.Sprintf(format, args...)); err != nil {
@@ -85,4 +75,56 @@ func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An account that had chosen a default of its own keeps the level of gatewayUsage that was built in then. All others
+// get the new one.
+func TestMigrate_KeepsGatewayUsageOfChosenDefaults(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		db := migratedTo(t, where, 32)
+		for id, rows := range map[string]string{"never": "", "voice": "('voice', 'assistant_config', 'voice', 'off')",
+			"off": "('off', 'assistant_config', 'gatewayUsage', 'off'), ('off', 'analytics', '', 'off')"} {
+			statements := []string{`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at)
+				VALUES ('` + id + `', '` + id + `@example.org', 'x', 'active', 1, 1)`}
+			if rows != "" {
+				statements = append(statements, "INSERT INTO account_grants (account_id, capability, field, level) VALUES "+rows)
+			}
+			for _, statement := range statements {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, where)
+		defer s.Close()
+		service := &grants.Service{Store: s}
+		for id, want := range map[string]grants.Level{"never": grants.ReadWrite, "voice": grants.Read, "off": grants.Off} {
+			got, _, err := service.All(t.Context(), id)
+			if err != nil || got.Assistant[grants.GatewayUsage] != want {
+				t.Errorf("account %s: level %s (error %v), want %s", id, got.Assistant[grants.GatewayUsage], err, want)
+			}
+		}
+	})
+}
+
+// migratedTo connects to a new database and applies the migrations up to a version.
+func migratedTo(t *testing.T, where string, version int64) *sql.DB {
+	t.Helper()
+	db := enginetest.Connect(t, where)
+	dialect := goose.DialectSQLite3
+	if enginetest.IsPostgres(where) {
+		dialect = goose.DialectPostgres
+	}
+	provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
+	if err == nil {
+		_, err = provider.UpTo(t.Context(), version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
 }

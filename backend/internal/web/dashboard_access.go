@@ -79,7 +79,7 @@ var fieldAbout = map[string]string{
 	grants.SessionMemory: "what is kept within a conversation",
 	grants.Sounds:        "the short sounds of listening and thinking",
 	grants.GatewayUsage: "what the app's calls through the AI gateway cost, its caps and your credit; " +
-		"there is nothing to write",
+		"Read + Write grants no more than Read today",
 }
 
 // accessGroups returns the radio buttons for a project, or for the account's default. Their ids start with prefix. The
@@ -91,8 +91,7 @@ func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 	}
 	row := func(name, title, about string, level, standard grants.Level) accessRow {
 		r := accessRow{Name: name, ID: prefix + ":" + name, Title: title, About: about}
-		levels := grants.Levels(strings.TrimPrefix(name, fieldPrefix))
-		for _, option := range levelNames[:len(levels)] {
+		for _, option := range levelNames {
 			option.On = option.Level == level
 			if option.Level == standard {
 				option.Mark = mark

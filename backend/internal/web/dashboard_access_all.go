@@ -10,8 +10,7 @@ import (
 // asDefault is the value of the choice that makes every project follow the account's default as it is.
 const asDefault = "default"
 
-// accessForAll returns the grants that a bulk change sets, with their label. A field without a level gets the next
-// lower one: usage of the AI gateway cannot be written.
+// accessForAll returns the grants that a bulk change sets, with their label.
 func accessForAll(level string) (g grants.Grants, label string, err error) {
 	i := slices.IndexFunc(levelNames, func(l levelChoice) bool { return string(l.Level) == level })
 	if i < 0 {
@@ -20,8 +19,7 @@ func accessForAll(level string) (g grants.Grants, label string, err error) {
 	chosen := levelNames[i]
 	g = grants.Grants{Assistant: map[string]grants.Level{}, Credentials: chosen.Level, Analytics: chosen.Level}
 	for _, field := range grants.Fields() {
-		offered := grants.Levels(field)
-		g.Assistant[field] = offered[min(i, len(offered)-1)]
+		g.Assistant[field] = chosen.Level
 	}
 	return g, chosen.Label, nil
 }

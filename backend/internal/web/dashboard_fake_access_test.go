@@ -57,7 +57,7 @@ func (f fakeGrants) Follow(_ context.Context, _, project string, by audit.Actor)
 func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if known := grants.Levels(""); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
+	if known := grants.Levels(); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
 		return &grants.InvalidError{Message: "the level is none"}
 	}
 	f.grants[project] = g
@@ -72,7 +72,7 @@ func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grant
 	by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !slices.Contains(grants.Levels(""), g.Analytics) {
+	if !slices.Contains(grants.Levels(), g.Analytics) {
 		return &grants.InvalidError{Message: "the level is none"}
 	}
 	if account != adaID {

@@ -103,7 +103,7 @@ func TestAccess_AllProjectsAtOnce(t *testing.T) {
 	}
 	v.post("/account/mcp-access/all", v.form("level", "read_write")).onward().want(http.StatusOK, "the same access")
 	if u := h.usual; u.Analytics != grants.ReadWrite || u.Assistant[grants.Sounds] != grants.ReadWrite ||
-		u.Assistant[grants.GatewayUsage] != grants.Read || len(h.grants) != 0 {
+		u.Assistant[grants.GatewayUsage] != grants.ReadWrite || len(h.grants) != 0 {
 		t.Errorf("got default %+v and exceptions %v, want the highest levels and none", u, h.grants)
 	}
 	v.post("/account/mcp-access/all", v.form("level", "off")).onward().want(http.StatusOK)
