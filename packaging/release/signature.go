@@ -24,8 +24,9 @@ func signatures(r *release) []artefact {
 	return []artefact{{signature, writeSignature}}
 }
 
-// writeSignature signs the checksums. The trusted comment is part of what is signed and names the version, not the time
-// of signing, so that the same key writes the same bytes.
+// writeSignature signs the checksums. The trusted comment is part of what is signed. It names the version and, as
+// minisign does, a time: the commit's, so that the same key writes the same bytes. Programs refuse a list that was signed
+// too long ago, so a list without a newer release must be signed again.
 func writeSignature(_ context.Context, r *release, file string) error {
 	text, err := os.ReadFile(r.secretKey)
 	if err != nil {
@@ -49,7 +50,7 @@ func writeSignature(_ context.Context, r *release, file string) error {
 	if _, err := io.Copy(io.Discard, hashed); err != nil {
 		return err
 	}
-	signed := hashed.SignWithComments(key, "service "+r.version, "signature of "+sums)
+	signed := hashed.SignWithComments(key, fmt.Sprintf("service %s\ttimestamp:%d", r.version, r.time.Unix()), "signature of "+sums)
 	return os.WriteFile(file, append(signed, '\n'), 0o644)
 }
 

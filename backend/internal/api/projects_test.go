@@ -34,8 +34,10 @@ func TestProjectKeys(t *testing.T) {
 		w.call("POST", path, body, "Authorization", bearer).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	}
 	for range projects.MaxKeys - 1 {
+		w.pass(time.Minute / keysPerMinute)
 		w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).is(http.StatusCreated)
 	}
+	w.pass(time.Minute / keysPerMinute)
 	w.call("POST", keysPath, `{"name":"x"}`, "Authorization", bearer).problem(http.StatusConflict,
 		backendapi.CodeTooManyKeys)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ const (
 	codeNoReleases         = "releases_not_configured"
 	codeReleasesUnreached  = "releases_unreachable"
 	codeReleasesUntrusted  = "releases_untrusted"
+	codeReleasesStale      = "releases_stale"
 	codeDevelopmentVersion = "version_unknown"
 )
 
@@ -57,7 +59,7 @@ func (a *app) runUpgrade(ctx context.Context, check bool) error {
 // checkUpgrade compares the newest release with this build.
 func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 	source := upgrade.BuiltIn()
-	newest, err := source.Newest(ctx)
+	newest, err := source.Newest(ctx, time.Now())
 	switch {
 	case ctx.Err() != nil:
 		return context.Canceled
@@ -67,6 +69,10 @@ func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 	case errors.Is(err, upgrade.ErrUntrusted):
 		return &client.Error{Code: codeReleasesUntrusted, Message: fmt.Sprintf("%s: %v", source.URL, err),
 			FixHint: "install nothing from there, and tell whoever publishes it"}
+	case errors.Is(err, upgrade.ErrStale):
+		return &client.Error{Code: codeReleasesStale, Message: fmt.Sprintf("%s: %v", source.URL, err),
+			FixHint: "Check this machine's date. If it is right, look for a newer release over another network, or ask " +
+				"whoever publishes it to sign the list again."}
 	case err != nil:
 		return &client.Error{Code: codeReleasesUnreached, Message: "look for the newest release: " + err.Error(),
 			Retryable: true, FixHint: "check the network, then try again"}

@@ -2,51 +2,80 @@ package cli
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/crypto/blake2b"
+
+	"github.com/service-dev/service/ctl/internal/upgrade"
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// TestUpgradeCheck tells by its exit code whether there is a newer release. The files are those of the package upgrade.
-func TestUpgradeCheck(t *testing.T) {
-	testdata := filepath.Join("..", "upgrade", "testdata")
-	key, err := os.ReadFile(filepath.Join(testdata, "release.pub"))
+// signReleases writes a list of releases, signed in the format of minisign at the given time, and returns the public key.
+func signReleases(t *testing.T, dir string, at time.Time) (public string) {
+	t.Helper()
+	pk, sk, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(http.FileServer(http.Dir(testdata)))
-	defer srv.Close()
+	list := []byte(strings.Repeat("a", 64) + "  service-1.4.0-linux-amd64.tar.gz\n")
+	hash := blake2b.Sum512(list)
+	signature := ed25519.Sign(sk, hash[:])
+	comment := fmt.Sprintf("service 1.4.0\ttimestamp:%d", at.Unix())
+	global := ed25519.Sign(sk, append(slices.Clone(signature), comment...))
+	line := base64.StdEncoding.EncodeToString
+	const id = "12345678"
+	text := "untrusted comment: x\n" + line(append([]byte("ED"+id), signature...)) + "\ntrusted comment: " + comment + "\n" +
+		line(global) + "\n"
+	for name, data := range map[string][]byte{"SHA256SUMS": list, "SHA256SUMS.minisig": []byte(text)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return line(append([]byte("Ed"+id), pk...))
+}
+
+// TestUpgradeCheck tells by its exit code whether there is a newer release.
+func TestUpgradeCheck(t *testing.T) {
+	key, other, old := "", "", ""
+	serve := func(key *string, at time.Time) (url string) {
+		dir := t.TempDir()
+		*key = signReleases(t, dir, at)
+		srv := httptest.NewServer(http.FileServer(http.Dir(dir)))
+		t.Cleanup(srv.Close)
+		return srv.URL
+	}
+	fresh, stale := serve(&key, time.Now()), serve(&old, time.Now().Add(-upgrade.MaxAge-time.Hour))
+	serve(&other, time.Now())
 	version, url, k := buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey
 	defer func() { buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = version, url, k }()
 	for name, c := range map[string]struct {
-		version, url string
-		exit         int
-		code         string // of the error
-		words        string
+		version, url, key string
+		exit              int
+		code              string // of the error
+		words             string
 	}{
-		"older":             {"1.3.9", srv.URL, exitNo, "", "newest        1.4.0"},
-		"equal":             {"1.4.0", srv.URL, exitYes, "", "It is up to date."},
-		"newer":             {"1.5.0", srv.URL, exitYes, "", "It is up to date."},
-		"no releases":       {"1.3.9", "", exitUnknown, codeNoReleases, "servicectl upgrade"},
-		"development":       {"dev", srv.URL, exitUnknown, codeDevelopmentVersion, "1.4.0"},
-		"nothing there":     {"1.3.9", srv.URL + "/none", exitUnknown, codeReleasesUnreached, "404"},
-		"not signed by key": {"1.3.9", srv.URL, exitUnknown, codeReleasesUntrusted, "install nothing"},
+		"older":             {"1.3.9", fresh, key, exitNo, "", "newest        1.4.0"},
+		"equal":             {"1.4.0", fresh, key, exitYes, "", "It is up to date."},
+		"newer":             {"1.5.0", fresh, key, exitYes, "", "It is up to date."},
+		"no releases":       {"1.3.9", "", key, exitUnknown, codeNoReleases, "servicectl upgrade"},
+		"development":       {"dev", fresh, key, exitUnknown, codeDevelopmentVersion, "1.4.0"},
+		"nothing there":     {"1.3.9", fresh + "/none", key, exitUnknown, codeReleasesUnreached, "404"},
+		"not signed by key": {"1.3.9", fresh, other, exitUnknown, codeReleasesUntrusted, "install nothing"},
+		"signed long ago":   {"1.3.9", stale, old, exitUnknown, codeReleasesStale, "sign the list again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = c.version, c.url, strings.TrimSpace(string(key))
-			if c.code == codeReleasesUntrusted {
-				other, err := os.ReadFile(filepath.Join(testdata, "other.pub"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				buildinfo.ReleaseKey = string(other)
-			}
+			buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = c.version, c.url, c.key
 			var out, errs bytes.Buffer
 			if exit := Main([]string{"servicectl", "upgrade", "--check"}, strings.NewReader(""), &out, &errs); exit != c.exit ||
 				!strings.Contains(out.String()+errs.String(), c.words) {

@@ -29,12 +29,18 @@ const (
 	maxVersionLength = 64
 )
 
+// MaxAge is how old the signature of the releases may be. Otherwise somebody between this machine and the publisher could
+// serve an old list forever and hide every later release.
+const MaxAge = 90 * 24 * time.Hour
+
 // Errors of Newest.
 var (
 	// ErrNotConfigured means that this build names no releases.
 	ErrNotConfigured = errors.New("this build does not know where its releases are")
 	// ErrUntrusted means that the signature of the releases is missing or wrong.
 	ErrUntrusted = errors.New("the list of releases is not signed by the key of this build")
+	// ErrStale means that the list is signed, but that it may be an old one: its signature has no time or is too old.
+	ErrStale = errors.New("the list of releases may be outdated")
 )
 
 // Source is where a distribution's releases are: the directory that contains SHA256SUMS, and the minisign key of its
@@ -44,8 +50,9 @@ type Source struct{ URL, Key string }
 // BuiltIn returns the source that is compiled in.
 func BuiltIn() Source { return Source{URL: buildinfo.ReleaseURL, Key: buildinfo.ReleaseKey} }
 
-// Newest returns the newest version among the names in the signed SHA256SUMS. Without a source it makes no request.
-func (s Source) Newest(ctx context.Context) (string, error) {
+// Newest returns the newest version among the names in SHA256SUMS, which must have been signed within MaxAge before now.
+// Without a source it makes no request.
+func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	if s.URL == "" || s.Key == "" {
 		return "", ErrNotConfigured
 	}
@@ -63,8 +70,16 @@ func (s Source) Newest(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := verify(s.Key, sums, signature); err != nil {
+	comment, err := verify(s.Key, sums, signature)
+	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
+	}
+	switch at, ok := signedAt(comment); {
+	case !ok:
+		return "", fmt.Errorf("%w: its signature has no time", ErrStale)
+	case now.Sub(at) > MaxAge:
+		return "", fmt.Errorf("%w: it was signed on %s, more than %d days ago", ErrStale, at.Format(time.DateOnly),
+			MaxAge/(24*time.Hour))
 	}
 	return newestIn(string(sums))
 }

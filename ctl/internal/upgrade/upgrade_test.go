@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -27,8 +29,9 @@ func read(t testing.TB, name string) string {
 
 func TestVerify(t *testing.T) {
 	key, sums, signature := read(t, "release.pub"), read(t, "SHA256SUMS"), read(t, "SHA256SUMS.minisig")
-	if err := verify(key, []byte(sums), []byte(signature)); err != nil {
-		t.Fatalf("what minisign signed: %v", err)
+	comment, err := verify(key, []byte(sums), []byte(signature))
+	if at, dated := signedAt(comment); err != nil || !dated || !strings.Contains(comment, strconv.FormatInt(at.Unix(), 10)) {
+		t.Fatalf("what minisign signed: comment %q, error %v", comment, err)
 	}
 	lines := strings.Split(signature, "\n")
 	with := func(n int, line string) string {
@@ -50,7 +53,7 @@ func TestVerify(t *testing.T) {
 		"a key that is none":             {"AAAA", sums, signature, "public key"},
 		"a signature as key":             {lines[1], sums, signature, "public key"},
 	} {
-		if err := verify(c.key, []byte(c.sums), []byte(c.signature)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := verify(c.key, []byte(c.sums), []byte(c.signature)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
@@ -62,7 +65,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(key, "", "untrusted comment: x\n\ntrusted comment: \n\n")
 	want := read(f, "SHA256SUMS")
 	f.Fuzz(func(t *testing.T, key, sums, signature string) {
-		if err := verify(key, []byte(sums), []byte(signature)); err == nil && sums != want {
+		if _, err := verify(key, []byte(sums), []byte(signature)); err == nil && sums != want {
 			t.Errorf("a forged file is accepted: %q, %q, %q", key, sums, signature)
 		}
 	})
@@ -94,6 +97,7 @@ func FuzzNewestIn(f *testing.F) {
 }
 
 func TestNewest(t *testing.T) {
+	signed := signingTime(t)
 	files := map[string]string{"SHA256SUMS": read(t, "SHA256SUMS"), "SHA256SUMS.minisig": read(t, "SHA256SUMS.minisig")}
 	good := func(w http.ResponseWriter, r *http.Request) {
 		text, ok := files[filepath.Base(r.URL.Path)]
@@ -121,6 +125,9 @@ func TestNewest(t *testing.T) {
 	}{
 		"a release":    {good, ""},
 		"no signature": {only("SHA256SUMS.minisig", http.NotFound), "404"},
+		"a signature without a time": {only("SHA256SUMS.minisig", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(read(t, "undated.minisig")))
+		}), "has no time"},
 		"another file": {only("SHA256SUMS", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte("x"))
 		}), "not signed"},
@@ -133,7 +140,7 @@ func TestNewest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := httptest.NewServer(c.serve)
 			defer srv.Close()
-			got, err := Source{URL: srv.URL + "/dist/", Key: read(t, "release.pub")}.Newest(t.Context())
+			got, err := Source{URL: srv.URL + "/dist/", Key: read(t, "release.pub")}.Newest(t.Context(), signed)
 			switch {
 			case c.want == "" && (err != nil || got != "1.4.0"):
 				t.Errorf("got %q, %v; want 1.4.0", got, err)
@@ -145,6 +152,36 @@ func TestNewest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A list that was signed too long ago may hide later releases.
+func TestNewest_RefusesAnOldList(t *testing.T) {
+	srv := httptest.NewServer(http.FileServer(http.Dir("testdata")))
+	defer srv.Close()
+	s, signed := Source{URL: srv.URL, Key: read(t, "release.pub")}, signingTime(t)
+	for age, stale := range map[time.Duration]bool{-24 * time.Hour: false, MaxAge: false, MaxAge + time.Second: true,
+		10 * MaxAge: true} {
+		got, err := s.Newest(t.Context(), signed.Add(age))
+		if errors.Is(err, ErrStale) != stale || (got == "1.4.0") == stale {
+			t.Errorf("signed %s ago: got %q, %v; stale %t", age, got, err, stale)
+		}
+	}
+}
+
+// signingTime returns when the list of testdata was signed.
+func signingTime(t *testing.T) time.Time {
+	t.Helper()
+	var at time.Time
+	ok := false
+	for line := range strings.Lines(read(t, "SHA256SUMS.minisig")) {
+		if comment, isSigned := strings.CutPrefix(line, trustedComment); isSigned {
+			at, ok = signedAt(strings.TrimSpace(comment))
+		}
+	}
+	if !ok {
+		t.Fatal("the signature of testdata has no time")
+	}
+	return at
 }
 
 func endless(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +213,7 @@ func TestNewestAsksNothing(t *testing.T) {
 		{}, {Key: "k"}, {URL: "http://" + l.Addr().String()}, {URL: "http://example.org", Key: "k"},
 		{URL: "ftp://example.org", Key: "k"}, {URL: "example.org", Key: "k"}, {URL: ":", Key: "k"},
 	} {
-		_, err := s.Newest(t.Context())
+		_, err := s.Newest(t.Context(), time.Now())
 		if err == nil || (s.URL == "" || s.Key == "") != errors.Is(err, ErrNotConfigured) {
 			t.Errorf("%+v: %v", s, err)
 		}
