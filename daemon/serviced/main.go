@@ -28,7 +28,8 @@ Commands:
   run [--managed]     Serve this person's agents and CLI; --managed for service managers (never idle)
   service ACTION      install, uninstall, start, stop or status as an OS service, in JSON
   mcp --in-process [--tools local]
-                      Serve one agent on standard input and output, where a sandbox forbids sockets
+                      Serve one agent on standard input and output, where a sandbox forbids sockets. local
+                      shortens the list of tools by those of the account, which still work when called
   version             Show the build
 
 SERVICE_CONFIG_DIR names the state directory (default ~/.service).

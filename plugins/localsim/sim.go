@@ -27,7 +27,7 @@ func (s *sim) Close(ctx context.Context) error { return s.sessions.Close(ctx) }
 func (s *sim) DescribeTransport(context.Context,
 	*pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
 	return &pluginv1.DescribeTransportResponse{Name: "localsim", Version: buildinfo.Version,
-		Title: "Simulated glasses on this machine", VirtualClock: true}, nil
+		Title: "LocalSimTransport: simulated glasses on this machine", VirtualClock: true}, nil
 }
 
 // Attach serves the glasses of one session until the stream ends.

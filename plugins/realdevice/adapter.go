@@ -54,7 +54,7 @@ func (a *adapter) DescribeTransport(_ context.Context,
 	a.stateDir = string(r.GetConfigDir())
 	a.mu.Unlock()
 	return &pluginv1.DescribeTransportResponse{
-		Name: "realdevice", Version: buildinfo.Version, Title: "Real glasses over Bluetooth LE",
+		Name: "realdevice", Version: buildinfo.Version, Title: "RealDeviceTransport: real glasses over Bluetooth LE",
 		DeviceModels: kinds.DeviceModels(),
 	}, nil
 }

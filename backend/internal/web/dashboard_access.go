@@ -100,7 +100,8 @@ func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 		}
 		return r
 	}
-	config := accessGroup{Title: "Assistant", About: "Read: an agent sees the setting and may see what it costs. " +
+	config := accessGroup{Title: "Assistant", About: "Only the text model and the AI gateway's usage have an effect " +
+		"today; there is no voice assistant yet. Read: an agent sees the setting and may see what it costs. " +
 		"Write: it may change it; you can undo that under Activity."}
 	for _, f := range grants.Fields() {
 		config.Rows = append(config.Rows,

@@ -65,10 +65,9 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 
 // setUp lists what a project may have, and what of it is set up. Credentials are listed only if some are set or needed.
 func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
-	config, configErr := w.Dashboard.Assistant.Get(c.Context(), c.account.ID, c.project.ID)
 	hasPage, pageErr := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
 	stored, storedErr := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
-	if err := errors.Join(configErr, pageErr, storedErr); err != nil {
+	if err := errors.Join(pageErr, storedErr); err != nil {
 		return nil, err
 	}
 	use, err := w.credentialUses(c, c.project.ID)
@@ -80,8 +79,6 @@ func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
 		{Title: "Project key", Text: "for analytics and the AI gateway", Link: "#keys",
 			Done: slices.ContainsFunc(keys, func(k projects.KeyInfo) bool { return k.RevokedAt.IsZero() })},
 		{Title: "Connection page", Text: "where users connect their glasses", Link: here + "/connection-page", Done: hasPage},
-		{Title: "Assistant", Text: "its models, voice and memory; until then the defaults", Link: here + "/assistant",
-			Done: config.Version > 0},
 	}
 	isMissing := slices.ContainsFunc(stored, func(one credentials.Credential) bool { return use(one).Missing })
 	isSet := slices.ContainsFunc(stored, func(one credentials.Credential) bool { return one.Set })

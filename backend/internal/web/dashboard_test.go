@@ -283,3 +283,12 @@ func (v *visitor) weight() int {
 	}
 	return n
 }
+
+// What has no effect yet is said first, and not asked for.
+func TestAssistant_SaysWhatHasNoEffect(t *testing.T) {
+	site, _ := dashboardSite(t, newFakeDashboard())
+	v := signedIn(t, site, ada)
+	v.get(helloPath+"/assistant").want(http.StatusOK, "Only the text model has an effect today.")
+	v.get("/account/mcp-access").want(http.StatusOK, "there is no voice assistant yet")
+	v.get(helloPath).want(http.StatusOK, "Connection page").lacks("its models, voice and memory")
+}

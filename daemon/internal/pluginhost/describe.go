@@ -23,9 +23,9 @@ const (
 // shippedTransports returns what the shipped transport adapters describe; sessions need it before they first start.
 func shippedTransports() []backend.Transport {
 	return []backend.Transport{
-		{Name: LocalSim, Title: "Simulated glasses on this machine", VirtualClock: true},
+		{Name: LocalSim, Title: "LocalSimTransport: simulated glasses on this machine", VirtualClock: true},
 		{Name: BrowserSim, Title: "Browser simulator", NeedsAccount: true, HostsSessions: true},
-		{Name: RealDevice, Title: "Real glasses over Bluetooth LE", DeviceModels: kinds.DeviceModels()},
+		{Name: RealDevice, Title: "RealDeviceTransport: real glasses over Bluetooth LE", DeviceModels: kinds.DeviceModels()},
 	}
 }
 

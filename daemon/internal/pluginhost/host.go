@@ -19,11 +19,11 @@ import (
 const (
 	Local = "backendlocal"
 	HTTP  = "backendhttp"
-	// LocalSim is a transport adapter: simulated glasses on this machine.
+	// LocalSim is the adapter of LocalSimTransport: simulated glasses on this machine.
 	LocalSim = "localsim"
 	// BrowserSim is a transport adapter: the browser simulator, whose sessions a backend hosts.
 	BrowserSim = "browsersim"
-	// RealDevice is a transport adapter: real glasses over Bluetooth LE.
+	// RealDevice is the adapter of RealDeviceTransport: real glasses over Bluetooth LE.
 	RealDevice = "realdevice"
 )
 

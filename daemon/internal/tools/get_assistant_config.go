@@ -59,6 +59,10 @@ func tidyAssistant(c backendapi.AssistantConfig) backendapi.AssistantConfig {
 	return c
 }
 
+// onlyTextModel precedes what agents read about settings that only a voice assistant would use.
+const onlyTextModel = "Only the text model has an effect in this version: the other settings are kept for a voice " +
+	"assistant that does not exist yet. "
+
 func describeAssistant(c backendapi.AssistantConfig) string {
 	const hidden = "hidden from agents"
 	parts := []string{
@@ -66,7 +70,7 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 		"memory model " + orNot(c.MemoryModel, hidden), "text model " + textModelWord(c.TextModel, hidden),
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
-	return fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
+	return onlyTextModel + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
 		describeCost(c.Cost))
 }
 

@@ -24,9 +24,15 @@ type getPlatformInfo struct {
 	servicectl string
 }
 
-// platformTransport has no title, because an added adapter writes its own and agents need none.
+// transportNames are the names of the shipped transports in the documentation, by id. The title of an added adapter is
+// not used, because its author writes it.
+var transportNames = map[string]string{
+	"localsim": "LocalSimTransport", "realdevice": "RealDeviceTransport",
+}
+
 type platformTransport struct {
 	ID           string   `json:"id"`
+	Name         string   `json:"name,omitempty"`
 	Tool         string   `json:"tool"`
 	NeedsAccount bool     `json:"needsAccount"`
 	VirtualClock bool     `json:"virtualClock,omitempty"`
@@ -74,8 +80,8 @@ func (t getPlatformInfo) definition() definition {
 func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error) {
 	known := readGuide[platformGuide]("platform")
 	answer := platformInfoAnswer{
-		About: "An app opens a WebSocket to a session and sends commands as JSON frames; the session's glasses answer " +
-			"each with a result and send events. Only the address differs between transports.",
+		About: "An app opens a WebSocket to a session and sends JSON commands; its glasses answer each " +
+			"with a result and send events. Only the address differs by transport.",
 		Steps: known.Steps, DeviceModels: map[string]string{},
 		Capabilities: map[string]string{}, Transports: t.listTransports(), Attach: known.Attach,
 		Limits: platformLimits(), Servicectl: t.commandLine(),
@@ -103,7 +109,7 @@ func (t getPlatformInfo) listTransports() []platformTransport {
 		if d.HostsSessions {
 			tool = "createSimulatorSession"
 		}
-		list = append(list, platformTransport{ID: d.Name, Tool: tool,
+		list = append(list, platformTransport{ID: d.Name, Name: transportNames[d.Name], Tool: tool,
 			NeedsAccount: d.NeedsAccount, VirtualClock: d.VirtualClock, DeviceModels: d.DeviceModels})
 	}
 	return list

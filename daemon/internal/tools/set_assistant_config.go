@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"slices"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/backendapi"
@@ -48,7 +49,6 @@ func (t setAssistantConfig) definition() definition {
 		on("voice", says("An id of choices.voices that the model can speak with.")),
 		on("memoryModel", says("An id of choices.memoryModels.")),
 		on("textModel", says("An id of choices.textModels, or empty.")),
-		on("sessionMemory", says("Remember earlier parts of a session.")),
 	)
 }
 
@@ -63,6 +63,9 @@ func (t setAssistantConfig) run(ctx context.Context, c call, args setAssistantCo
 	}
 	return onRecord(ctx, t.records, c, change.recordCall, apply, func(after backendapi.AssistantConfig) any {
 		outcome, words := change.outcome(after.Version, after.Changed)
+		if slices.ContainsFunc(outcome.Fields, func(field string) bool { return field != "textModel" }) {
+			words = onlyTextModel + words
+		}
 		answer := changedAssistantAnswer{changed: outcome, Project: after.Project, Version: after.Version,
 			Cost: after.Cost, Summary: words + describeCost(after.Cost)}
 		copyFields(&answer, after, outcome.Fields)
