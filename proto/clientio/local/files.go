@@ -154,33 +154,39 @@ func (e codedError) Error() string { return e.message }
 // read reads a regular file. It checks the opened file again, because a pipe never ends and a device is never small
 // enough.
 func read(files fileSystem, path string, limit int64) ([]byte, error) {
+	data, _, err := readOpened(files, path, limit)
+	return data, err
+}
+
+// readOpened is read; opened describes the file that was read, whatever has been at path since.
+func readOpened(files fileSystem, path string, limit int64) (data []byte, opened fs.FileInfo, err error) {
 	if limit <= 0 || limit > clientio.MaxData {
-		return nil, errRefused
+		return nil, nil, errRefused
 	}
 	info, err := files.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, codedError{clientio.CodeNotRegular, "not a regular file"}
+		return nil, nil, codedError{clientio.CodeNotRegular, "not a regular file"}
 	}
 	f, err := files.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
+	if opened, err = f.Stat(); err != nil {
+		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, codedError{clientio.CodeNotRegular, "not a regular file"}
+	if !opened.Mode().IsRegular() {
+		return nil, nil, codedError{clientio.CodeNotRegular, "not a regular file"}
 	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	data, err = io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("%d bytes, more than %d", max(info.Size(), limit+1),
+		err = codedError{clientio.CodeTooLarge, fmt.Sprintf("%d bytes, more than %d", max(opened.Size(), limit+1),
 			limit)}
 	}
-	return data, err
+	return data, opened, err
 }
 
 func list(files fileSystem, path string) ([]clientio.Entry, error) {
@@ -213,8 +219,8 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	}
 	for range maxUpward {
 		path := filepath.Join(dir, name)
-		data, err := read(files, path, limit)
-		if isPlanted(files, dir, path) { // checked after reading, to detect a file that was swapped
+		data, opened, err := readOpened(files, path, limit)
+		if isPlanted(files, dir, path, opened) { // checked after reading, to detect a link that was swapped
 			err = fs.ErrPermission
 		}
 		if err == nil || !isSkipped(err) {
@@ -229,16 +235,16 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether path, in a world-writable folder such as /tmp, belongs to another user. For a symbolic
-// link the link's own owner counts. Such a file must not determine the project of everyone who works below that
-// folder.
-func isPlanted(files fileSystem, dir, path string) bool {
+// isPlanted reports whether path, in a world-writable folder such as /tmp, or the file that was opened there, belongs to
+// another user. For a symbolic link the link's own owner counts as well. Such a file must not determine the project of
+// everyone who works below that folder. opened is nil if no file was opened.
+func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
 	info, err := files.Lstat(path) // the owner of the link counts, not the owner of its target
-	return err != nil || isForeign(info)
+	return err != nil || isForeign(info) || opened != nil && isForeign(opened)
 }
 
 // isSkipped reports whether find continues with the parent, because the file is missing, unreadable or not regular.

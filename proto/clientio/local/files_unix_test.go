@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -266,5 +267,35 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	write(filepath.Join(shared, "service.json"), "my own", 0)
 	if got := find(); got != "my own" {
 		t.Errorf("found %q, want my own", got)
+	}
+}
+
+// exchanging is the whole file system, but another user exchanges a file as soon as it has been opened.
+type exchanging struct {
+	wholeSystem
+	exchange func()
+}
+
+func (e exchanging) OpenFile(path string, flag int, mode fs.FileMode) (*os.File, error) {
+	f, err := e.wholeSystem.OpenFile(path, flag, mode)
+	e.exchange()
+	return f, err
+}
+
+// What counts is the owner of the file that was read, not of the one that is there afterwards.
+func TestFind_PassesByWhatIsExchanged(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can create files of other users")
+	}
+	dir := t.TempDir()
+	path, ours := filepath.Join(dir, "service.json"), filepath.Join(dir, "ours")
+	err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.WriteFile(path, []byte("planted"), 0o644),
+		os.Chown(path, 65534, 65534), os.WriteFile(ours, []byte("ours"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := exchanging{exchange: func() { _ = os.Rename(ours, path) }}
+	if _, data, err := find(files, dir, "service.json", 99); err == nil {
+		t.Errorf("found %q of another user", data)
 	}
 }
