@@ -18,15 +18,15 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Two hundred concurrent calls share a balance of five cents, which would cover all of them if they ran one after the
+// Many concurrent calls share a balance of five cents, which would cover all of them if they ran one after the
 // other. Each call is answered or told to try again, but never refused for lack of credit.
-func TestGateway_TwoHundredCallsOnFiveCents(t *testing.T) {
+func TestGateway_ManyCallsOnFiveCents(t *testing.T) {
 	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
 }
 
 func testManyCalls(t *testing.T, w *gatewayWorld) {
 	var calls sync.WaitGroup
-	for range 200 {
+	for range 120 { // one account may make 128 calls at once
 		calls.Go(func() {
 			res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", `,"max_tokens":100`))
 			if res.StatusCode != http.StatusOK && !strings.Contains(body, `"credit_reserved"`) {
@@ -149,15 +149,16 @@ func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachGateway(t, func(t *testing.T, w *gatewayWorld) {
-				res := w.begin(t.Context(), chatBody(llmtest.HangsInside, `,"stream":true`))
+				res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
 				defer res.Body.Close()
 				end(w)
-				text, err := io.ReadAll(res.Body) // the provider sends nothing for a minute
+				text, err := io.ReadAll(res.Body)
 				if err == nil || !strings.Contains(string(text), "the answer broke off") {
 					t.Errorf("got error %v after %q, want the answer cut off", err, text)
 				}
-				if posted, held := w.balance(); held != 0 || posted == 2_000_000 {
-					t.Errorf("got balance %d and %d held, want a charge and none held", posted, held)
+				w.provider.Continue()
+				if posted := w.settled(); posted == 2_000_000 {
+					t.Errorf("got balance %d, want a charge", posted)
 				}
 				if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode !=
 					http.StatusUnauthorized {

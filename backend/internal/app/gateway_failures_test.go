@@ -162,7 +162,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 			})...)
 			return &failures{gatewayWorld: w, owner: w.signIn()}
 		}
-		f := start(gateway.Limits{Drain: time.Millisecond}, withOwnKeys(t))
+		f := start(gateway.Limits{Idle: 2 * time.Second}, withOwnKeys(t))
 		for _, row := range failuresOfCalls {
 			t.Run(row.name, func(t *testing.T) { f.provoke(t, row) })
 		}
@@ -173,7 +173,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 			}
 		}
 		t.Run("provider hangs", func(t *testing.T) {
-			start(gateway.Limits{Total: time.Millisecond}).provoke(t, failure{body: chatBody(llmtest.Hangs, ""),
+			start(gateway.Limits{Total: 2 * time.Second}).provoke(t, failure{body: chatBody(llmtest.Hangs, ""),
 				status: 504, code: "provider_timeout", retryAfter: "5", counts: estimated})
 		})
 		t.Run("no models", func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
@@ -217,6 +218,20 @@ func (w *gatewayWorld) balance() (posted, held int64) {
 		w.t.Fatal(err)
 	}
 	return posted, held
+}
+
+// settled waits until no credit is held, and returns the balance.
+func (w *gatewayWorld) settled() (posted int64) {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		posted, held := w.balance()
+		if held == 0 {
+			return posted
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d is still held after 20 s", held)
+		}
+	}
 }
 
 // errorOf returns the error object of a response.

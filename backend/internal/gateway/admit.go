@@ -18,20 +18,23 @@ type call struct {
 	request *wire.Request
 	model   *Model
 	script  *assistantscript.Script // the script that answers instead of a provider, or nil
-	body    []byte                  // the body to send to the provider
+	body    []byte                  // the body to send to the provider; nil once it was sent
+	sent    bool                    // the provider may have received a part of the body
 	own     bool                    // the project pays with its own key
 	key     key                     // the provider's key: the project's or the operator's
 	hold    string                  // "" for a call that costs the account nothing
+	held    credit.Amount           // the amount of the hold
 	started time.Time
 }
 
 // Do serves one call. Before the answer has begun, its error is a *Refusal. Afterwards the error wraps ErrBroken, or
 // is nil if the app has disconnected.
 func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
-	if err := s.begin(); err != nil {
+	end, err := s.begin(ctx, who)
+	if err != nil {
 		return err
 	}
-	defer s.end()
+	defer end()
 	c := &call{s: s, who: who, started: s.Now()}
 	if err := c.admit(ctx, api, body); err != nil {
 		refusal := refusalOf(err)
@@ -39,7 +42,11 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 		return refusal
 	}
 	if c.script != nil {
-		return c.playScript(ctx, body, to)
+		request, err := assistantscript.ParseRequest(body)
+		if err != nil {
+			return c.failScript(ctx, err)
+		}
+		return c.playScript(ctx, request, to, end)
 	}
 	return c.pass(ctx, to)
 }
@@ -87,6 +94,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 		return err
 	}
 	c.body = c.request.Encode(m.upstream, m.outputField, output)
+	c.request.Drop()
 	return nil
 }
 
@@ -138,7 +146,7 @@ func (c *call) takeHold(ctx context.Context, amount int64) error {
 	if err != nil {
 		return err
 	}
-	c.hold = hold.ID
+	c.hold, c.held = hold.ID, hold.Amount
 	return nil
 }
 
@@ -192,6 +200,9 @@ func (c *call) finish(ctx context.Context, r result) {
 	row.TextIn, row.TextCached, row.TextOut = r.usage.In-r.usage.Cached, r.usage.Cached, r.usage.Out
 	row.Estimated = r.estimated
 	charge := credit.Amount(c.model.Prices.Of(r.usage))
+	if r.wholeHold {
+		charge = max(charge, c.held)
+	}
 	var err error
 	switch {
 	case c.hold == "":

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,9 @@ func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 type slowProvider struct{ after time.Duration }
 
 func (p slowProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	conn := &countedConn{}
+	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: conn})
+	conn.written.Add(1)
 	select {
 	case <-time.After(p.after):
 	case <-r.Context().Done():

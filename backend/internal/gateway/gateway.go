@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/proto/assistantscript"
 )
@@ -69,13 +70,15 @@ type Options struct {
 // Limits limits the calls. If a field is 0, the default in its comment applies.
 type Limits struct {
 	Calls     int           // running calls; 1,024
-	Drains    int           // answers read concurrently after their app disconnected; 64
-	Drain     time.Duration // maximum time for reading the rest of such an answer; 5 s
+	Scripts   int           // answers of scripts that wait until they are due; 1,024
+	Drains    int           // answers read to their end after their app left; 256
+	Share     int           // one account may use one in Share of each of these; 8
 	FirstByte time.Duration // until the provider starts a streamed answer; 60 s
 	Idle      time.Duration // maximum time between two reads of the answer; 60 s
 	Total     time.Duration // duration of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
+	Grace     time.Duration // how long calls may go on when the service stops; 5 s
 }
 
 const (
@@ -88,16 +91,18 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	d := Limits{1024, 64, 5 * time.Second, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second,
-		500 * time.Millisecond}
-	for _, n := range []struct{ into, value *int }{{&l.Calls, &d.Calls}, {&l.Drains, &d.Drains}} {
+	d := Limits{1024, 1024, 256, 8, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second, 500 * time.Millisecond,
+		5 * time.Second}
+	for _, n := range []struct{ into, value *int }{
+		{&l.Calls, &d.Calls}, {&l.Scripts, &d.Scripts}, {&l.Drains, &d.Drains}, {&l.Share, &d.Share},
+	} {
 		if *n.into == 0 {
 			*n.into = *n.value
 		}
 	}
-	for _, n := range []struct{ into, value *time.Duration }{{&l.Drain, &d.Drain}, {&l.FirstByte, &d.FirstByte},
+	for _, n := range []struct{ into, value *time.Duration }{{&l.FirstByte, &d.FirstByte},
 		{&l.Idle, &d.Idle}, {&l.Total, &d.Total}, {&l.Renew, &d.Renew},
-		{&l.KeyCheck, &d.KeyCheck}} {
+		{&l.KeyCheck, &d.KeyCheck}, {&l.Grace, &d.Grace}} {
 		if *n.into == 0 {
 			*n.into = *n.value
 		}
@@ -105,18 +110,23 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
+// slots returns slots of which each account may take its share.
+func (l Limits) slots(total int) *limit.Slots {
+	return limit.NewSlots(limit.Bounds{Running: total, RunningEach: max(1, total/l.Share)})
+}
+
 // Service forwards calls to providers. Its Serve must run while it is used.
 type Service struct {
 	Options
 	client *http.Client
-	drains chan struct{}
 	ctx    context.Context // ends when Serve returns
 	stop   context.CancelCauseFunc
+
+	running, waiting, drains *limit.Slots // by account: calls, scripts that are not due yet, answers without an app
 
 	mu      sync.Mutex
 	stopped bool
 	calls   sync.WaitGroup
-	running int
 	cuts    map[*call]context.CancelCauseFunc // for calls that are not settled yet
 	bad     map[string]badReceipts            // by model
 	scripts map[string]int                    // calls being answered by scripts, by session
@@ -134,15 +144,16 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
-		bad: map[string]badReceipts{}, scripts: map[string]int{}}
+	l := o.Limits
+	s := &Service{Options: o, running: l.slots(l.Calls), waiting: l.slots(l.Scripts), drains: l.slots(l.Drains),
+		cuts: map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}, scripts: map[string]int{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Serve renews the holds of running calls and cuts off those whose key is revoked, until ctx ends. Then it cuts off
-// the remaining calls and waits until they are settled.
+// Serve renews the holds of running calls and cuts off those whose key is revoked, until ctx ends. Then it gives the
+// remaining calls, whose apps have left, a grace period, cuts them off and waits until they are settled.
 func (s *Service) Serve(ctx context.Context) error {
 	checked := make(chan error, 1)
 	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
@@ -151,39 +162,55 @@ func (s *Service) Serve(ctx context.Context) error {
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
+	settled := make(chan struct{})
+	go func() {
+		s.calls.Wait()
+		close(settled)
+	}()
+	grace := time.NewTimer(s.Limits.Grace)
+	defer grace.Stop()
+	select {
+	case <-settled:
+	case <-grace.C:
+	}
 	s.stop(errStopped)
-	s.calls.Wait()
+	<-settled
 	s.client.CloseIdleConnections()
 	return err
 }
 
-// begin counts a call. It returns a Refusal if too many are running or the service is stopping.
-func (s *Service) begin() error {
+// begin counts a call until the returned function is called; calling it again has no effect. It returns a Refusal if too
+// many calls are running or the service is stopping.
+func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.stopped:
-		return &Refusal{Code: CodeUnavailable, Message: "the server is restarting: try again", RetryAfter: 2 * time.Second}
-	case s.running >= s.Limits.Calls:
-		return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
+	if s.stopped {
+		return nil, &Refusal{Code: CodeUnavailable, Message: "the server is restarting: try again",
+			RetryAfter: 2 * time.Second}
 	}
-	s.running++
+	leave, err := s.running.Enter(context.WithoutCancel(ctx), who.Account) // it does not wait
+	if err != nil {
+		return nil, tooManyCalls()
+	}
 	s.calls.Add(1)
-	return nil
+	return sync.OnceFunc(func() {
+		leave()
+		s.calls.Done()
+	}), nil
 }
 
-func (s *Service) end() {
-	s.mu.Lock()
-	s.running--
-	s.mu.Unlock()
-	s.calls.Done()
+// tooManyCalls returns the refusal of a call for which this process, or the account's share of it, has no capacity.
+func tooManyCalls() *Refusal {
+	return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
 }
 
-// Running returns the number of running calls.
-func (s *Service) Running() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.running
+// Running returns the number of calls that are not settled yet.
+func (s *Service) Running() (n int) {
+	for _, slots := range []*limit.Slots{s.running, s.waiting, s.drains} {
+		running, _ := slots.Used()
+		n += running
+	}
+	return n
 }
 
 // Caller identifies an app. Key is the ID of the project key that the app uses, or of its session.

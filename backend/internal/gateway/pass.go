@@ -9,7 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -28,84 +28,138 @@ type result struct {
 	usage     wire.Usage
 	estimated bool
 	carried   bool // the operator pays for the call
+	wholeHold bool // the account pays the whole hold, because the provider's receipt is missing
 	malformed bool // the provider reported impossible usage
 }
 
-// transfer forwards the answer of one call to the app.
+// transfer forwards the answer of one call to the app. A goroutine reads the answer, so that it can be read to its end,
+// which names the usage, after the app has left.
 type transfer struct {
 	*call
-	to     Sink
-	answer *wire.Answer
-	cancel context.CancelCauseFunc // cancels the request to the provider
-	timer  *time.Timer             // limits the wait for the provider's next byte
-	left   atomic.Bool             // the app has disconnected
-	missed bool                    // the app disconnected before it received the whole answer
-	begun  bool                    // something was already sent to the app
+	answer  *wire.Answer
+	cancel  context.CancelCauseFunc // cancels the request to the provider
+	timer   *time.Timer             // limits the wait for the provider's next byte
+	missed  bool                    // the app left before it received the whole answer
+	stalled chan struct{}           // closed when the app does not read
+
+	mu    sync.Mutex // held while a part is written
+	to    Sink       // nil once the app has left
+	begun bool       // something was already sent to the app
+	ended bool       // the call is settled
+	leave func()     // ends the drain; nil if there is none
 }
 
-// pass sends the request, forwards the answer and settles the call.
+// pass sends the request, forwards the answer and settles the call. It returns as soon as the app has left or its key is
+// no longer valid. The call then goes on without the app until it is settled.
 func (c *call) pass(ctx context.Context, to Sink) error {
 	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	c.s.keep(c, cancel)
-	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
-	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
-	defer total.Stop()
+	revoked := make(chan struct{})
+	revoke := sync.OnceFunc(func() { close(revoked) })
+	c.s.keep(c, func(cause error) {
+		if errors.Is(cause, errRevoked) {
+			revoke()
+			return
+		}
+		cancel(cause)
+	})
 	// A usage report of more than ten times the model's context must be wrong.
-	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
+	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context),
+		stalled: make(chan struct{})}
 	if c.who.Session != "" {
 		t.answer.CollectTools()
 	}
-	defer t.drainWhenLeft(ctx)()
-
-	first := c.s.Limits.Total // an answer that is not streamed starts when it is complete
-	if c.request.Stream {
-		first = c.s.Limits.FirstByte
+	done := make(chan error, 1)
+	c.s.calls.Go(func() { done <- t.run(context.WithoutCancel(ctx), upstream) })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return t.detach(errLeft)
+	case <-t.stalled:
+		return t.detach(errLeft)
+	case <-revoked:
+		return t.detach(errRevoked)
 	}
-	t.timer = time.AfterFunc(first, func() { cancel(errFirstByte) })
+}
+
+// run reads the answer to its end and settles the call.
+func (t *transfer) run(ctx, upstream context.Context) error {
+	defer t.end()
+	defer context.AfterFunc(t.s.ctx, func() { t.cancel(errStopped) })()
+	total := time.AfterFunc(t.s.Limits.Total, func() { t.cancel(errTotal) })
+	defer total.Stop()
+	first := t.s.Limits.Total // an answer that is not streamed starts when it is complete
+	if t.request.Stream {
+		first = t.s.Limits.FirstByte
+	}
+	t.timer = time.AfterFunc(first, func() { t.cancel(errFirstByte) })
 	defer func() { t.timer.Stop() }() // the timer in use at that time
-	response, err := c.send(upstream)
+	response, err := t.send(upstream)
 	if err != nil {
 		return t.failUnanswered(ctx, upstream, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		refusal := c.refused(ctx, response)
-		c.finish(ctx, result{outcome: refusal.outcome()})
+		refusal := t.refused(ctx, response)
+		t.finish(ctx, result{outcome: refusal.outcome()})
 		return refusal
 	}
 	t.answering()
-	if !c.request.Stream {
+	if !t.request.Stream {
 		return t.passWhole(ctx, upstream, response)
 	}
 	return t.passStream(ctx, upstream, response)
 }
 
-// drainWhenLeft keeps reading the answer for a while after the app has disconnected, because the usage comes last. If
-// too many answers are already being drained, it cancels the request. The returned function stops watching the app.
-func (t *transfer) drainWhenLeft(ctx context.Context) func() {
-	var timer atomic.Pointer[time.Timer]
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(ended)
-		t.left.Store(true)
-		select {
-		case t.s.drains <- struct{}{}:
-			timer.Store(time.AfterFunc(t.s.Limits.Drain, func() { t.cancel(errLeft) }))
-		default:
-			t.cancel(errLeft)
-		}
-	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-ended
-		if drain := timer.Load(); drain != nil {
-			drain.Stop()
-			<-t.s.drains
-		}
+// detach lets the call go on without the app. It returns the error for an app whose key was revoked, and nil for one that
+// has left.
+func (t *transfer) detach(cause error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.to = nil
+	if !t.ended {
+		t.drain()
 	}
+	switch {
+	case errors.Is(cause, errLeft):
+		return nil
+	case t.begun:
+		return t.broken(cause)
+	}
+	return t.unanswered(cause)
+}
+
+// drain keeps the request to the provider running, so that the account pays what the provider reports, if the account
+// pays at all. If too many answers are already being drained, it cancels the request. The caller holds mu.
+func (t *transfer) drain() {
+	if t.hold == "" {
+		t.cancel(errLeft)
+		return
+	}
+	leave, err := t.s.drains.Enter(context.Background(), t.who.Account) // it does not wait
+	if err != nil {
+		t.cancel(errLeft)
+		return
+	}
+	t.leave = leave
+}
+
+// end releases what the call used.
+func (t *transfer) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.leave != nil {
+		t.leave()
+	}
+	t.cancel(nil)
+}
+
+// hasLeft reports whether the app no longer listens.
+func (t *transfer) hasLeft() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to == nil
 }
 
 // answering replaces the limit on the wait for the first byte with the limit between two reads.
@@ -118,17 +172,18 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	err = cmp.Or(context.Cause(upstream), err)
 	refusal := t.unanswered(err)
 	r := t.unseen(err, refusal.outcome())
-	if t.left.Load() { // the provider may be working on the request
+	if t.sent && t.hasLeft() { // the provider may be working on the request
 		r = t.result(outcomeCancelled)
 	}
 	t.finish(ctx, r)
 	return refusal
 }
 
-// unseen returns the result of a call if the app received no part of the answer. The app does not pay. If the
-// provider did not answer in time, it may still bill the call, so the operator pays.
+// unseen returns the result of a call if the app received no part of the answer. The app does not pay. If the provider
+// was cut off or did not answer in time, it may still bill the call, so the operator pays.
 func (t *transfer) unseen(err error, outcome string) result {
-	if !isTimeout(err) {
+	isCut := errors.Is(err, errStopped) || errors.Is(err, errUncovered)
+	if !t.sent || !isCut && !isTimeout(err) {
 		return result{outcome: outcome}
 	}
 	r := t.result(outcome)
@@ -149,14 +204,10 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	case t.answer.Failed:
 		return t.breakOff(ctx, upstream, errProvider)
 	}
-	t.missed = t.left.Load()
+	t.missed = t.hasLeft()
 	t.finish(ctx, t.result(t.outcome()))
-	if t.missed {
-		return nil
-	}
 	t.noteTools(ctx)
-	t.to.Begin(false)
-	_ = t.to.Write(t.redact(body)) // it is not an error if the app has disconnected
+	t.writeWhole(body)
 	return nil
 }
 
@@ -236,12 +287,26 @@ func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Re
 	return t.busy("")
 }
 
-// write sends events to the app, unless it has disconnected.
+// writeWhole sends an answer that is not streamed, unless the app has left.
+func (t *transfer) writeWhole(body []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to == nil {
+		return
+	}
+	t.begun = true
+	t.to.Begin(false)
+	_ = t.to.Write(t.redact(body)) // it is not an error if the app has disconnected
+}
+
+// write sends events to the app, unless it has left.
 func (t *transfer) write(p []byte) {
 	if len(p) == 0 {
 		return
 	}
-	if t.left.Load() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to == nil {
 		t.missed = true
 		return
 	}
@@ -250,8 +315,8 @@ func (t *transfer) write(p []byte) {
 		t.to.Begin(true)
 	}
 	if t.to.Write(t.redact(p)) != nil {
-		t.missed = true
-		t.left.Store(true) // the server then ends the request's context, which starts the drain
+		t.missed, t.to = true, nil
+		close(t.stalled)
 	}
 }
 
@@ -259,7 +324,7 @@ func (t *transfer) write(p []byte) {
 // reaction.
 func (t *transfer) noteTools(ctx context.Context) {
 	for _, tool := range t.answer.TakeTools() {
-		if !t.left.Load() {
+		if !t.hasLeft() {
 			t.s.Sessions.ToolCalled(ctx, t.who.Session, tool.Name, tool.Arguments)
 		}
 	}
@@ -276,14 +341,15 @@ func (t *transfer) outcome() string {
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := t.unseen(err, outcomeFailed)
-	if t.left.Load() {
+	left := t.hasLeft()
+	if left && !t.answer.Failed {
 		r = t.result(outcomeCancelled)
 	} else if t.answer.Seen || t.answer.HasText() {
 		r = t.result(outcomeFailed)
 	}
 	t.finish(ctx, r)
 	switch {
-	case t.left.Load():
+	case left:
 		return nil
 	case t.begun:
 		return t.broken(err)
@@ -304,12 +370,13 @@ func (t *transfer) broken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, refusal)
 }
 
-// result returns the usage of the answer: as the provider reported it, or otherwise an estimate.
+// result returns the usage of the answer: as the provider reported it, or otherwise an estimate. An app that left before
+// the report pays the whole hold: it must not pay less because it left, for example while the model reasons unseen.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {
 		return result{outcome: outcome, usage: a.Usage, estimated: a.Unequal}
 	}
 	return result{outcome: outcome, usage: a.Estimate(t.request.InputEstimate(t.model.imageTokens)), estimated: true,
-		malformed: a.Malformed}
+		malformed: a.Malformed, wholeHold: outcome == outcomeCancelled}
 }

@@ -39,14 +39,13 @@ func sessionOver() *Refusal {
 	return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
 }
 
-// playScript answers a call from its session's script once the answer is due.
-func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
-	request, err := assistantscript.ParseRequest(body)
-	if err != nil {
-		return c.failScript(ctx, err)
-	}
+// playScript answers a call from its session's script once the answer is due. While it waits, it keeps nothing of the
+// request, and does not count as a running call.
+func (c *call) playScript(ctx context.Context, request *assistantscript.Request, to Sink, end func()) error {
+	streamed, includeUsage := request.Stream, request.IncludeUsage
 	answer := c.script.Answer(request)
-	if err := c.waitDue(ctx, answer.Delay); err != nil {
+	c.request = nil
+	if err := c.waitDue(ctx, answer.Delay, end); err != nil {
 		return c.failScript(ctx, err)
 	}
 	switch {
@@ -62,10 +61,10 @@ func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
 	}
 	id, created := "chatcmpl-"+rand.Text(), c.s.Now().Unix()
 	parts := [][]byte{answer.Completion(id, created)}
-	if request.Stream {
-		parts = answer.Events(id, created, request.IncludeUsage)
+	if streamed {
+		parts = answer.Events(id, created, includeUsage)
 	}
-	to.Begin(request.Stream)
+	to.Begin(streamed)
 	for _, p := range parts {
 		if to.Write(p) != nil {
 			return nil // the app has disconnected
@@ -74,15 +73,24 @@ func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
 	return nil
 }
 
-// waitDue waits until the answer of a script is due. If the call cannot wait or is cut off, it returns the refusal.
-func (c *call) waitDue(ctx context.Context, delay time.Duration) error {
+// waitDue waits until the answer of a script is due, and ends the running call meanwhile. If the call cannot wait or is
+// cut off, it returns the refusal.
+func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) error {
 	if delay == 0 {
 		return nil
 	}
+	leave, err := c.s.waiting.Enter(context.WithoutCancel(ctx), c.who.Account) // it does not wait
+	if err != nil {
+		return tooManyCalls()
+	}
+	defer leave()
 	if !c.s.beginScript(c.who.Session) {
-		return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
+		return tooManyCalls()
 	}
 	defer c.s.endScript(c.who.Session)
+	c.s.calls.Add(1) // before end, so that Serve waits for this call
+	defer c.s.calls.Done()
+	end()
 	running, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	c.s.keep(c, cut)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -119,6 +120,39 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 		}
 		if len(s.scripts) != 0 {
 			t.Errorf("waiting calls still counted: %v, want none", s.scripts)
+		}
+	})
+}
+
+// The waiting answers of one account, in however many sessions, leave room for those of others. They count as waiting
+// answers only, not as running calls.
+func TestScript_BoundsTheWaitingAnswersOfAnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, keys := scriptedService(t)
+		share := s.Limits.Scripts / s.Limits.Share
+		var waiting []<-chan error
+		for i := range share {
+			waiting = append(waiting, ask(t.Context(), s, keys, fmt.Sprint("session", i/maxScriptCalls), slowQuestion))
+		}
+		synctest.Wait()
+		if running, _ := s.running.Used(); running != 0 || s.Running() != share {
+			t.Errorf("%d running and %d unsettled calls, want 0 and %d", running, s.Running(), share)
+		}
+		var refusal *Refusal
+		if err := <-ask(t.Context(), s, keys, "another session", slowQuestion); !errors.As(err, &refusal) ||
+			refusal.Code != CodeTooManyCalls {
+			t.Errorf("beyond the account's share: got %v, want CodeTooManyCalls", err)
+		}
+		other := make(chan error, 1)
+		keys.live.Store("other", true)
+		go func() {
+			other <- s.Do(t.Context(), Caller{Account: "other", Key: "other", Session: "other"}, wire.Chat,
+				[]byte(slowQuestion), newRecorder())
+		}()
+		for _, done := range append(waiting, other) {
+			if err := <-done; err != nil {
+				t.Errorf("within the share: %v", err)
+			}
 		}
 	})
 }

@@ -92,7 +92,9 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 			}
 		}})
 		response, err := c.post(traced)
-		if err == nil || attempt > 0 || ctx.Err() != nil || conn != nil && conn.written.Load() != before {
+		c.sent = c.sent || err == nil || conn != nil && conn.written.Load() != before
+		if c.sent || attempt > 0 || ctx.Err() != nil {
+			c.body = nil
 			return response, err
 		}
 	}
@@ -100,11 +102,11 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 
 func (c *call) post(ctx context.Context) (*http.Response, error) {
 	p := c.model.Provider
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+c.model.API.Path(), bytes.NewReader(c.body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+c.model.API.Path(), &sentBody{c.body})
 	if err != nil {
 		return nil, err
 	}
-	r.GetBody = nil // the transport must not send a request twice
+	r.ContentLength = int64(len(c.body))
 	if c.model.API == wire.Messages {
 		r.Header.Set("anthropic-version", "2023-06-01")
 	}
@@ -123,6 +125,22 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	}
 	return c.s.client.Do(r)
 }
+
+// sentBody is the body of a request. The transport keeps it as long as the answer lasts, so it releases its bytes once
+// they are sent.
+type sentBody struct{ rest []byte }
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		b.rest = nil
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func (b *sentBody) Close() error { return nil }
 
 const (
 	maxErrorBody  = 64 << 10

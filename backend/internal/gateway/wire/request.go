@@ -70,6 +70,9 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 	return bound
 }
 
+// Drop releases the request's text. Encode and InputBound must not be called afterwards.
+func (r *Request) Drop() { r.body = nil }
+
 // InputEstimate returns the usual size of the request's input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
