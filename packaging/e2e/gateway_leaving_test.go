@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -32,10 +33,15 @@ func eachGatewayEngine(t *testing.T, models []string, test func(t *testing.T, g 
 
 // beginCall sends a streamed call. The returned channel receives its status, or 0 if the app left.
 func (g *gatewayWorld) beginCall(ctx context.Context, key, model string) <-chan int {
+	return g.beginLongCall(ctx, key, model, "Hello")
+}
+
+// beginLongCall is beginCall with the text of the question.
+func (g *gatewayWorld) beginLongCall(ctx context.Context, key, model, text string) <-chan int {
 	done := make(chan int, 1)
 	go func() {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.backend.url+"/v1/chat/completions", strings.NewReader(
-			`{"model":"`+model+`","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}`))
+			`{"model":"`+model+`","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"`+text+`"}]}`))
 		if err != nil {
 			panic(err)
 		}
@@ -128,6 +134,34 @@ func TestGateway_AGreedyAccountTakesOnlyItsShare(t *testing.T) {
 		}
 		if refused != cap(statuses)-128 {
 			t.Errorf("%d of %d calls were refused with 503, want all but 128", refused, cap(statuses))
+		}
+	})
+}
+
+// A call that waits for its provider keeps nothing of its request in memory.
+func TestGateway_WaitingCallsKeepNoRequest(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		missing(t, "a way to read the memory of a process", "run this test on Linux")
+	}
+	eachGatewayEngine(t, []string{llmtest.SlowFirstByte}, func(t *testing.T, g *gatewayWorld, key string) {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		question, pid := strings.Repeat("x", 3_900_000), g.backend.cmd.Process.Pid
+		begin := func(n int) {
+			for range n {
+				before := len(g.provider.Book())
+				g.beginLongCall(ctx, key, llmtest.SlowFirstByte, question)
+				must(t, "the provider has the request", func() bool { return len(g.provider.Book()) > before })
+			}
+		}
+		g.backend.admin("credit", "ada@example.org", "--add", "25.00", "--reference", "r", "--note", "n")
+		begin(3) // so that buffers and the garbage of requests are there before
+		before := usageOf(t, pid).kilobytes
+		begin(12)
+		after := usageOf(t, pid).kilobytes
+		t.Logf("12 calls with requests of 3.9 MB: memory grew from %d to %d kB", before, after)
+		if after > before+36<<10 {
+			t.Errorf("memory grew from %d to %d kB, want at most 36 MB more", before, after)
 		}
 	})
 }

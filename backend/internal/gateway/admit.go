@@ -18,7 +18,7 @@ type call struct {
 	request *wire.Request
 	model   *Model
 	script  *assistantscript.Script // the script that answers instead of a provider, or nil
-	body    []byte                  // the body to send to the provider; nil once it was sent
+	body    *requestBody            // the body to send to the provider
 	sent    bool                    // the provider may have received a part of the body
 	own     bool                    // the project pays with its own key
 	key     key                     // the provider's key: the project's or the operator's
@@ -93,7 +93,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	if output, err = c.reserve(ctx, input, output); err != nil {
 		return err
 	}
-	c.body = c.request.Encode(m.upstream, m.outputField, output)
+	c.body = &requestBody{all: c.request.Encode(m.upstream, m.outputField, output)}
 	c.request.Drop()
 	return nil
 }

@@ -93,8 +93,7 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 		}})
 		response, err := c.post(traced)
 		c.sent = c.sent || err == nil || conn != nil && conn.written.Load() != before
-		if c.sent || attempt > 0 || ctx.Err() != nil {
-			c.body = nil
+		if c.sent || attempt > 0 || ctx.Err() != nil || c.body.all == nil {
 			return response, err
 		}
 	}
@@ -102,11 +101,12 @@ func (c *call) send(ctx context.Context) (*http.Response, error) {
 
 func (c *call) post(ctx context.Context) (*http.Response, error) {
 	p := c.model.Provider
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+c.model.API.Path(), &sentBody{c.body})
+	c.body.rest = c.body.all
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+c.model.API.Path(), c.body)
 	if err != nil {
 		return nil, err
 	}
-	r.ContentLength = int64(len(c.body))
+	r.ContentLength = int64(len(c.body.all))
 	if c.model.API == wire.Messages {
 		r.Header.Set("anthropic-version", "2023-06-01")
 	}
@@ -126,21 +126,26 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	return c.s.client.Do(r)
 }
 
-// sentBody is the body of a request. The transport keeps it as long as the answer lasts, so it releases its bytes once
-// they are sent.
-type sentBody struct{ rest []byte }
+// keptBody is the size in bytes up to which a body stays in memory while the call waits.
+const keptBody = 64 << 10
 
-func (b *sentBody) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 {
-		b.rest = nil
-		return 0, io.EOF
-	}
+// requestBody is the body of a request. A large one is released once it was read to its end, which is when nearly all of
+// it was written to the provider: the transport would keep it as long as the answer lasts.
+type requestBody struct{ all, rest []byte }
+
+func (b *requestBody) Read(p []byte) (int, error) {
 	n := copy(p, b.rest)
 	b.rest = b.rest[n:]
+	if len(b.rest) == 0 && len(b.all) > keptBody {
+		b.all, b.rest = nil, nil
+	}
+	if n == 0 {
+		return 0, io.EOF
+	}
 	return n, nil
 }
 
-func (b *sentBody) Close() error { return nil }
+func (b *requestBody) Close() error { return nil }
 
 const (
 	maxErrorBody  = 64 << 10
