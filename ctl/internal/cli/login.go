@@ -15,7 +15,8 @@ import (
 func (a *app) login() *cobra.Command {
 	var replace bool
 	cmd := command("login", "Link this machine to an account",
-		"Shows a code and opens a page on which you sign in and approve it. Waits up to ten minutes for that.\n"+
+		"Shows a code and opens a page on which you sign in and approve it.\n"+
+			"Waits for that until the code expires, usually ten minutes.\n"+
 			"Without a terminal it prints one JSON object per line: code, opened, waiting ..., then linked or error.\n"+
 			"A live link to another account or backend is kept unless you pass --replace or answer y.",
 		func(ctx context.Context) error { return a.runLogin(ctx, replace) })

@@ -24,4 +24,5 @@ func (b blockedCodes) Find(string) (codes.Issued, bool, error) {
 	return codes.Issued{}, false, b.problem
 }
 func (b blockedCodes) Put(string, codes.Issued) error { return b.problem }
+func (b blockedCodes) MarkAborted(string) error       { return nil }
 func (b blockedCodes) Remove(string) error            { return nil }

@@ -24,13 +24,15 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
+// MaxWindow bounds how long a code is followed, whatever validity the backend states.
+const MaxWindow = 24 * time.Hour
+
 // Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call learns that
 // its code has expired, not that it is unknown.
 const (
 	maxEntries = 64
 	maxFile    = 2 << 20
 	maxArgs    = 16 << 10
-	maxWindow  = 10 * time.Minute
 	keepAfter  = 15 * time.Minute
 	keyBytes   = 32
 )
@@ -47,6 +49,8 @@ type Issued struct {
 	// Backend issued the code: a URL or "embedded:", with or without an id.
 	Backend string
 	Expires time.Time
+	// Aborted reports whether MarkAborted was called for the code.
+	Aborted bool
 	// Call is nil if it is unknown, too large, or has arguments that may hold a credential.
 	Call *Call
 }
@@ -56,6 +60,7 @@ type entry struct {
 	Hash    string `json:"hash"`
 	Backend string `json:"backend"`
 	Expires int64  `json:"expires"` // Unix seconds
+	Aborted bool   `json:"aborted,omitempty"`
 	Call    *Call  `json:"call,omitempty"`
 }
 
@@ -91,10 +96,10 @@ func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 		return Issued{}, false, nil
 	}
 	e := s.file.Codes[i]
-	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Call: e.Call}, true, nil
+	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Aborted: e.Aborted, Call: e.Call}, true, nil
 }
 
-// Put stores a code or replaces its data. If there are too many, the oldest are removed.
+// Put stores a code or replaces its data, except Aborted. If there are too many, the oldest are removed.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,12 +110,26 @@ func (s *Store) Put(deviceCode string, issued Issued) error {
 	e := entry{Hash: s.hash(deviceCode), Backend: issued.Backend, Expires: issued.Expires.Unix(),
 		Call: storableCall(issued.Call)}
 	if i := s.index(deviceCode); i >= 0 {
+		e.Aborted = s.file.Codes[i].Aborted
 		s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
 	}
 	s.file.Codes = append(slices.DeleteFunc(s.file.Codes, s.isOver), e)
 	if n := len(s.file.Codes); n > maxEntries {
 		s.file.Codes = slices.Delete(s.file.Codes, 0, n-maxEntries)
 	}
+	return s.save()
+}
+
+// MarkAborted stores that a wait for a code was aborted, so that this is recorded only once.
+func (s *Store) MarkAborted(deviceCode string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loadOnce()
+	i := s.index(deviceCode)
+	if i < 0 {
+		return nil
+	}
+	s.file.Codes[i].Aborted = true
 	return s.save()
 }
 
@@ -138,7 +157,7 @@ func storableCall(c *Call) *Call {
 // isOver reports whether a code can be removed. Setting the clock back does not keep it longer.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
-	return left < -keepAfter || left > maxWindow+time.Minute
+	return left < -keepAfter || left > MaxWindow+time.Minute
 }
 
 func (s *Store) index(deviceCode string) int {

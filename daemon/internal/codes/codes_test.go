@@ -93,7 +93,7 @@ func TestStore_Bounds(t *testing.T) {
 	if len(late.file.Codes) != 1 {
 		t.Errorf("%d codes are kept after the others expired, want 1", len(late.file.Codes))
 	}
-	if _, ok, _ := at(dir, start.Add(-time.Hour)).Find("sdc_new"); ok {
+	if _, ok, _ := at(dir, start.Add(-MaxWindow)).Find("sdc_new"); ok {
 		t.Error("a code is kept longer after the clock was set back")
 	}
 }

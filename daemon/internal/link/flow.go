@@ -41,6 +41,7 @@ type flow struct {
 	end            *result
 	saving         bool // the token is being saved, so it is too late to stop
 	cancelled      bool // the backend was asked to cancel the code
+	aborted        bool // polling_aborted was recorded for the code
 }
 
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
@@ -54,9 +55,10 @@ type result struct {
 func newResult() *result { return &result{done: make(chan struct{})} }
 
 func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target backend.Target) *flow {
-	if code.ExpiresIn <= 0 || code.ExpiresIn > MaxWait {
-		code.ExpiresIn = MaxWait
+	if code.ExpiresIn <= 0 {
+		code.ExpiresIn = DefaultWindow
 	}
+	code.ExpiresIn = min(code.ExpiresIn, codes.MaxWindow)
 	target.Bearer, target.InstallID = "", m.InstallID // the new flow must not use a rejected token
 	return &flow{
 		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn),
@@ -125,14 +127,16 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		return Outcome{}, err
 	}
 	m.supersede(ctx, f)
+	var out Outcome
 	// Reported before the wait, so that the person does not approve in vain.
 	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
-		return Outcome{}, conflict(other)
+		err = conflict(other)
+	} else if err = m.ensurePolling(f, wait.Interval); err == nil {
+		out, err = m.await(ctx, f, wait)
 	}
-	if err := m.ensurePolling(f, wait.Interval); err != nil {
-		return Outcome{}, err
+	if err != nil && m.pending(f) {
+		m.completed(f, telemetry.OutcomePollingAborted) // until a later call or poll gets another outcome
 	}
-	out, err := m.await(ctx, f, wait)
 	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
 		return Outcome{}, unknownCode() // the code was used for a link that has been logged out since
 	}
@@ -175,7 +179,7 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	}
 	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode},
 		backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
-	f.expires = issued.Expires
+	f.expires, f.aborted = issued.Expires, issued.Aborted
 	if c := issued.Call; c != nil {
 		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
 	}
@@ -233,7 +237,8 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 		polled, count, note := f.polled, f.count, f.note
 		m.mu.Unlock()
 		if wait.OnPoll != nil && count > 0 && !closed(end.done) {
-			wait.OnPoll(PollEvent{PollCount: count, Remaining: max(wait.Max-m.Now().Sub(start), 0), Note: note})
+			remaining := min(wait.Max-m.Now().Sub(start), f.expires.Sub(m.Now()))
+			wait.OnPoll(PollEvent{PollCount: count, Remaining: max(remaining, 0), Note: note})
 		}
 		select {
 		case <-end.done:
@@ -270,14 +275,17 @@ type Attempt struct {
 // Code returns the code to show to the person.
 func (a *Attempt) Code() Code { return a.code }
 
-// Wait polls until there is an outcome. If ctx ends first, the polling stops and nothing is linked afterwards.
+// Wait polls until there is an outcome, at the latest when the code can no longer be approved; wait.Max does not apply.
+// If ctx ends first, the polling stops and nothing is linked afterwards.
 func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		a.m.abort(a.f)
 		return Outcome{}, err
 	}
 	wait = wait.bounded()
+	wait.Max = a.f.code.ExpiresIn + overtime + pollTimeout // longer than the poller runs
 	if err := a.m.ensurePolling(a.f, wait.Interval); err != nil {
+		a.m.abort(a.f)
 		return Outcome{}, err
 	}
 	out, err := a.m.await(ctx, a.f, wait)

@@ -32,6 +32,7 @@ type Config interface{ Current() *config.Config }
 type IssuedCodes interface {
 	Find(deviceCode string) (codes.Issued, bool, error)
 	Put(deviceCode string, issued codes.Issued) error
+	MarkAborted(deviceCode string) error
 	Remove(deviceCode string) error
 }
 
@@ -111,6 +112,7 @@ type noCodes struct{}
 
 func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
 func (noCodes) Put(string, codes.Issued) error          { return nil }
+func (noCodes) MarkAborted(string) error                { return nil }
 func (noCodes) Remove(string) error                     { return nil }
 
 // Serve ends the waits of flows when an account is linked by other means. When ctx ends, it stops the polling, waits
@@ -133,6 +135,7 @@ func (m *Manager) Serve(ctx context.Context) error {
 	m.end()
 	m.pollers.Wait()
 	m.cancelLogins()
+	m.recordExpired(m.takeExpired())
 	m.revokeUnsaved()
 	return nil
 }
@@ -297,7 +300,7 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*
 		if ctx.Err() != nil {
 			outcome = telemetry.OutcomePollingAborted
 		}
-		m.completed(who, outcome)
+		m.record(who, telemetry.LoginCompleted, map[string]any{"outcome": outcome})
 		return nil, err
 	}
 	f := m.newFlow(who, code, target)
@@ -315,14 +318,6 @@ func (m *Manager) issue(ctx context.Context, target backend.Target) (backend.Dev
 	return m.Backend.IssueDeviceCode(ctx, target, scope)
 }
 
-func (m *Manager) initiated(who caller.Caller) {
-	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginInitiated, nil)
-}
-
-func (m *Manager) completed(who caller.Caller, outcome string) {
-	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginCompleted, map[string]any{"outcome": outcome})
-}
-
 // TakeGated returns the call that needed a code, and removes it.
 func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	m.mu.Lock()
@@ -334,13 +329,6 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	gated := *f.gated
 	f.gated = nil
 	return gated, true
-}
-
-// recordExpired records that codes expired without being completed. It writes files, so the caller must not hold m.mu.
-func (m *Manager) recordExpired(flows []*flow) {
-	for _, f := range flows {
-		m.completed(f.who, telemetry.OutcomeCodeExpired)
-	}
 }
 
 // keep stores a flow and removes flows that are over. The caller must record the expired flows, and holds m.mu.

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,6 +28,9 @@ type fake struct {
 	events  []string
 	shells  []string      // the switch in each event's caller
 	hold    chan struct{} // if set, a poll waits for it and ignores its context
+	window  time.Duration // how long its codes are valid; 0 means 10 minutes
+	refused error         // if set, no code is issued
+	frozen  bool          // a poll gets no answer before its context ends
 	manager *Manager
 	polling int
 	most    int
@@ -47,20 +51,29 @@ type answer struct {
 func (f *fake) IssueDeviceCode(context.Context, backend.Target, string) (backend.DeviceCode, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.refused != nil {
+		return backend.DeviceCode{}, f.refused
+	}
 	f.issued++
 	return backend.DeviceCode{
-		DeviceCode: "sdc_" + string(rune('a'+f.issued)), UserCode: "WDJB-MJHT", ExpiresIn: 10 * time.Minute,
-		PollInterval: 5 * time.Second,
+		DeviceCode: "sdc_" + string(rune('a'+f.issued)), UserCode: "WDJB-MJHT",
+		ExpiresIn: cmp.Or(f.window, 10*time.Minute), PollInterval: 5 * time.Second,
 	}, nil
 }
 
-func (f *fake) PollDeviceToken(context.Context, backend.Target, string) (backend.Poll, error) {
+func (f *fake) PollDeviceToken(ctx context.Context, _ backend.Target, _ string) (backend.Poll, error) {
 	f.mu.Lock()
 	a := f.script[min(len(f.at), len(f.script)-1)]
 	f.at = append(f.at, time.Now())
 	f.polling++
 	f.most = max(f.most, f.polling)
 	hold := f.hold
+	if f.frozen {
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		a = reset
+	}
 	f.mu.Unlock()
 	if hold != nil {
 		<-hold

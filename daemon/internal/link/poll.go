@@ -7,7 +7,6 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -97,7 +96,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 			failures++
 			gap = m.scheduleRetry(f, failures, problem)
 		default:
-			m.refused(f, problem)
+			m.refused(f, problem, failures+1)
 			return
 		}
 		if m.Now().Add(gap).After(f.expires.Add(overtime)) {
@@ -200,7 +199,6 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	f.count++
 	count := f.count
 	m.mu.Unlock()
-	m.Record.Record(caller.With(ctx, f.who), telemetry.Linked, nil)
 	out := Outcome{AccountID: t.AccountID, Tier: t.Tier, LinkedAt: t.LinkedAt, ExpiresAt: t.ExpiresAt, File: file,
 		PollCount: count, BackendURL: issuer, RevokeURL: revokeURL}
 	if f.exclusive {
@@ -233,13 +231,14 @@ func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) bac
 	return a
 }
 
-// refused ends a flow with the problem that corresponds to the backend's answer.
-func (m *Manager) refused(f *flow, p *backend.Problem) {
+// refused ends a flow with the problem that corresponds to the backend's answer, the last of a number of consecutive
+// failed polls.
+func (m *Manager) refused(f *flow, p *backend.Problem, failed int) {
 	m.mu.Lock()
 	f.count++
 	lost := f.answerLost
 	m.mu.Unlock()
-	problem, outcome := outcomeOf(p, lost)
+	problem, outcome := outcomeOf(p, failed, lost)
 	m.finish(f, Outcome{}, problem, outcome)
 }
 
@@ -281,6 +280,6 @@ func (m *Manager) announce(f *flow, end *result, word string) {
 		}
 	}
 	// Recorded before the waiters wake, so that they can already see it.
-	m.completed(f.who, word)
+	m.completed(f, word)
 	close(end.done)
 }

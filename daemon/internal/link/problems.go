@@ -91,9 +91,9 @@ func invalidAddress(err error) *backend.Problem {
 	return p
 }
 
-// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's answer p. answerLost
-// says whether the answer to an earlier poll was lost.
-func outcomeOf(p *backend.Problem, answerLost bool) (problem *backend.Problem, outcome string) {
+// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's answer p, after a
+// number of consecutive failed polls. answerLost says whether the answer to an earlier poll was lost.
+func outcomeOf(p *backend.Problem, failed int, answerLost bool) (problem *backend.Problem, outcome string) {
 	switch {
 	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued the code was replaced by a new one
 		return unknownCode(), telemetry.OutcomeCodeExpired
@@ -119,11 +119,18 @@ func outcomeOf(p *backend.Problem, answerLost bool) (problem *backend.Problem, o
 	case isTransient(p):
 		return &backend.Problem{
 			Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus,
-			Message: fmt.Sprintf("the backend could not be reached in %d attempts: %s", maxFailures, p.Message),
+			Message: "the backend could not be reached in " + attempts(failed) + ": " + p.Message,
 			FixHint: "Check the network and the backend address; then call completeAuthLink again with the same code.",
 		}, telemetry.OutcomeNetworkError
 	}
 	return p, telemetry.OutcomeNetworkError
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
 }
 
 // isTransient reports whether repeating a poll may help: it got no answer, a gateway failed, or there were too many

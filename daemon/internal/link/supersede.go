@@ -97,7 +97,7 @@ func (m *Manager) finishWith(f *flow, l account.Link) {
 		File: m.fileOf(l), PollCount: f.count, BackendURL: l.BackendURL}
 	end := m.setOutcome(f, out, nil)
 	m.mu.Unlock()
-	m.announce(f, end, telemetry.OutcomePollingAborted)
+	m.announce(f, end, telemetry.OutcomeSuccess)
 	m.cancelCode(f)
 }
 

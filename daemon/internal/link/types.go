@@ -31,13 +31,16 @@ type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// Defaults and bounds of a wait.
+// Defaults and bounds of a wait. They bound one call, not the validity of its code.
 const (
 	DefaultWait     = 600 * time.Second
 	MaxWait         = 600 * time.Second
 	DefaultInterval = 5 * time.Second
 	MaxInterval     = 30 * time.Second
 )
+
+// DefaultWindow is how long a code is valid if the backend does not say so.
+const DefaultWindow = 600 * time.Second
 
 // GatedCall is the call that needed a code. This package does not interpret it; package tools repeats it once the code
 // is approved.
@@ -61,7 +64,7 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is how much longer this caller waits.
+	// Remaining is how much longer this caller waits for the person, at most until the code expires.
 	Remaining time.Duration
 	// Note reports an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
 	// empty.
