@@ -112,9 +112,13 @@ func ReplaceQuestion(accountID, backendURL string) string {
 		accountID, BackendName(backendURL))
 }
 
-// BackendName returns a backend's URL in a form for people, to whom "embedded:<id>" means nothing.
+// BackendName returns a backend's URL in a form for people, to whom "embedded:<id>" means nothing. It is empty if
+// auth.json does not name the backend.
 func BackendName(url string) string {
-	if url == "" || strings.HasPrefix(url, "embedded:") {
+	if url == "" {
+		return "an unknown backend"
+	}
+	if strings.HasPrefix(url, "embedded:") {
 		return "the embedded backend"
 	}
 	return url

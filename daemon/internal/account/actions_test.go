@@ -56,7 +56,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if c.theirs = rapid.Bool().Draw(t, "theirs"); c.theirs {
 				fields["theirs"] = []int{1, 2}
 			}
-			if mintedAt[c.token] != defaultBackend || rapid.Bool().Draw(t, "has backendUrl") {
+			if c.bare = mintedAt[c.token] == defaultBackend && rapid.Bool().Draw(t, "names no backend"); !c.bare {
 				fields["backendUrl"] = mintedAt[c.token]
 			}
 			if l.ExpiresAt != nil {

@@ -87,6 +87,28 @@ func parse(data []byte) (Link, error) {
 	return l, nil
 }
 
+// withBackend adds the backend's address to a file and leaves its other fields unchanged.
+func withBackend(before []byte, address string) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(before, &fields); err != nil {
+		return nil, err
+	}
+	value, err := json.Marshal(address)
+	if err != nil {
+		return nil, err
+	}
+	fields["backendUrl"] = value
+	data, err := json.MarshalIndent(fields, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	data = append(data, '\n')
+	if l, err := parse(data); err != nil || l.BackendURL != address || len(data) > maxFile {
+		return nil, errors.New("its field backendUrl cannot be set")
+	}
+	return data, nil
+}
+
 // format merges the link into the file's previous content, so that unknown fields survive. Content that is not an
 // object is replaced.
 func format(before []byte, l Link) ([]byte, error) {

@@ -21,7 +21,7 @@ const (
 	Expired State = "expired"
 	// Corrupt means that the file does not parse. It counts as not linked, and only a login or a logout replaces it.
 	Corrupt State = "corrupt"
-	// OtherBackend means that the link was issued by a backend other than the requested one.
+	// OtherBackend means that the link was issued by a backend other than the requested one, or by an unknown one.
 	OtherBackend State = "other_backend"
 )
 

@@ -41,6 +41,7 @@ type content struct {
 	expires time.Time // zero for never
 	theirs  bool      // whether it has an unknown field, which a login keeps
 	text    string    // the exact text, if another program wrote it
+	bare    bool      // another program wrote it without backendUrl, and the store has not read it yet
 }
 
 // model is the reference implementation: the file's content, the link in memory, and each backend's verdicts on
@@ -64,8 +65,9 @@ type model struct {
 func (m *model) open() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.changed, m.stop, m.served = make(chan struct{}, 1), stop, make(chan struct{})
-	m.store = Open(Options{Dir: m.dir, DefaultBackend: defaultBackend, Changed: m.changed,
+	m.store = Open(Options{Dir: m.dir, Backend: func() string { return defaultBackend }, Changed: m.changed,
 		Now: func() time.Time { return m.now }})
+	m.readFile()
 	m.memory, m.unsaved, m.revoked, m.verified = m.file, false, map[string]bool{}, map[string]bool{}
 	m.watched = m.store.Watch(ctx)
 	go func() { defer close(m.served); _ = m.store.Serve(ctx) }()
@@ -161,7 +163,7 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 		return
 	}
 	l, err := parse(data)
-	if err != nil || l.AuthToken.Reveal() != m.file.token || strings.Contains(string(data), "theirs") != m.file.theirs ||
+	if err != nil || l.AuthToken.Reveal() != m.file.token || l.BackendURL != mintedAt[m.file.token] || strings.Contains(string(data), "theirs") != m.file.theirs ||
 		info.Mode().Perm() != 0o600 {
 		t.Fatalf("auth.json is %s (%v, mode %v), want %+v", data, err, info.Mode(), m.file)
 	}
@@ -247,9 +249,17 @@ func (m *model) signal() {
 	time.Sleep(2 * settleTime)
 	switch {
 	case !m.unsaved:
+		m.readFile()
 		m.memory = m.file
 	case m.file.kind != "link": // the file can be written again
 		m.saved(m.memory)
+	}
+}
+
+// readFile records in the model that the store read the file, and added the backend if the file named none.
+func (m *model) readFile() {
+	if m.file.bare {
+		m.file.bare, m.file.text = false, ""
 	}
 }
 

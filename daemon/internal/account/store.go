@@ -22,8 +22,9 @@ const settleTime = 100 * time.Millisecond
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// DefaultBackend is used for a file without backendUrl; empty means the embedded backend.
-	DefaultBackend string
+	// Backend returns the backend in force without regard to any shell's variables. A file without backendUrl is given
+	// it. Nil means the embedded backend.
+	Backend func() string
 	// Changed signals that auth.json may have changed (statefile.Watch); a nil channel never signals.
 	Changed <-chan struct{}
 	// Wrote is called with the content that the store has written, or with nil after it has removed the file; it may be
@@ -39,6 +40,7 @@ type Store struct {
 	path string
 
 	writing sync.Mutex // held from reading the file until it is replaced
+	first   origin     // of the last file that named no backend; guarded by writing
 
 	mu   sync.Mutex
 	link Link // the file's content, or a link that could not be saved
@@ -58,7 +60,9 @@ func Open(o Options) *Store {
 		o.Now = time.Now
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.DefaultBackend = cmp.Or(o.DefaultBackend, embedded)
+	if o.Backend == nil {
+		o.Backend = func() string { return embedded }
+	}
 	s := &Store{
 		o: o, path: filepath.Join(o.Dir, FileName), revoked: map[Secret]bool{}, verified: map[Secret]Verdict{},
 		watchers: map[chan Link]struct{}{}, failed: make(chan struct{}, 1),
@@ -70,14 +74,14 @@ func Open(o Options) *Store {
 // Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// saveRetry is the interval at which a failed write of the link is retried.
+// saveRetry is the interval at which a failed write of the link, or of its backend, is retried.
 const saveRetry = 5 * time.Second
 
 // Serve follows changes of the file and retries failed writes until ctx ends.
 func (s *Store) Serve(ctx context.Context) error {
 	var retry <-chan time.Time
 	for {
-		if _, ok := s.Unsaved(); ok && retry == nil {
+		if retry == nil && s.isUnwritten() {
 			retry = time.After(saveRetry)
 		}
 		select {
@@ -88,11 +92,18 @@ func (s *Store) Serve(ctx context.Context) error {
 		case <-s.failed:
 		case <-retry:
 			retry = nil
-			s.writing.Lock()
-			s.flush()
-			s.writing.Unlock()
+			if s.isUnwritten() {
+				s.Reload(ctx)
+			}
 		}
 	}
+}
+
+// isUnwritten reports whether the file lacks the link, or the backend of the link.
+func (s *Store) isUnwritten() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsaved != "" || s.link.State == OtherBackend
 }
 
 // Unsaved returns the link that could not be written yet; ok is false if there is none.
@@ -156,8 +167,39 @@ func (s *Store) read() Link {
 		return Link{State: Corrupt, Detail: "reading " + s.path + ": " + err.Error()}
 	}
 	if l.BackendURL == "" {
-		l.BackendURL = s.o.DefaultBackend
+		return s.adopt(l, data)
 	}
+	return l
+}
+
+// origin is the backend that a token belongs to because it was in force when the token was first read.
+type origin struct {
+	token   Secret
+	backend string
+}
+
+// adopt completes a file that names no backend, as another program may write it: the token belongs to the backend that
+// is in force when the file is first read, and the file records that, so that no later setting sends the token
+// elsewhere. Until the file records it, the token is not used.
+func (s *Store) adopt(l Link, data []byte) Link {
+	again := s.first.token == l.AuthToken
+	if !again {
+		s.first = origin{l.AuthToken, s.o.Backend()}
+	}
+	l.BackendURL = s.first.backend
+	complete, err := withBackend(data, l.BackendURL)
+	if err == nil {
+		err = s.written(complete, statefile.Replace(s.path, data, complete))
+	}
+	if err != nil {
+		if !again {
+			s.o.Log.Warn("failed to add the backend to auth.json, so its token is not used", "err", err)
+		}
+		l.State, l.AuthToken, l.BackendURL = OtherBackend, "", ""
+		l.Detail = "auth.json does not name the backend that issued its token, and the backend could not be added: " + err.Error()
+		return l
+	}
+	s.o.Log.Info("added the backend to auth.json, which named none", "backend", l.BackendURL)
 	return l
 }
 
@@ -237,7 +279,7 @@ func (s *Store) write(l Link) error {
 	before, _ := statefile.Read(s.path, maxFile) // an unreadable file is replaced
 	data, err := format(before, l)
 	if err == nil {
-		err = s.replace(data)
+		err = s.written(data, statefile.Write(s.path, data))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,10 +295,9 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// replace writes the file and reports the write to the watch. Otherwise the watch could miss a change back to
+// written reports a successful write to the watch, and returns err. Otherwise the watch could miss a change back to
 // the state it last saw, such as a removal right after the first Save.
-func (s *Store) replace(data []byte) error {
-	err := statefile.Write(s.path, data)
+func (s *Store) written(data []byte, err error) error {
 	if err == nil && s.o.Wrote != nil {
 		s.o.Wrote(data)
 	}

@@ -30,12 +30,14 @@ func put(t *testing.T, dir, text string) {
 }
 
 func TestStates(t *testing.T) {
-	file := func(more string) string { return `{"authToken":"svc_topsecret","accountId":"acc"` + more + `}` }
+	file := func(more string) string {
+		return `{"authToken":"svc_topsecret","accountId":"acc","backendUrl":"https://a"` + more + `}`
+	}
 	cases := map[string]struct {
 		text string
 		want State
 	}{
-		"whole":           {file(`,"linkedAt":"2026-01-02T03:04:05Z","expiresAt":null,"scope":"account_full","backendUrl":"https://a"`), Linked},
+		"whole":           {file(`,"linkedAt":"2026-01-02T03:04:05Z","expiresAt":null,"scope":"account_full"`), Linked},
 		"least":           {file(""), Linked},
 		"unexpired":       {file(`,"expiresAt":"2999-01-01T00:00:00Z"`), Linked},
 		"expired":         {file(`,"expiresAt":"2020-01-01T00:00:00Z"`), Expired},
@@ -80,14 +82,14 @@ func TestTokenGoesOnlyToItsBackend(t *testing.T) {
 		{"embedded:1", "", "embedded:1", Linked},
 		{"embedded:1", "", "embedded:2", OtherBackend},
 		{"embedded:1", "", "https://a", OtherBackend},
-		{"", "", "embedded:1", Linked},
+		{"", "embedded:", "embedded:1", Linked},
 		{"", "https://d", "https://d", Linked},
 		{"", "https://d", "embedded:1", OtherBackend},
 	}
 	for _, c := range cases {
 		dir := t.TempDir()
 		put(t, dir, fmt.Sprintf(`{"authToken":%q,"accountId":"acc","backendUrl":%q}`, token, c.minted))
-		l := Open(Options{Dir: dir, DefaultBackend: c.def}).For(c.asked)
+		l := Open(Options{Dir: dir, Backend: func() string { return c.def }}).For(c.asked)
 		if l.State != c.want || (l.AuthToken != "") != (c.want == Linked) {
 			t.Errorf("%+v: %s", c, l.State)
 		}

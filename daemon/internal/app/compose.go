@@ -122,7 +122,7 @@ func (d *daemon) assemble() (err error) {
 	}
 	d.level.Set(d.config.Current().LogLevel)
 	d.accounts = account.Open(account.Options{
-		Dir: dir, DefaultBackend: config.DefaultBackend(), Changed: d.files.Changed(account.FileName), Now: d.now, Log: d.log,
+		Dir: dir, Backend: d.ownBackend, Changed: d.files.Changed(account.FileName), Now: d.now, Log: d.log,
 		Wrote: func(data []byte) { d.files.Wrote(account.FileName, data) },
 	})
 	d.consent = consent.New(dir)
@@ -144,6 +144,12 @@ func (d *daemon) assemble() (err error) {
 		Process: control.PeerProcess, ClientIO: d.clients, Notices: d.recorder, Log: d.log,
 	})
 	return nil
+}
+
+// ownBackend returns the backend for calls whose environment names none.
+func (d *daemon) ownBackend() string {
+	b, _ := d.config.Current().Backend(caller.Caller{}) // without an environment it cannot fail
+	return b.URL
 }
 
 func (d *daemon) issuedCodes() link.IssuedCodes {

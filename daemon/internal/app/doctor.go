@@ -179,7 +179,7 @@ func (d *daemon) checkAuthFile() control.Check {
 		}
 		return passed(name, "linked to account "+l.AccountID)
 	default:
-		return warning(name, "the link is "+string(l.State), "Run `servicectl login` to link again.")
+		return warning(name, "the link is "+string(l.State)+": "+l.Detail, "Run `servicectl login` to link again.")
 	}
 }
 

@@ -23,9 +23,13 @@ type Target struct {
 // EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address in a form for people, who would not understand "embedded:<id>".
+// DisplayName returns a backend's address in a form for people, who would not understand "embedded:<id>". An
+// empty one is unknown.
 func DisplayName(url string) string {
-	if url == "" || strings.HasPrefix(url, EmbeddedURL) {
+	if url == "" {
+		return "an unknown backend"
+	}
+	if strings.HasPrefix(url, EmbeddedURL) {
 		return "the embedded backend"
 	}
 	return url

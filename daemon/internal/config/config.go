@@ -190,17 +190,9 @@ func (c *Config) own() Backend {
 		return kindOf(c.BackendURL, ByConfig)
 	}
 	if buildinfo.DefaultBackendURL != "" {
-		return kindOf(DefaultBackend(), ByBuild)
+		return kindOf(strings.TrimRight(buildinfo.DefaultBackendURL, "/"), ByBuild)
 	}
 	return kindOf(EmbeddedURL, ByDefault)
-}
-
-// DefaultBackend returns the backend of a build without configuration. An auth.json without backendUrl belongs to it.
-func DefaultBackend() string {
-	if buildinfo.DefaultBackendURL == "" {
-		return EmbeddedURL
-	}
-	return strings.TrimRight(buildinfo.DefaultBackendURL, "/")
 }
 
 func kindOf(url, by string) Backend {

@@ -281,3 +281,43 @@ func TestReadPrivate(t *testing.T) {
 		t.Errorf("a missing file: before %04o, error %v; want 0 and ErrNotExist", before, err)
 	}
 }
+
+// Replace changes only a file that still has the expected content and that its owner may write.
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "auth.json")
+	put := func(text string, mode fs.FileMode) {
+		t.Helper()
+		_ = os.Remove(path)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		text string
+		mode fs.FileMode
+		want string
+	}{
+		"unchanged": {"before", 0o600, ""},
+		"changed":   {"theirs", 0o600, "changed in the meantime"},
+		"longer":    {"before and more", 0o600, "changed in the meantime"},
+		"read-only": {"before", 0o400, "read-only"},
+	} {
+		put(test.text, test.mode)
+		err := Replace(path, []byte("before"), []byte("after"))
+		after, _ := os.ReadFile(path)
+		if done := err == nil; done != (test.want == "") || !done && !strings.Contains(err.Error(), test.want) ||
+			done != (string(after) == "after") {
+			t.Errorf("%s: error %v, content %q", name, err, after)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(path, nil, []byte("after")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v, want ErrNotExist", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("files were left behind: %v", entries)
+	}
+}

@@ -1,6 +1,7 @@
 package statefile
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -73,9 +74,38 @@ func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.
 	return data, nil
 }
 
+// errChanged means that another program changed a file between reading and replacing it.
+var errChanged = errors.New("was changed in the meantime")
+
 // Write replaces a file atomically, with mode 0600 under any umask: readers see either the old or the new content,
 // even after a crash. It refuses a symbolic link at path.
 func Write(path string, data []byte) error {
+	return write(path, data, func() error { return nil })
+}
+
+// Replace is Write for a file that this program did not write. It returns errChanged if the content is no longer
+// before, and refuses a file of another user and one that its owner made read-only.
+func Replace(path string, before, data []byte) error {
+	return write(path, data, func() error {
+		info, err := os.Lstat(path)
+		switch {
+		case err != nil:
+			return cause(err)
+		case info.Mode().Perm()&0o200 == 0:
+			return fmt.Errorf("it is read-only (mode %04o)", info.Mode().Perm())
+		case !mine(info):
+			return errors.New("it belongs to another user")
+		}
+		now, err := Read(path, int64(len(before)))
+		if err != nil || !bytes.Equal(now, before) {
+			return fmt.Errorf("it %w", errChanged)
+		}
+		return nil
+	})
+}
+
+// write replaces a file if ready returns nil. It calls ready immediately before the replacement.
+func write(path string, data []byte, ready func() error) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("write %s: it %w", path, ErrSymlink)
 	}
@@ -84,6 +114,9 @@ func Write(path string, data []byte) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	err = errors.Join(fill(temp, data), temp.Close())
+	if err == nil {
+		err = ready()
+	}
 	if err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
