@@ -23,6 +23,6 @@ type blockedCodes struct{ problem error }
 func (b blockedCodes) Find(string) (codes.Issued, bool, error) {
 	return codes.Issued{}, false, b.problem
 }
-func (b blockedCodes) Put(string, codes.Issued) error { return b.problem }
-func (b blockedCodes) MarkAborted(string) error       { return nil }
-func (b blockedCodes) Remove(string) error            { return nil }
+func (b blockedCodes) Put(string, codes.Issued) error           { return b.problem }
+func (b blockedCodes) Update(string, func(*codes.Issued)) error { return nil }
+func (b blockedCodes) Remove(string) error                      { return nil }

@@ -1,9 +1,12 @@
 // Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
-// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
+// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes; the
+// pages on which to approve them can be read only with the code. The
 // package knows neither the backend nor the tools.
 package codes
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -49,8 +52,11 @@ type Issued struct {
 	// Backend issued the code: a URL or "embedded:", with or without an id.
 	Backend string
 	Expires time.Time
-	// Aborted reports whether MarkAborted was called for the code.
-	Aborted bool
+	// Page is the page on which the person approves the code.
+	Page string
+	// Opened reports whether the page was opened in a browser, and Aborted whether an aborted wait was recorded. Only
+	// Update changes them.
+	Opened, Aborted bool
 	// Call is nil if it is unknown, too large, or has arguments that may hold a credential.
 	Call *Call
 }
@@ -60,6 +66,9 @@ type entry struct {
 	Hash    string `json:"hash"`
 	Backend string `json:"backend"`
 	Expires int64  `json:"expires"` // Unix seconds
+	// Page is encrypted with a key that only the code's owner has, because it contains the user code.
+	Page    []byte `json:"page,omitempty"`
+	Opened  bool   `json:"opened,omitempty"`
 	Aborted bool   `json:"aborted,omitempty"`
 	Call    *Call  `json:"call,omitempty"`
 }
@@ -95,11 +104,10 @@ func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	if i < 0 || s.isOver(s.file.Codes[i]) {
 		return Issued{}, false, nil
 	}
-	e := s.file.Codes[i]
-	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Aborted: e.Aborted, Call: e.Call}, true, nil
+	return s.issued(s.file.Codes[i], deviceCode), true, nil
 }
 
-// Put stores a code or replaces its data, except Aborted. If there are too many, the oldest are removed.
+// Put stores a code or replaces its data. If there are too many, the oldest are removed.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +115,9 @@ func (s *Store) Put(deviceCode string, issued Issued) error {
 	if err := s.ensureKey(); err != nil {
 		return err
 	}
-	e := entry{Hash: s.hash(deviceCode), Backend: issued.Backend, Expires: issued.Expires.Unix(),
-		Call: storableCall(issued.Call)}
+	e := s.entry(issued, deviceCode)
 	if i := s.index(deviceCode); i >= 0 {
-		e.Aborted = s.file.Codes[i].Aborted
+		e.Opened, e.Aborted = s.file.Codes[i].Opened, s.file.Codes[i].Aborted
 		s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
 	}
 	s.file.Codes = append(slices.DeleteFunc(s.file.Codes, s.isOver), e)
@@ -120,8 +127,8 @@ func (s *Store) Put(deviceCode string, issued Issued) error {
 	return s.save()
 }
 
-// MarkAborted stores that a wait for a code was aborted, so that this is recorded only once.
-func (s *Store) MarkAborted(deviceCode string) error {
+// Update changes the data of a code, if it is stored.
+func (s *Store) Update(deviceCode string, change func(*Issued)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loadOnce()
@@ -129,7 +136,9 @@ func (s *Store) MarkAborted(deviceCode string) error {
 	if i < 0 {
 		return nil
 	}
-	s.file.Codes[i].Aborted = true
+	issued := s.issued(s.file.Codes[i], deviceCode)
+	change(&issued)
+	s.file.Codes[i] = s.entry(issued, deviceCode)
 	return s.save()
 }
 
@@ -144,6 +153,16 @@ func (s *Store) Remove(deviceCode string) error {
 	}
 	s.file.Codes = slices.Delete(s.file.Codes, i, i+1)
 	return s.save()
+}
+
+func (s *Store) issued(e entry, deviceCode string) Issued {
+	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Page: s.decrypt(e.Page, deviceCode),
+		Opened: e.Opened, Aborted: e.Aborted, Call: e.Call}
+}
+
+func (s *Store) entry(i Issued, deviceCode string) entry {
+	return entry{Hash: s.hash(deviceCode), Backend: i.Backend, Expires: i.Expires.Unix(),
+		Page: s.encrypt(i.Page, deviceCode), Opened: i.Opened, Aborted: i.Aborted, Call: storableCall(i.Call)}
 }
 
 // storableCall returns c, or nil if c must not be stored because it is too long or contains a secret.
@@ -168,10 +187,36 @@ func (s *Store) index(deviceCode string) int {
 	return slices.IndexFunc(s.file.Codes, func(e entry) bool { return hmac.Equal([]byte(e.Hash), hash) })
 }
 
-func (s *Store) hash(deviceCode string) string {
+func (s *Store) hash(deviceCode string) string { return hex.EncodeToString(s.mac(deviceCode)) }
+
+func (s *Store) mac(text string) []byte {
 	mac := hmac.New(sha256.New, s.file.Key)
-	mac.Write([]byte(deviceCode))
-	return hex.EncodeToString(mac.Sum(nil))
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// cipherOf returns a cipher whose key follows from the file's key and the code. Its errors are impossible, because the
+// key has the right length.
+func (s *Store) cipherOf(deviceCode string) cipher.AEAD {
+	block, _ := aes.NewCipher(s.mac("page " + deviceCode))
+	aead, _ := cipher.NewGCMWithRandomNonce(block)
+	return aead
+}
+
+func (s *Store) encrypt(page, deviceCode string) []byte {
+	if page == "" {
+		return nil
+	}
+	return s.cipherOf(deviceCode).Seal(nil, nil, []byte(page), nil)
+}
+
+// decrypt returns the page, or "" if there is none or it was changed.
+func (s *Store) decrypt(sealed []byte, deviceCode string) string {
+	page, err := s.cipherOf(deviceCode).Open(nil, nil, sealed, nil)
+	if err != nil {
+		return ""
+	}
+	return string(page)
 }
 
 func (s *Store) ensureKey() error {

@@ -62,6 +62,32 @@ func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 	}
 }
 
+// The page of a code survives a restart, but the file reveals it only to who has the code.
+func TestStore_KeepsThePageSecret(t *testing.T) {
+	dir := t.TempDir()
+	const page = "https://a.test/activate?code=WDJB-MJHT"
+	issued := Issued{Backend: "https://a.test", Expires: start, Page: page}
+	put(t, at(dir, start), "sdc_a", issued)
+	if text := read(t, dir); strings.Contains(text, "WDJB") || strings.Contains(text, "activate") {
+		t.Error("the file holds the page:", text)
+	}
+	s := at(dir, start)
+	if err := s.Update("sdc_a", func(i *Issued) { i.Opened, i.Aborted = true, true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update("sdc_unknown", func(*Issued) { t.Error("changed an unknown code") }); err != nil {
+		t.Error(err)
+	}
+	put(t, s, "sdc_a", issued) // a second gated call keeps the marks
+	if got, ok, err := at(dir, start).Find("sdc_a"); !ok || err != nil || got.Page != page || !got.Opened || !got.Aborted {
+		t.Errorf("%+v, %v, %v; want the page and both marks", got, ok, err)
+	}
+	s.file.Codes[0].Page[0] ^= 1
+	if got, _, _ := s.Find("sdc_a"); got.Page != "" {
+		t.Errorf("a changed page was read as %q", got.Page)
+	}
+}
+
 func TestStore_KeysDiffer(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	for _, dir := range []string{a, b} {

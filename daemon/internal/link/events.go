@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/codes"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -27,9 +28,7 @@ func (m *Manager) completed(f *flow, outcome string) {
 		if again {
 			return
 		}
-		if err := m.Codes.MarkAborted(f.code.DeviceCode); err != nil {
-			m.Log.Warn("failed to save that a wait for a device code was aborted", "err", err)
-		}
+		m.updateCode(f, func(i *codes.Issued) { i.Aborted = true })
 	}
 	m.record(f.who, telemetry.LoginCompleted, map[string]any{"outcome": outcome})
 }

@@ -42,6 +42,8 @@ type flow struct {
 	saving         bool // the token is being saved, so it is too late to stop
 	cancelled      bool // the backend was asked to cancel the code
 	aborted        bool // polling_aborted was recorded for the code
+	opening        bool // the page is being opened
+	opened         bool // the page was opened in a browser
 }
 
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
@@ -132,7 +134,9 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
 		err = conflict(other)
 	} else if err = m.ensurePolling(f, wait.Interval); err == nil {
-		out, err = m.await(ctx, f, wait)
+		start := m.Now()
+		m.openFor(ctx, deviceCode, wait)
+		out, err = m.await(ctx, f, start, wait)
 	}
 	if err != nil && m.pending(f) {
 		m.completed(f, telemetry.OutcomePollingAborted) // until a later call or poll gets another outcome
@@ -141,6 +145,16 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		return Outcome{}, unknownCode() // the code was used for a link that has been logged out since
 	}
 	return out, err
+}
+
+// openFor opens the page of a code for a call that waits for it, within the time of the call.
+func (m *Manager) openFor(ctx context.Context, deviceCode string, wait Wait) {
+	if wait.OpenPage == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait.Max)
+	defer cancel()
+	m.OpenPage(deviceCode, false, func(page string) bool { return wait.OpenPage(ctx, page) })
 }
 
 // pending reports whether a flow is still without an outcome.
@@ -177,9 +191,9 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	if !ok {
 		return nil, foreignCode()
 	}
-	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode},
+	f := m.newFlow(who, backend.DeviceCode{DeviceCode: deviceCode, VerificationURL: issued.Page},
 		backend.Target{BaseURL: issued.Backend, Requester: requester(who)})
-	f.expires, f.aborted = issued.Expires, issued.Aborted
+	f.expires, f.aborted, f.opened = issued.Expires, issued.Aborted, issued.Opened
 	if c := issued.Call; c != nil {
 		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
 	}
@@ -214,7 +228,7 @@ func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Cal
 // exits.
 func (m *Manager) remember(code Code, gated GatedCall) {
 	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
-		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn),
+		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn), Page: code.VerificationURL,
 		Call: &codes.Call{Tool: gated.Tool, Args: gated.Args, Cwd: gated.Caller.Cwd},
 	})
 	if err != nil {
@@ -222,10 +236,39 @@ func (m *Manager) remember(code Code, gated GatedCall) {
 	}
 }
 
-// await waits for the outcome, reports each poll, and returns when the caller's time limit is reached.
-func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error) {
-	start := m.Now()
-	limit := time.NewTimer(wait.Max)
+// updateCode changes the stored data of a flow's code.
+func (m *Manager) updateCode(f *flow, change func(*codes.Issued)) {
+	if err := m.Codes.Update(f.code.DeviceCode, change); err != nil {
+		m.Log.Warn("failed to update a stored device code", "err", err)
+	}
+}
+
+// OpenPage opens the page of an agent's code with open, which reports whether it did, and returns its result. A page
+// that was opened before, or is being opened, is not opened again unless again is set and the first attempt is over.
+func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string) bool) bool {
+	m.mu.Lock()
+	f := m.flows[deviceCode]
+	if f == nil || f.exclusive || f.code.VerificationURL == "" || f.opening || f.opened && !again || !f.isUsable(m.Now()) {
+		m.mu.Unlock()
+		return false
+	}
+	f.opening = true
+	m.mu.Unlock()
+	opened := open(f.code.VerificationURL)
+	m.mu.Lock()
+	first := opened && !f.opened
+	f.opening, f.opened = false, f.opened || opened
+	m.mu.Unlock()
+	if first {
+		m.updateCode(f, func(i *codes.Issued) { i.Opened = true })
+	}
+	return opened
+}
+
+// await waits for the outcome, reports each poll, and returns when the caller's time limit, which began at start, is
+// reached.
+func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait) (Outcome, error) {
+	limit := time.NewTimer(wait.Max - m.Now().Sub(start))
 	defer limit.Stop()
 	m.mu.Lock()
 	end := f.end
@@ -288,7 +331,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 		a.m.abort(a.f)
 		return Outcome{}, err
 	}
-	out, err := a.m.await(ctx, a.f, wait)
+	out, err := a.m.await(ctx, a.f, a.m.Now(), wait)
 	if asProblem(err).Code != CodeAuthTimeout && ctx.Err() == nil {
 		return out, err
 	}

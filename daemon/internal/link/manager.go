@@ -32,7 +32,7 @@ type Config interface{ Current() *config.Config }
 type IssuedCodes interface {
 	Find(deviceCode string) (codes.Issued, bool, error)
 	Put(deviceCode string, issued codes.Issued) error
-	MarkAborted(deviceCode string) error
+	Update(deviceCode string, change func(*codes.Issued)) error
 	Remove(deviceCode string) error
 }
 
@@ -110,10 +110,10 @@ func New(o Options) *Manager {
 // noCodes is an IssuedCodes that stores nothing.
 type noCodes struct{}
 
-func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
-func (noCodes) Put(string, codes.Issued) error          { return nil }
-func (noCodes) MarkAborted(string) error                { return nil }
-func (noCodes) Remove(string) error                     { return nil }
+func (noCodes) Find(string) (codes.Issued, bool, error)  { return codes.Issued{}, false, nil }
+func (noCodes) Put(string, codes.Issued) error           { return nil }
+func (noCodes) Update(string, func(*codes.Issued)) error { return nil }
+func (noCodes) Remove(string) error                      { return nil }
 
 // Serve ends the waits of flows when an account is linked by other means. When ctx ends, it stops the polling, waits
 // for the pollers to finish and cancels the codes of unfinished logins.
@@ -247,7 +247,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	f := m.live[key]
 	if f != nil && f.isUsable(m.Now()) {
 		f.gated = &gated
-		shown := m.codeOf(f, false)
+		shown := m.codeOf(f)
 		m.mu.Unlock()
 		m.remember(shown, gated)
 		return shown, nil
@@ -263,7 +263,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	m.mu.Lock()
 	m.live[key] = f
 	expired := m.keep(f)
-	shown := m.codeOf(f, true)
+	shown := m.codeOf(f)
 	m.mu.Unlock()
 	m.recordExpired(expired)
 	m.remember(shown, gated)
@@ -307,7 +307,7 @@ func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*
 	f.exclusive, f.replace = true, replace
 	m.mu.Lock()
 	expired := m.keep(f)
-	attempt := &Attempt{m: m, f: f, code: m.codeOf(f, true)}
+	attempt := &Attempt{m: m, f: f, code: m.codeOf(f)}
 	m.mu.Unlock()
 	m.recordExpired(expired)
 	return attempt, nil
@@ -363,8 +363,8 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 }
 
 // codeOf returns a flow's code in the form shown to a person. The caller holds m.mu.
-func (m *Manager) codeOf(f *flow, fresh bool) Code {
-	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh,
+func (m *Manager) codeOf(f *flow) Code {
+	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL,
 		Replaces: account.Link{State: account.NotLinked}}
 	c.ExpiresIn = max(f.expires.Sub(m.Now()), 0)
 	if l := m.current(); l.AccountID != "" {

@@ -56,7 +56,7 @@ func (f *fake) IssueDeviceCode(context.Context, backend.Target, string) (backend
 	}
 	f.issued++
 	return backend.DeviceCode{
-		DeviceCode: "sdc_" + string(rune('a'+f.issued)), UserCode: "WDJB-MJHT",
+		DeviceCode: "sdc_" + string(rune('a'+f.issued)), UserCode: "WDJB-MJHT", VerificationURL: page,
 		ExpiresIn: cmp.Or(f.window, 10*time.Minute), PollInterval: 5 * time.Second,
 	}, nil
 }
@@ -310,36 +310,13 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestIntervals(t *testing.T) {
-	for said, want := range map[time.Duration]time.Duration{
-		0: 5 * time.Second, -time.Second: 5 * time.Second, time.Second: 5 * time.Second, 7 * time.Second: 7 * time.Second,
-	} {
-		run(t, []answer{pending(said), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] < want || f.gaps()[0] > want+want/10 {
-				t.Errorf("interval %v: gaps %v, error %v; want the bounded interval", said, f.gaps(), err)
-			}
-		})
-	}
-	if got := backendInterval(1e9 * time.Second); got != 600*time.Second {
-		t.Error(got)
-	}
-	for asked, want := range map[time.Duration]Wait{
-		-time.Second:      {Max: time.Second, Interval: time.Second},
-		601 * time.Second: {Max: 600 * time.Second, Interval: 30 * time.Second},
-	} {
-		if got := (Wait{Max: asked, Interval: asked}).bounded(); got.Max != want.Max || got.Interval != want.Interval {
-			t.Errorf("%v: %+v", asked, got)
-		}
-	}
-}
-
 // Polling belongs to the daemon: two waiters share one series of polls, a cancelled waiter returns immediately, a
 // second call with the same code gets the outcome, and progress is sent at least every 20 s.
 func TestPollingBelongsToTheDaemon(t *testing.T) {
 	run(t, []answer{pending(60 * time.Second), pending(60 * time.Second), pending(60 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {
 			code := ask(t, m)
-			if second := ask(t, m); second.DeviceCode.DeviceCode != code.DeviceCode.DeviceCode || second.Fresh || f.issued != 1 {
+			if second := ask(t, m); second.DeviceCode.DeviceCode != code.DeviceCode.DeviceCode || f.issued != 1 {
 				t.Errorf("a second gated call got %+v, want the same code", second)
 			}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -57,8 +57,6 @@ type Code struct {
 	BackendURL string
 	// Replaces is the link that an approval would replace; its State is NotLinked if there is none.
 	Replaces account.Link
-	// Fresh reports whether the code was issued for this call.
-	Fresh bool
 }
 
 // PollEvent reports a poll after which the code is still pending.
@@ -79,6 +77,9 @@ type Wait struct {
 	Interval time.Duration
 	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
+	// OpenPage opens the page of the code in the caller's browser and reports whether it did; it may be nil. It is called
+	// if the page has not been opened yet.
+	OpenPage func(ctx context.Context, page string) bool
 }
 
 // Outcome is a completed link.

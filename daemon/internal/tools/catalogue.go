@@ -18,6 +18,7 @@ import (
 
 // Links is the part of the device-code flow that the tools need.
 type Links interface {
+	linkCompleter
 	// Target returns the backend of the caller's calls and the identity to use. Its Bearer is empty unless the link may
 	// be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
@@ -25,10 +26,8 @@ type Links interface {
 	// the call, and the backend's refusal contains a new code.
 	Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
 		request func(context.Context) error) (link.Code, error)
-	// Complete waits for the approval of a code. Errors are *backend.Problem.
-	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
-	// TakeGated returns the call that needed a code, and removes it.
-	TakeGated(deviceCode string) (link.GatedCall, bool)
+	// OpenPage opens the page of a code, unless it was opened before and again is not set, and returns open's result.
+	OpenPage(deviceCode string, again bool, open func(page string) bool) bool
 	// Revoked records that the backend rejected a token.
 	Revoked(token string)
 }
@@ -181,7 +180,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		connectRealDevice{o.Sessions, o.Browser}.definition(),
 		startLocalSimulation{sessions: o.Sessions, previous: o.Sessions}.definition(),
 		createSimulatorSession{gate: g, sessions: o.Sessions, previous: o.Sessions, browser: o.Browser}.definition(),
-		completeAuthLink{links: o.Links, retry: c.dispatch, retries: newRetries()}.definition(),
+		completeAuthLink{links: o.Links, browser: o.Browser, retry: c.dispatch, retries: newRetries()}.definition(),
 		getSessionStatus{sessionGate: r, tokens: o.Sessions}.definition(),
 		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
 		waitForEvent{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),

@@ -10,14 +10,17 @@ import (
 )
 
 type completeAuthLink struct {
-	links linkCompleter
+	links   linkCompleter
+	browser Browser
 	// retry repeats the call that needed the link.
 	retry   func(ctx context.Context, c call) Result
 	retries *retries
 }
 
 type linkCompleter interface {
+	// Complete waits for the approval of a code. It returns a *backend.Problem on failure.
 	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
+	// TakeGated returns the call that needed a code, and removes it.
 	TakeGated(deviceCode string) (link.GatedCall, bool)
 }
 
@@ -76,6 +79,7 @@ func (t completeAuthLink) run(ctx context.Context, c call, args completeAuthLink
 	}
 	progress := newProgress(c.io, wait.Max)
 	wait.OnPoll = progress.onPoll()
+	wait.OpenPage = func(ctx context.Context, page string) bool { return openPage(ctx, t.browser, c.who, page) }
 	var outcome link.Outcome
 	var err error
 	progress.during(ctx, waiting, func() { outcome, err = t.links.Complete(ctx, c.who, args.DeviceCode, wait) })

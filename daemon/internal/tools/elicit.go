@@ -38,7 +38,10 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 		return out, true, err
 	case err != nil:
 		return nil, false, nil
-	case !accepted: // the person declined, so the page stays closed
+	}
+	// The client opens the page if the person agrees; if not, it stays closed.
+	g.links.OpenPage(code.DeviceCode.DeviceCode, false, func(string) bool { return true })
+	if !accepted {
 		return authRequired(code, refused.state, false), true, nil
 	}
 	wait := link.Wait{Max: max(time.Until(deadline), time.Second), OnPoll: progress.onPoll()}

@@ -62,6 +62,26 @@ func TestElicit_WithoutALink(t *testing.T) {
 	}
 }
 
+// A page that the client opened, or that the person declined to open, is not opened by the daemon afterwards.
+func TestElicit_DecidesAboutThePage(t *testing.T) {
+	for name, test := range map[string]struct {
+		agreed bool
+		err    error
+		want   int
+	}{"agreed": {true, nil, 0}, "declined": {false, nil, 0}, "deferred": {false, ErrDeferred, 1}} {
+		w := newWorld()
+		w.complete = func(context.Context, link.Wait) error {
+			return &backend.Problem{Code: link.CodeAuthTimeout, Message: "nobody approved", Retryable: true}
+		}
+		w.call(t, "createSimulatorSession", `{}`,
+			IO{Elicit: func(context.Context, string, string) (bool, error) { return test.agreed, test.err }})
+		w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`"}`, IO{})
+		if len(w.browsed) != test.want {
+			t.Errorf("%s: opened %v, want %d pages", name, w.browsed, test.want)
+		}
+	}
+}
+
 func TestElicit_WithoutAnAnswer(t *testing.T) {
 	silent := func(ctx context.Context, _, _ string) (bool, error) {
 		<-ctx.Done()

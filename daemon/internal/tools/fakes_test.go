@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"sync"
@@ -38,7 +37,7 @@ type world struct {
 	added   []backend.Transport // transports in addition to localsim and browsersim
 	mu      sync.Mutex
 	link    account.Link
-	fresh   bool
+	shown   bool   // the page of the code was opened
 	askAt   string // the page of a code; testURL if empty
 	gated   *link.GatedCall
 	wait    link.Wait
@@ -96,7 +95,7 @@ func newWorld() *world {
 		CreatedAt: testTime, LastActiveAt: testTime, ExpiresAt: testTime.Add(24 * time.Hour), LastSeq: 3,
 	}
 	return &world{
-		link: account.Link{State: account.NotLinked}, fresh: true, here: "com.example.app", account: someRecords(),
+		link: account.Link{State: account.NotLinked}, here: "com.example.app", account: someRecords(),
 		open:   []backend.Session{s},
 		opened: session.Opened{Session: s, Created: true, AppTokenFile: "/state/sessions/" + testID + "/app.token"},
 		page:   backendapi.EventPage{Events: []json.RawMessage{json.RawMessage(`{"seq":1}`)}, Next: 1, More: true},
@@ -107,68 +106,6 @@ func (w *world) linked() *world {
 	w.link = account.Link{State: account.Linked, AuthToken: testToken, AccountID: "acc", Tier: account.TierFree,
 		LinkedAt: testTime, BackendURL: "embedded:x"}
 	return w
-}
-
-func (w *world) Target(context.Context, caller.Caller) (backend.Target, account.Link, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t := backend.Target{BaseURL: "embedded:x", InstallID: "inst_1"}
-	if w.link.Linked() {
-		t = backend.Target{BaseURL: "embedded:x", Bearer: w.link.AuthToken.Reveal()}
-	}
-	return t, w.link, nil
-}
-
-func (w *world) InstallID() string                 { return "inst_1" }
-func (w *world) Link(context.Context) account.Link { return w.link }
-func (w *world) BackendURL(context.Context) string { return "embedded:x" }
-
-func (w *world) Ask(_ context.Context, _ backend.Target, gated link.GatedCall,
-	_ func(context.Context) error) (link.Code, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.gated = &gated
-	return link.Code{Fresh: w.fresh, DeviceCode: backend.DeviceCode{
-		DeviceCode: testDevice, UserCode: testUser, VerificationURL: cmp.Or(w.askAt, testURL),
-		ExpiresIn: 10 * time.Minute, PollInterval: 5 * time.Second,
-	}}, nil
-}
-
-func (w *world) Complete(ctx context.Context, _ caller.Caller, _ string, wait link.Wait) (link.Outcome, error) {
-	w.mu.Lock()
-	w.wait = wait
-	complete := w.complete
-	w.mu.Unlock()
-	if complete != nil {
-		if err := complete(ctx, wait); err != nil {
-			return link.Outcome{}, err
-		}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.linked()
-	return link.Outcome{
-		AccountID: "acc", Tier: account.TierFree, LinkedAt: testTime, PollCount: 4,
-		File: link.AuthFile{Path: "/state/auth.json", Written: true},
-	}, nil
-}
-
-func (w *world) TakeGated(string) (link.GatedCall, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.gated == nil {
-		return link.GatedCall{}, false
-	}
-	gated := *w.gated
-	w.gated = nil
-	return gated, true
-}
-
-func (w *world) Revoked(token string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.revoked = append(w.revoked, token)
-	w.link.State = account.Revoked
 }
 
 // sessions is the world with the Open method of Sessions.

@@ -51,17 +51,17 @@ func TestGatedTools_AskForALink(t *testing.T) {
 func TestGate_OpensThePage(t *testing.T) {
 	for _, test := range []struct {
 		args  string
-		fresh bool
+		shown bool
 		want  int
 	}{
-		{`{}`, true, 1}, {`{}`, false, 0},
-		{`{"openBrowser":false}`, true, 0}, {`{"openBrowser":true}`, false, 1},
+		{`{}`, false, 1}, {`{}`, true, 0},
+		{`{"openBrowser":false}`, false, 0}, {`{"openBrowser":true}`, true, 1},
 	} {
 		w := newWorld()
-		w.fresh = test.fresh
+		w.shown = test.shown
 		_, fields := w.call(t, "createSimulatorSession", test.args, IO{})
 		if len(w.browsed) != test.want || fields["browserOpened"] != (test.want == 1) {
-			t.Errorf("%s, fresh %v: opened %v", test.args, test.fresh, w.browsed)
+			t.Errorf("%s, shown %v: opened %v", test.args, test.shown, w.browsed)
 		}
 	}
 }
@@ -138,8 +138,8 @@ func TestCompleteAuthLink(t *testing.T) {
 	if retried["status"] != "active" || retried["sessionId"] != testID || fields["retriedTool"] != "createSimulatorSession" {
 		t.Errorf("retried is %v of %v, want the active session", retried, fields["retriedTool"])
 	}
-	if w.caller.Cwd != "/home/a/app" || len(w.browsed) != 0 {
-		t.Errorf("retried for %+v, opened %v; want the first caller and no page", w.caller, w.browsed)
+	if w.caller.Cwd != "/home/a/app" || len(w.browsed) != 1 || w.browsed[0] != testURL {
+		t.Errorf("retried for %+v, opened %v; want the first caller and the page of the code", w.caller, w.browsed)
 	}
 	if strings.Contains(result.Text, testToken) {
 		t.Error("the answer contains the token")
@@ -353,7 +353,7 @@ func TestWhoAmI(t *testing.T) {
 // A tool cannot complete a code if the account is linked at another backend. The answer says so before the person
 // opens a page.
 func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
-	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL}, Fresh: true,
+	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL},
 		Replaces: account.Link{State: account.Linked, AccountID: "acc", BackendURL: "embedded:x"}}
 	got := authRequired(code, account.OtherBackend, false)
 	if !strings.Contains(got.FixHint, "servicectl login --replace") ||

@@ -5,6 +5,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
@@ -111,12 +112,18 @@ func conflicting(code link.Code, state account.State) bool {
 // open opens the page unless the caller or the shell forbids it, or an approval would have no effect. By default it
 // opens the page of each code only once.
 func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
-	if conflicting(code, state) || !isWebPage(code.VerificationURL) {
+	if conflicting(code, state) || openBrowser != nil && !*openBrowser {
 		return false
 	}
-	if openBrowser == nil && !code.Fresh || openBrowser != nil && !*openBrowser {
+	return g.links.OpenPage(code.DeviceCode.DeviceCode, openBrowser != nil,
+		func(page string) bool { return openPage(ctx, g.browser, c.who, page) })
+}
+
+// openPage opens the page of a code in the caller's browser, and reports whether it did.
+func openPage(ctx context.Context, b Browser, who caller.Caller, page string) bool {
+	if !isWebPage(page) {
 		return false
 	}
-	opened, _ := g.browser.Open(ctx, c.who, code.VerificationURL)
+	opened, _ := b.Open(ctx, who, page)
 	return opened
 }
