@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/telemetry"
@@ -45,17 +46,17 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 
 			carried := 0
 			for _, r := range tenCalls(w, "getPlatformInfo", shims) {
+				inText := false
 				for i, block := range r.Content {
 					if mentionsNotice(block.Text) {
 						carried++
-						if i == 0 {
+						if inText = true; i == 0 {
 							t.Error("the notice comes before the result")
 						}
 					}
 				}
-				if structured, _ := json.Marshal(r.Structured); mentionsNotice(string(structured)) ||
-					len(structured) < 10 {
-					t.Errorf("the structured content is missing or contains the notice: %s", structured)
+				if notice, _ := r.Structured["notice"].(string); mentionsNotice(notice) != inText || len(r.Structured) < 2 {
+					t.Errorf("the structured content is %v; want an answer with the notice: %v", r.Structured, inText)
 				}
 			}
 			if carried != 1 {
@@ -136,6 +137,44 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 	if len(seen) != 11 {
 		t.Errorf("%d events were sent, want 11", len(seen))
+	}
+}
+
+// A command on a terminal shows the notice once and leaves it pending for the first agent, whose answer has it in both
+// parts. A failed or cancelled call does not use it up.
+func TestNotice_OfTheTerminalAndOfTheAgent(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, "https://example.org/activate?code="+fakeUserCode, nil)
+	w := newWorld(t, "backend_url: "+f.url+"\n", "SERVICE_NO_AUTO_OPEN=1")
+	w.ctl("whoami") // a completion starts no daemon
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"__complete", "session", "show", ""}, false},
+		{[]string{"session", "list"}, true},
+		{[]string{"tool", "call", "getPlatformInfo"}, false},
+	} {
+		if out, errs, code := w.ctl(c.args...); code != 0 || mentionsNotice(errs) != c.want || mentionsNotice(out) {
+			t.Errorf("servicectl %v: exit %d, want the notice on standard error: %v\n%s", c.args, code, c.want, errs)
+		}
+	}
+	a := startAgent(w, "modern", false)
+	if r := a.call("searchDocs", map[string]any{"query": 7}); !r.IsError || mentionsNotice(fmt.Sprint(r)) {
+		t.Errorf("a failed call: got %v, want an error without the notice", r)
+	}
+	code, _ := askByHand(w)
+	id, answer := a.start("completeAuthLink", map[string]any{"deviceCode": code}, true, time.Minute)
+	must(t, "the call waits", func() bool { return len(a.progressed) > 0 })
+	a.cancel(id)
+	<-answer
+	for n, want := range []bool{true, false} {
+		r := a.call("getPlatformInfo", map[string]any{})
+		notice, _ := r.Structured["notice"].(string)
+		if last := r.Content[len(r.Content)-1].Text; mentionsNotice(notice) != want ||
+			want && (last != notice || len(r.Content) != 2) {
+			t.Errorf("call %d of the agent: notice %q, last text %.80q; want it in both: %v", n, notice, last, want)
+		}
 	}
 }
 

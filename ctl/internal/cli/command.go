@@ -136,9 +136,15 @@ func typos(a, b string) int {
 	return row[len(b)]
 }
 
-// open connects to the daemon and starts it if necessary.
+// open connects to the daemon and starts it if necessary. The caller must close the client with a.close.
 func (a *app) open(ctx context.Context) (*client.Client, error) {
-	return client.Open(ctx, client.Options{Program: a.name})
+	return client.Open(ctx, client.Options{Program: a.name, PrintsNotice: true})
+}
+
+// close closes a client, and prints the notice that it received.
+func (a *app) close(c *client.Client) {
+	c.Close()
+	a.Notice(c.Notice())
 }
 
 // connected runs act with a connection to the daemon, which it starts if necessary.
@@ -147,7 +153,7 @@ func (a *app) connected(ctx context.Context, act func(*client.Client) error) err
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer a.close(c)
 	return act(c)
 }
 

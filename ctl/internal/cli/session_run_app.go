@@ -14,7 +14,7 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer a.close(c)
 	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project,
 		transport: o.transport, command: command,
 		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(a.Err)}}

@@ -106,7 +106,6 @@ func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments st
 	if err := a.JSON(rawJSON(r.GetStructured())); err != nil {
 		return err
 	}
-	a.Notice(r.GetNotice())
 	var status struct{ Status, Code string }
 	_ = json.Unmarshal([]byte(r.GetStructured()), &status) // a result without a status is a success
 	if status.Code == "unknown_tool" {

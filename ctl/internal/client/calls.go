@@ -129,7 +129,8 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 			FixHint: "Write the arguments as JSON in UTF-8."}
 	}
 	c.serveIO()
-	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments})
+	stream, err := c.api.CallTool(ctx, &controlv1.CallToolRequest{Caller: c.caller, Name: name, Arguments: arguments,
+		PrintsNotice: c.printsNotice})
 	if err != nil {
 		return nil, refusal(err)
 	}
@@ -137,7 +138,7 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 		if p := r.GetProgress(); p != nil {
 			tell(progress, p)
 		}
-		if r.GetResult().GetNotice() != "" {
+		if c.keepNotice(r.GetResult()) {
 			_, _ = stream.Recv() // the stream ends once the daemon has recorded that the notice was shown
 		}
 		return r.GetResult(), nil
@@ -151,7 +152,8 @@ func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Res
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	asking := context.AfterFunc(ctx, end)
 	defer asking()
-	stream, err := c.api.OpenLocalSession(held, &controlv1.OpenLocalSessionRequest{Caller: c.caller, Arguments: arguments})
+	stream, err := c.api.OpenLocalSession(held, &controlv1.OpenLocalSessionRequest{Caller: c.caller, Arguments: arguments,
+		PrintsNotice: c.printsNotice})
 	if err != nil {
 		end()
 		return nil, nil, refusal(err)
@@ -161,7 +163,26 @@ func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Res
 		end()
 		return nil, nil, ended(ctx, err)
 	}
+	c.keepNotice(answer.GetResult())
 	return answer.GetResult(), end, nil
+}
+
+// keepNotice keeps the notice of a result, and reports whether there is one.
+func (c *Client) keepNotice(r *Result) bool {
+	text := r.GetNotice()
+	if text == "" {
+		return false
+	}
+	c.notice.Store(&text)
+	return true
+}
+
+// Notice returns the notice for the person that a result had; empty if none had one.
+func (c *Client) Notice() string {
+	if text := c.notice.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 // ended returns why a stream ended before its last message.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"google.golang.org/grpc"
@@ -98,6 +99,9 @@ type Client struct {
 	api    controlv1.ControlClient
 	caller *controlv1.Caller
 
+	printsNotice bool
+	notice       atomic.Pointer[string]
+
 	startIO   sync.Once
 	endIO     context.CancelFunc
 	servingIO sync.WaitGroup
@@ -111,6 +115,8 @@ type Options struct {
 	Running bool
 	// Lean skips the protocol exchange, which saves a round trip for calls that are the same in all protocols.
 	Lean bool
+	// PrintsNotice says that the caller prints Notice at the end. Without it results have no notice.
+	PrintsNotice bool
 }
 
 // Open connects to the daemon, or to the next one if that one exits during the attempt. It returns the errors of
@@ -145,7 +151,8 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	cwd := dialer.WorkingDir()
 	c := &Client{
 		Daemon: daemon, conn: conn, spoke: spoke, api: controlv1.NewControlClient(conn),
-		caller: &controlv1.Caller{Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version},
+		caller:       &controlv1.Caller{Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version},
+		printsNotice: o.PrintsNotice,
 	}
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()

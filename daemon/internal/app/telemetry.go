@@ -44,5 +44,5 @@ func (f facade) PurgeTelemetry(ctx context.Context) (control.TelemetryPurged, er
 }
 
 func (f facade) TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool) {
-	return f.d.recorder.Take(caller.From(ctx))
+	return f.d.recorder.TakeForTerminal(caller.From(ctx))
 }

@@ -76,13 +76,14 @@ func withBackendOutcome(p TelemetryPurged, err error) error {
 	return fmt.Errorf("%w; the backend erased all %d events", err, p.Deleted)
 }
 
-// sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending. If the client
-// disconnects before the response is sent, the notice stays pending.
-func (s *Server) sendWithNotice(ctx context.Context, result *controlv1.ToolResult,
+// sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending and the client
+// prints it. If the client disconnects before the response is sent, the notice stays pending.
+func (s *Server) sendWithNotice(ctx context.Context, prints bool, result *controlv1.ToolResult,
 	send func(*controlv1.CallToolResponse) error) error {
-	text, done, due := s.o.Telemetry.TakeNotice(ctx)
-	if due {
-		result.Notice = text
+	var done func(sent bool)
+	due := false
+	if prints {
+		result.Notice, done, due = s.o.Telemetry.TakeNotice(ctx)
 	}
 	err := send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{Result: result}})
 	if due {

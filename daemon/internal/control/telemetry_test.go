@@ -62,12 +62,26 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 		var shown []bool
 		s := New(Options{Telemetry: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
 		var sent *controlv1.CallToolResponse
-		err := s.sendWithNotice(c.ctx, &controlv1.ToolResult{Structured: "{}"},
+		err := s.sendWithNotice(c.ctx, true, &controlv1.ToolResult{Structured: "{}"},
 			func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
 		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want ||
 			sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
 			t.Errorf("%v: shown %v, sent %v, error %v; want one claim settled as listed", c, shown, sent, err)
 		}
+	}
+}
+
+// A client that does not print the notice, such as a shell's completion, does not use it up.
+func TestNoticeIsNotSentToAClientThatDoesNotPrintIt(t *testing.T) {
+	s := New(Options{Telemetry: &fake{notice: func(bool) { t.Error("the notice was claimed") }}})
+	err := s.sendWithNotice(t.Context(), false, &controlv1.ToolResult{}, func(r *controlv1.CallToolResponse) error {
+		if notice := r.GetResult().GetNotice(); notice != "" {
+			t.Errorf("sent %q", notice)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

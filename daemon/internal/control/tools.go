@@ -47,7 +47,7 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest,
 	}
 	sending.Lock()
 	defer sending.Unlock()
-	return s.sendWithNotice(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
+	return s.sendWithNotice(ctx, r.GetPrintsNotice(), &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
 		Images: imageMessages(result)}, stream.Send)
 }
 
@@ -67,7 +67,7 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	if ctx.Err() != nil {
 		return statusError(ctx.Err())
 	}
-	err = s.sendWithNotice(ctx, &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)},
+	err = s.sendWithNotice(ctx, r.GetPrintsNotice(), &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)},
 		func(r *controlv1.CallToolResponse) error {
 			return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
 		})

@@ -1,4 +1,4 @@
-// Package identity stores the anonymous install id in install.json, together with the time of the first-run notice and
+// Package identity stores the anonymous install id in install.json, together with the times of the first-run notice and
 // the version that ran last. The id is created at the first start and never changes. The package must not know
 // accounts, because the id is never tied to one.
 package identity
@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
@@ -34,8 +34,8 @@ type Install struct {
 	path string
 	id   string
 	lock *statefile.Lock // held for one change of the file
-	// noticed caches NoticeShownAt once it is known; it is never reset.
-	noticed atomic.Pointer[time.Time]
+	// noticed caches the results of NoticeShownAt, by Audience, once they are known; it is never reset.
+	noticed sync.Map
 }
 
 // Open reads the install id, or creates it at the first start. Concurrent first starts use the same id. A file that

@@ -66,18 +66,18 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := Open(dir, time.Now(), quiet)
-	if err != nil || !other.NoticeShownAt().IsZero() || other.LastVersion() != "" {
-		t.Fatal(other.NoticeShownAt(), other.LastVersion(), err)
+	if err != nil || !other.NoticeShownAt(Agents).IsZero() || other.LastVersion() != "" {
+		t.Fatal(other.NoticeShownAt(Agents), other.LastVersion(), err)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if err := install.SetNoticeShownAt(at); err != nil {
+	if err := install.SetNoticeShownAt(Agents, at); err != nil {
 		t.Fatal(err)
 	}
 	if err := install.SetLastVersion("1.2.3"); err != nil {
 		t.Fatal(err)
 	}
-	if !other.NoticeShownAt().Equal(at) || other.LastVersion() != "1.2.3" {
-		t.Error(other.NoticeShownAt(), other.LastVersion())
+	if !other.NoticeShownAt(Agents).Equal(at) || !other.NoticeShownAt(Terminal).IsZero() || other.LastVersion() != "1.2.3" {
+		t.Error(other.NoticeShownAt(Agents), other.NoticeShownAt(Terminal), other.LastVersion())
 	}
 	if data, _ := os.ReadFile(path); !strings.Contains(string(data), `"future": 1`) {
 		t.Errorf("the file changed to %s; want the unknown field kept", data)
@@ -86,7 +86,7 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 	for _, text := range []string{theirs, `{"installId":"inst_abcd","noticeShownAt":7}`, "{"} {
 		_ = os.WriteFile(path, []byte(text), 0o600)
 		fresh := &Install{path: path, id: "inst_abcd"}
-		if !fresh.NoticeShownAt().IsZero() || fresh.LastVersion() != "" {
+		if !fresh.NoticeShownAt(Agents).IsZero() || fresh.LastVersion() != "" {
 			t.Errorf("the invalid fields %s were accepted", text)
 		}
 	}
@@ -111,7 +111,7 @@ func TestTwoProcessesRemember(t *testing.T) {
 		at, version := time.Unix(int64(1000+i), 0), fmt.Sprintf("1.0.%d", i)
 		var both sync.WaitGroup
 		for _, change := range []func() error{
-			func() error { return one.SetNoticeShownAt(at) },
+			func() error { return one.SetNoticeShownAt(Agents, at) },
 			func() error { return other.SetLastVersion(version) },
 		} {
 			both.Go(func() {
@@ -126,9 +126,9 @@ func TestTwoProcessesRemember(t *testing.T) {
 		}
 		both.Wait()
 		fresh, err := Open(dir, time.Now(), quiet)
-		if err != nil || !fresh.NoticeShownAt().Equal(at) || fresh.LastVersion() != version {
+		if err != nil || !fresh.NoticeShownAt(Agents).Equal(at) || fresh.LastVersion() != version {
 			t.Fatalf("round %d: notice %v, version %q, error %v; a change was lost",
-				i, fresh.NoticeShownAt(), fresh.LastVersion(), err)
+				i, fresh.NoticeShownAt(Agents), fresh.LastVersion(), err)
 		}
 	}
 }

@@ -9,35 +9,42 @@ import (
 )
 
 // The fields of install.json beside the id. Other fields are kept.
+const fieldVersion = "lastVersion"
+
+// Audience is a way in which the first-run notice reaches the person: the name of the field with the time, in RFC 3339,
+// at which it did.
+type Audience string
+
+// The audiences. Each gets the notice once.
 const (
-	fieldNotice  = "noticeShownAt" // RFC 3339
-	fieldVersion = "lastVersion"
+	Agents   Audience = "noticeShownAt"   // in an answer to an agent
+	Terminal Audience = "noticePrintedAt" // on a terminal
 )
 
-// NoticeShownAt returns when the first-run notice was shown. It returns the zero time if the notice was not shown or
-// the time cannot be read. It includes what other processes of the same install wrote.
-func (i *Install) NoticeShownAt() time.Time {
-	if at := i.noticed.Load(); at != nil {
-		return *at
+// NoticeShownAt returns when an audience got the first-run notice. It returns the zero time if it did not or the time
+// cannot be read. It includes what other processes of the same install wrote.
+func (i *Install) NoticeShownAt(to Audience) time.Time {
+	if at, ok := i.noticed.Load(to); ok {
+		return at.(time.Time)
 	}
 	var text string
-	if fields, err := i.read(); err != nil || json.Unmarshal(fields[fieldNotice], &text) != nil {
+	if fields, err := i.read(); err != nil || json.Unmarshal(fields[string(to)], &text) != nil {
 		return time.Time{}
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return time.Time{}
 	}
-	i.noticed.Store(&at)
+	i.noticed.Store(to, at)
 	return at
 }
 
-// SetNoticeShownAt records that the notice was shown.
-func (i *Install) SetNoticeShownAt(at time.Time) error {
-	if err := i.set(fieldNotice, at.UTC().Format(time.RFC3339)); err != nil {
+// SetNoticeShownAt records that an audience got the notice.
+func (i *Install) SetNoticeShownAt(to Audience, at time.Time) error {
+	if err := i.set(string(to), at.UTC().Format(time.RFC3339)); err != nil {
 		return err
 	}
-	i.noticed.Store(&at)
+	i.noticed.Store(to, at)
 	return nil
 }
 

@@ -73,7 +73,8 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
-	return tools.Result{Structured: args, Text: string(args), Outcome: tools.OutcomeOK}
+	failed := string(args) == `{"fail":true}`
+	return tools.Result{IsError: failed, Structured: args, Text: string(args), Outcome: tools.OutcomeOK}
 }
 
 func (f *fakeTools) link(ctx context.Context, io tools.IO) tools.Result {

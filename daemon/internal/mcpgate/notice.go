@@ -1,11 +1,14 @@
 package mcpgate
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/tools"
 )
 
 // Notices are texts for the person that are added to the response to a tool call.
@@ -30,8 +33,7 @@ func (t noticeDone) settle(written bool) {
 // withNotices lets the responses on a stream carry notices.
 func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
-// attachNotice appends a pending notice to the response to a tool call, as its last text block. It does not change the
-// structured content, because a schema describes that.
+// attachNotice adds a pending notice to the response to a tool call that succeeded.
 func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	if w.notices == nil || c == nil || !c.tool || response.Error != nil {
 		return nil
@@ -40,7 +42,7 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	if !ok {
 		return nil
 	}
-	with, ok := appendText(response.Result, text)
+	with, ok := addNotice(response.Result, text)
 	if !ok {
 		done(false)
 		return nil
@@ -49,12 +51,14 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	return done
 }
 
-// appendText adds a text block to a result. ok is false for a result without content, such as a question to the
-// person.
-func appendText(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
+// addNotice adds a notice to a result: as its last text block, and as a field of its structured content, because some
+// clients show their models only one of the two. ok is false for an error, and for a result without content, such as a
+// question to the person.
+func addNotice(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	var content []json.RawMessage
-	if json.Unmarshal(result, &fields) != nil || json.Unmarshal(fields["content"], &content) != nil || content == nil {
+	if json.Unmarshal(result, &fields) != nil || string(fields["isError"]) == "true" ||
+		json.Unmarshal(fields["content"], &content) != nil || content == nil {
 		return nil, false
 	}
 	block, err := json.Marshal(map[string]string{"type": "text", "text": text})
@@ -64,6 +68,25 @@ func appendText(result json.RawMessage, text string) (with json.RawMessage, ok b
 	if fields["content"], err = json.Marshal(append(content, block)); err != nil {
 		return nil, false
 	}
+	if structured, present := fields["structuredContent"]; present {
+		if fields["structuredContent"], ok = withField(structured, tools.NoticeField, text); !ok {
+			return nil, false
+		}
+	}
 	with, err = json.Marshal(fields)
 	return with, err == nil
+}
+
+// withField appends a field to a JSON object and keeps the order of the others.
+func withField(object json.RawMessage, name, value string) (with json.RawMessage, ok bool) {
+	field, err := json.Marshal(map[string]string{name: value})
+	object = bytes.TrimSpace(object)
+	if err != nil || len(object) < 2 || object[0] != '{' {
+		return nil, false
+	}
+	rest := bytes.TrimSpace(object[1 : len(object)-1])
+	if len(rest) == 0 {
+		return field, true
+	}
+	return slices.Concat([]byte("{"), rest, []byte(","), field[1:]), true
 }

@@ -45,7 +45,8 @@ func (o *onceTold) done(written bool) {
 
 const echo = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"a":%d}}}`
 
-// Of ten concurrent first calls, exactly one answer carries the notice, as its last text block and nowhere else.
+// Of ten concurrent first calls, exactly one answer carries the notice: as its last text block, and in its structured
+// content, which is all that some clients show to their models.
 func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	notices := newOnceTold()
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: notices})
@@ -63,14 +64,18 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	for range 10 {
 		answer := c.receive()
 		content, _ := dig(answer, "result", "content").([]any)
+		structured, _ := dig(answer, "result", "structuredContent").(map[string]any)
+		fields := 1
 		if len(content) == 2 {
 			carried++
+			if fields++; structured["notice"] != "by the way" {
+				t.Errorf("the structured content is %v, want the notice", structured)
+			}
 			if block := content[1].(map[string]any); block["type"] != "text" || block["text"] != "by the way" {
 				t.Errorf("the last block is %v, want the notice", block)
 			}
 		}
-		structured, _ := dig(answer, "result", "structuredContent").(map[string]any)
-		if len(structured) != 1 || content[0].(map[string]any)["text"] != fmt.Sprintf(`{"a":%v}`, structured["a"]) {
+		if len(structured) != fields || content[0].(map[string]any)["text"] != fmt.Sprintf(`{"a":%v}`, structured["a"]) {
 			t.Errorf("answer %v", answer)
 		}
 	}
@@ -96,6 +101,43 @@ func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
 	if got := c.receive(); !strings.Contains(fmt.Sprint(dig(got, "result", "content")), "by the way") ||
 		dig(got, "result", "resultType") != "complete" {
 		t.Errorf("the answer is %v, want the notice", got)
+	}
+}
+
+// An answer that reports a failure carries no notice, and neither does a protocol error.
+func TestFailedCallCarriesNoNotice(t *testing.T) {
+	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
+	c.initialize()
+	for _, tool := range []string{"echo", "missing"} {
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"fail":true}}}`)
+		if got := c.line(); strings.Contains(got, "by the way") || !strings.Contains(got, "rror") {
+			t.Errorf("%s: %s, want an error without the notice", tool, got)
+		}
+	}
+	c.send(fmt.Sprintf(echo, 2, 2))
+	if got := c.line(); !strings.Contains(got, "by the way") {
+		t.Errorf("the first success is %s, want the notice", got)
+	}
+}
+
+// The notice keeps the order of the answer's fields. An answer with pictures has no structured content.
+func TestAddNotice(t *testing.T) {
+	const block = `{"text":"by \"the\" way","type":"text"}`
+	for result, want := range map[string]string{
+		`{"content":[],"structuredContent":{"z":1,"a":{}}}`: `{"content":[` + block +
+			`],"structuredContent":{"z":1,"a":{},"notice":"by \"the\" way"}}`,
+		`{"content":[],"structuredContent": {} }`: `{"content":[` + block +
+			`],"structuredContent":{"notice":"by \"the\" way"}}`,
+		`{"content":[{"type":"image"}]}`:         `{"content":[{"type":"image"},` + block + `]}`,
+		`{"content":[],"isError":true}`:          "",
+		`{"structuredContent":{}}`:               "",
+		`{"content":[],"structuredContent":[1]}`: "",
+		`[]`:                                     "",
+	} {
+		got, ok := addNotice([]byte(result), `by "the" way`)
+		if ok != (want != "") || ok && string(got) != want {
+			t.Errorf("%s became %s, %v; want %s", result, got, ok, want)
+		}
 	}
 }
 
@@ -141,7 +183,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	c.receive()
 	c.initialize()
 	c.send("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]")
-	if got := strings.Count(c.line(), "by the way"); got != 1 {
+	if got := strings.Count(c.line(), `"notice":"by the way"`); got != 1 {
 		t.Errorf("the batch carries the notice %d times, want 1", got)
 	}
 

@@ -50,7 +50,7 @@ func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own 
 		return false, ByEmbedded, own
 	case state == consent.Accepted:
 		return true, ByConsent, own
-	case r.o.Memory.NoticeShownAt().IsZero():
+	case r.toldAt().IsZero():
 		return false, ByNotice, own
 	}
 	return true, ByDefault, own

@@ -2,24 +2,35 @@ package telemetry
 
 import (
 	"sync"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/identity"
 )
 
-// notice records whether a response with the first-run notice is being sent.
+// notice records which audiences are being sent the first-run notice.
 type notice struct {
 	sync.Mutex
-	taken bool
+	taken map[identity.Audience]bool
 }
 
-// Take claims the first-run notice for the response to a tool call. Only one of several concurrent calls gets it. ok
-// is false if the notice was shown before, if the person has decided, or if this shell's switches stop uploads (the
-// reader of its responses need not be the person). Call done once and report whether the response was written to the
-// client; if it was not, the next call gets the notice.
+// Take claims the first-run notice for the response to an agent's tool call. Only one of several concurrent calls gets
+// it. ok is false if agents got the notice before, if the person has decided, or if this shell's switches stop uploads
+// (the reader of its responses need not be the person). Call done once and report whether the response was written to
+// the client; if it was not, the next call gets the notice.
 func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool), ok bool) {
-	if disabledBy(who) != "" || !r.o.Memory.NoticeShownAt().IsZero() {
+	return r.take(who, identity.Agents)
+}
+
+// TakeForTerminal is like Take, for a command on a terminal. It leaves the notice for agents pending.
+func (r *Recorder) TakeForTerminal(who caller.Caller) (text string, done func(written bool), ok bool) {
+	return r.take(who, identity.Terminal)
+}
+
+func (r *Recorder) take(who caller.Caller, to identity.Audience) (text string, done func(written bool), ok bool) {
+	if disabledBy(who) != "" || !r.o.Memory.NoticeShownAt(to).IsZero() {
 		return "", nil, false
 	}
 	if state, err := r.o.Consents.Get(); err != nil || state != consent.Unset {
@@ -27,25 +38,34 @@ func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool)
 	}
 	r.notice.Lock()
 	defer r.notice.Unlock()
-	if r.notice.taken || !r.o.Memory.NoticeShownAt().IsZero() {
+	if r.notice.taken[to] || !r.o.Memory.NoticeShownAt(to).IsZero() {
 		return "", nil, false
 	}
-	r.notice.taken = true
-	return r.noticeText(), r.settle, true
+	r.notice.taken[to] = true
+	return r.noticeText(), func(written bool) { r.settle(to, written) }, true
 }
 
 // settle ends a claim. If the notice was shown but that cannot be recorded, this process does not show it again and
 // uploads nothing.
-func (r *Recorder) settle(written bool) {
+func (r *Recorder) settle(to identity.Audience, written bool) {
 	r.notice.Lock()
 	defer r.notice.Unlock()
 	if !written {
-		r.notice.taken = false
+		delete(r.notice.taken, to)
 		return
 	}
-	if err := r.o.Memory.SetNoticeShownAt(r.o.Now()); err != nil {
+	if err := r.o.Memory.SetNoticeShownAt(to, r.o.Now()); err != nil {
 		r.o.Log.Warn("failed to save that the telemetry notice was shown", "err", err)
 	}
+}
+
+// toldAt returns when the person was first told, through an agent or on a terminal; the zero time before that.
+func (r *Recorder) toldAt() time.Time {
+	first := r.o.Memory.NoticeShownAt(identity.Agents)
+	if at := r.o.Memory.NoticeShownAt(identity.Terminal); first.IsZero() || !at.IsZero() && at.Before(first) {
+		return at
+	}
+	return first
 }
 
 // noticeText returns the notice: what is collected, that it is on, and how to turn it off.

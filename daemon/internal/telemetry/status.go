@@ -15,7 +15,7 @@ type Status struct {
 	LogFile   string
 	// BackendURL receives the events; empty if there is none.
 	BackendURL string
-	// NoticeAt is zero until the notice is shown.
+	// NoticeAt is when the notice was first shown; zero until then.
 	NoticeAt time.Time
 	// Waiting is the number of spooled events, which use Bytes of Cap. Dropped is the number lost since the last upload.
 	Waiting             int
@@ -31,7 +31,7 @@ type Status struct {
 
 // Status returns what is recorded, what would be uploaded, and which switch decides.
 func (r *Recorder) Status(who caller.Caller) Status {
-	s := Status{LogFile: r.log.path, NoticeAt: r.o.Memory.NoticeShownAt(), Cap: spoolCap}
+	s := Status{LogFile: r.log.path, NoticeAt: r.toldAt(), Cap: spoolCap}
 	s.Allowed, s.DecidedBy = r.Gate(who)
 	if own, err := r.o.Backend(caller.Caller{}); err == nil && own.Kind == config.KindRemote {
 		s.BackendURL = own.URL

@@ -21,6 +21,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
+	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
@@ -34,9 +35,9 @@ type Consents interface {
 
 // Memory is the part of the install's state that telemetry needs.
 type Memory interface {
-	// NoticeShownAt returns the zero time until the first-run notice was shown.
-	NoticeShownAt() time.Time
-	SetNoticeShownAt(time.Time) error
+	// NoticeShownAt returns the zero time until an audience got the first-run notice.
+	NoticeShownAt(identity.Audience) time.Time
+	SetNoticeShownAt(identity.Audience, time.Time) error
 	// LastVersion returns the version that ran last; empty if unknown.
 	LastVersion() string
 	SetLastVersion(string) error
@@ -93,7 +94,7 @@ func New(o Options) *Recorder {
 		o.Jitter = rand.Float64
 	}
 	files := newLockedDir(filepath.Join(o.Dir, Dir))
-	return &Recorder{o: o, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1),
+	return &Recorder{o: o, notice: notice{taken: map[identity.Audience]bool{}}, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1),
 		writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 

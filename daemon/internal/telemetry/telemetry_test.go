@@ -107,7 +107,7 @@ func (w *world) PurgeTelemetry(_ context.Context, t backend.Target) (int64, erro
 // told returns an install whose notice was shown.
 func told(t testing.TB) *world {
 	w := newWorld(t)
-	if err := w.install.SetNoticeShownAt(time.Now()); err != nil {
+	if err := w.install.SetNoticeShownAt(identity.Agents, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -306,58 +306,6 @@ func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 		}
 		if updates != want || w.install.LastVersion() != "1.2.3" {
 			t.Errorf("after version %s: %d updates recorded, last version %s", last, updates, w.install.LastVersion())
-		}
-	}
-}
-
-// Exactly one of many concurrent calls shows the notice. A call whose client disconnected releases its claim.
-func TestNoticeIsToldOnce(t *testing.T) {
-	w := newWorld(t)
-	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
-		if _, _, ok := w.Take(shell(quiet)); ok {
-			t.Errorf("the notice was shown although %s is set", quiet)
-		}
-	}
-	var wg sync.WaitGroup
-	claims := make(chan func(bool), 10)
-	for range 10 {
-		wg.Go(func() {
-			if text, done, ok := w.Take(shell()); ok {
-				for _, says := range []string{"Usage telemetry is on", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1"} {
-					if !strings.Contains(strings.ToLower(text), strings.ToLower(says)) {
-						t.Errorf("the notice does not say %s: %s", says, text)
-					}
-				}
-				claims <- done
-			}
-		})
-	}
-	wg.Wait()
-	if len(claims) != 1 {
-		t.Fatalf("%d calls got the notice, want 1", len(claims))
-	}
-	(<-claims)(false)
-	if !w.install.NoticeShownAt().IsZero() {
-		t.Error("the notice counts as shown although no response was sent")
-	}
-	_, done, ok := w.Take(shell())
-	if !ok {
-		t.Fatal("the claim on the notice was not released")
-	}
-	done(true)
-	if _, _, ok := w.again().Take(shell()); ok || w.install.NoticeShownAt().IsZero() {
-		t.Error("the notice was shown twice")
-	}
-}
-
-func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
-	for _, state := range []consent.State{consent.Accepted, consent.Declined} {
-		w := newWorld(t)
-		if err := w.consent.Set(state); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, ok := w.Take(shell()); ok {
-			t.Error(state)
 		}
 	}
 }

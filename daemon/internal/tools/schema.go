@@ -215,6 +215,7 @@ func answersOf[T any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[T]())
 	always, _ := errorFields()
 	root.addAll(always)
+	root.addAll(noticeFields())
 	root.describeShared()
 	with(options...)(root)
 	root.AnyOf = []*schema{{Required: root.Required}, {Required: []string{"code", "message", "retryable", "fixHint"}}}
@@ -242,6 +243,14 @@ var errorFields = sync.OnceValues(func() (always, some properties) {
 	}
 	return always, some
 })
+
+// NoticeField is the property of an answer that holds a notice for the person. The caller's transport adds it to one
+// answer of any tool.
+const NoticeField = "notice"
+
+func noticeFields() properties {
+	return properties{{NoticeField, &schema{Type: "string", Description: "Once per install: show it to the person."}}}
+}
 
 // alsoErrors adds properties that only some errors have.
 func alsoErrors(names ...string) option {

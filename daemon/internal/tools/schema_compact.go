@@ -9,8 +9,8 @@ import (
 const shownDepth = 1
 
 // Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a model.
-// It therefore contains only properties and types, without the fields of errors and of auth_required, which every tool
-// has. Every answer that matches the full schema matches it too.
+// It therefore contains only properties and types, without the fields of errors, of auth_required and of the notice,
+// which every tool has. Every answer that matches the full schema matches it too.
 func Compact(schema json.RawMessage) json.RawMessage {
 	var whole map[string]any
 	if json.Unmarshal(schema, &whole) != nil {
@@ -29,11 +29,11 @@ func Compact(schema json.RawMessage) json.RawMessage {
 	return data
 }
 
-// commonFields returns the properties of errors and of auth_required.
+// commonFields returns the properties of errors, of auth_required and of the notice.
 func commonFields() []string {
 	var names []string
 	always, some := errorFields()
-	for _, p := range slices.Concat(always, some, authFields()) {
+	for _, p := range slices.Concat(always, some, authFields(), noticeFields()) {
 		names = append(names, p.name)
 	}
 	return names

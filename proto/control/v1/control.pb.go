@@ -2645,7 +2645,9 @@ type CallToolRequest struct {
 	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
 	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// A JSON object as text; empty means {}.
-	Arguments     string `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	Arguments string `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// The client prints the notice of the result. Without this the result has none.
+	PrintsNotice  bool `protobuf:"varint,4,opt,name=prints_notice,json=printsNotice,proto3" json:"prints_notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2699,6 +2701,13 @@ func (x *CallToolRequest) GetArguments() string {
 		return x.Arguments
 	}
 	return ""
+}
+
+func (x *CallToolRequest) GetPrintsNotice() bool {
+	if x != nil {
+		return x.PrintsNotice
+	}
+	return false
 }
 
 type CallToolResponse struct {
@@ -2970,7 +2979,9 @@ type OpenLocalSessionRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
 	// The tool's arguments, a JSON object as text; empty means {}.
-	Arguments     string `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	Arguments string `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// As in CallToolRequest.
+	PrintsNotice  bool `protobuf:"varint,3,opt,name=prints_notice,json=printsNotice,proto3" json:"prints_notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3017,6 +3028,13 @@ func (x *OpenLocalSessionRequest) GetArguments() string {
 		return x.Arguments
 	}
 	return ""
+}
+
+func (x *OpenLocalSessionRequest) GetPrintsNotice() bool {
+	if x != nil {
+		return x.PrintsNotice
+	}
+	return false
 }
 
 type OpenLocalSessionResponse struct {
@@ -4805,11 +4823,12 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x12!\n" +
 	"\finput_schema\x18\x04 \x01(\tR\vinputSchema\x12#\n" +
 	"\routput_schema\x18\x05 \x01(\tR\foutputSchema\x12#\n" +
-	"\rneeds_account\x18\x06 \x01(\bR\fneedsAccount\"w\n" +
+	"\rneeds_account\x18\x06 \x01(\bR\fneedsAccount\"\x9c\x01\n" +
 	"\x0fCallToolRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n" +
-	"\targuments\x18\x03 \x01(\tR\targuments\"\x91\x01\n" +
+	"\targuments\x18\x03 \x01(\tR\targuments\x12#\n" +
+	"\rprints_notice\x18\x04 \x01(\bR\fprintsNotice\"\x91\x01\n" +
 	"\x10CallToolResponse\x12:\n" +
 	"\bprogress\x18\x01 \x01(\v2\x1c.service.control.v1.ProgressH\x00R\bprogress\x128\n" +
 	"\x06result\x18\x02 \x01(\v2\x1e.service.control.v1.ToolResultH\x00R\x06resultB\a\n" +
@@ -4828,10 +4847,11 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x06notice\x18\x04 \x01(\tR\x06notice\"3\n" +
 	"\tToolImage\x12\x12\n" +
 	"\x04mime\x18\x01 \x01(\tR\x04mime\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"k\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x90\x01\n" +
 	"\x17OpenLocalSessionRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x1c\n" +
-	"\targuments\x18\x02 \x01(\tR\targuments\"R\n" +
+	"\targuments\x18\x02 \x01(\tR\targuments\x12#\n" +
+	"\rprints_notice\x18\x03 \x01(\bR\fprintsNotice\"R\n" +
 	"\x18OpenLocalSessionResponse\x126\n" +
 	"\x06result\x18\x01 \x01(\v2\x1e.service.control.v1.ToolResultR\x06result\"H\n" +
 	"\x12ListPluginsRequest\x122\n" +
