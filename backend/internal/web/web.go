@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // minKeyBytes is the shortest key that New accepts: the length of the HMAC's output.
@@ -181,11 +182,7 @@ func (w *Web) trustSite() error {
 // isPlainLoopback reports whether the site uses plain HTTP on this machine, where browsers accept no Secure cookies.
 func isPlainLoopback(siteURL string) bool {
 	u, err := url.Parse(siteURL)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && u.Scheme == "http" && loopback.IsBrowserHost(u.Hostname())
 }
 
 // instance distinguishes this backend's cookies from those of others. Backends on this machine share a host, so a
