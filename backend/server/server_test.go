@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -77,6 +78,10 @@ func TestRestart(t *testing.T) {
 	stop()
 	second, stop := start(t, dir)
 	defer stop()
+	if !regexp.MustCompile(`^http://service-[0-9a-f]{8}\.localhost:\d+$`).MatchString(first.SiteURL()) ||
+		second.SiteURL() != first.SiteURL() {
+		t.Errorf("the pages' address changed from %s to %s", first.SiteURL(), second.SiteURL())
+	}
 	if second.ID() != first.ID() || second.URL() != first.URL() {
 		t.Errorf("the instance changed from %s at %s to %s at %s", first.ID(), first.URL(), second.ID(), second.URL())
 	}

@@ -372,9 +372,9 @@ func (c *Config) parseHMACKey(variable string, v *viper.Viper) error {
 }
 
 // Embedded returns the settings of a backend that the daemon runs for one person in its own directory.
-func Embedded(dir, url string, key []byte, credentialsKey string) Config {
+func Embedded(dir, url, siteURL string, key []byte, credentialsKey string) Config {
 	return Config{
-		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
+		BaseURL: url, SiteURL: siteURL, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 30, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
 		CredentialsKeys: credentialsKey, CredentialsFrom: "the embedded backend's credentials key",

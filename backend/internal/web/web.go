@@ -46,6 +46,9 @@ type Options struct {
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
+	// AskProof makes approving a code, raising an agent's access and making a key or passkey require the password or a
+	// passkey each time, even right after a sign-in. It requires Settings.
+	AskProof bool
 	// StateDir is the state directory of that daemon if tools do not find it by themselves, otherwise "".
 	StateDir string
 	// SignInWord must be entered to sign up or sign in with a password, on systems where the owner of a connection is
@@ -79,6 +82,7 @@ type Web struct {
 	templates  templateSet
 	assets     assetSet
 	origins    *http.CrossOriginProtection
+	siteHost   string // host and port of SiteURL; "" if that is not set
 	cookie     string // name of the session cookie; the names of other cookies start with it
 	secure     bool   // whether cookies are Secure, as with https
 	signIns    *limit.Limiter
@@ -95,6 +99,9 @@ func New(o Options) (*Web, error) {
 	}
 	if o.Dashboard != nil && !o.Dashboard.complete() {
 		return nil, errors.New("web: a service of the dashboard is missing")
+	}
+	if o.AskProof && o.Settings == nil {
+		return nil, errors.New("web: proofs need the accounts' settings")
 	}
 	if len(o.Key) < minKeyBytes {
 		return nil, fmt.Errorf("web: the key has %d bytes, want at least %d", len(o.Key), minKeyBytes)
@@ -176,6 +183,7 @@ func (w *Web) trustSite() error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("web: site URL %q has no host", w.SiteURL)
 	}
+	w.siteHost = strings.ToLower(u.Host)
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
