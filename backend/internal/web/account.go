@@ -41,7 +41,7 @@ func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(c, status, code, f, proofForm{})
 	}
-	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(f).links("")})
+	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(c, f).links("")})
 }
 
 // rejectForm shows the form again with the text next to one field.

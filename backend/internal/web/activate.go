@@ -100,7 +100,7 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm,
 	here := activatePath(code)
 	query := "?code=" + url.QueryEscape(code)
 	if c.isSignedIn() && w.AskProof {
-		proof.Needed, proof.Form = true, "approve-form"
+		proof.Needed, proof.FormID = true, "approve-form"
 		if proof, err = w.askProof(c, proof, approval(code)); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm,
 		Seen:    w.seenToken(c, code),
 		Approve: approvePath(code), Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
-		Form:    w.complete(form).links(here), Here: here, proofForm: proof,
+		Form:    w.complete(c, form).links(here), Here: here, proofForm: proof,
 	})
 }
 

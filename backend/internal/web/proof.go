@@ -30,7 +30,7 @@ const beginProofPath = "/account/proof/begin"
 type proofForm struct {
 	formErrors
 	Needed  bool
-	Form    string // id of the form that the input of the password belongs to
+	FormID  string // id of the form that the input of the password belongs to
 	Proof   string // replaces the password; "" to ask for it
 	Passkey passkeyProof
 }
@@ -138,7 +138,7 @@ func (w *Web) provePasskey(c *call, f *proofForm) (needed bool, err error) {
 
 // askProof adds to a form what an action can be proven with.
 func (w *Web) askProof(c *call, f proofForm, action string) (proofForm, error) {
-	f.Form = cmp.Or(f.Form, "prove")
+	f.FormID = cmp.Or(f.FormID, "prove")
 	if f.Proof != "" || w.Passkeys == nil || !w.isSiteHost(c) {
 		return f, nil
 	}

@@ -95,6 +95,7 @@ func (p settingsPage) AskID() string { return "ask-password" }
 type passkeysPart struct {
 	On   bool
 	Name string // of a new passkey, as entered
+	Site string // address at which passkeys work; "" if it is this page's
 	List []passkeyRow
 }
 
@@ -157,6 +158,9 @@ func (w *Web) addPasskeys(c *call, p *settingsPage) error {
 	}
 	keys, err := w.Passkeys.List(c.Context(), c.account.ID)
 	p.Keys.On = true
+	if !w.isSiteHost(c) {
+		p.Keys.Site = w.SiteURL
+	}
 	for _, k := range keys {
 		p.Keys.List = append(p.Keys.List, passkeyRow{
 			ID: k.ID, Name: printable(k.Name), Added: ago(k.CreatedAt, w.Now()), LastUsed: ago(k.UsedAt, w.Now()),

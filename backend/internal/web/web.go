@@ -160,6 +160,7 @@ func (w *Web) Mount(mux *http.ServeMux) {
 	})
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
 	mux.Handle("/", w.failWith(errNotFound))
+	w.mountSiteHost(mux)
 	w.mountDocs(mux)
 	w.mountSimulator(mux)
 	w.mountDashboard(mux)
