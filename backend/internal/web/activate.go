@@ -27,7 +27,7 @@ type activation struct {
 	Form      accountForm // shown if nobody is signed in
 	Here      string      // the page's path, which replaces the address of a sign-in
 	proofForm
-	Hidden []hiddenField // none; the template "proof-passkey" needs it
+	Hidden []hiddenField // of the form for a passkey
 }
 
 // fact is one line about the requester.
@@ -114,6 +114,7 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm,
 		Approve: approvePath(code), Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
 		Form:    w.complete(c, form).links(here), Here: here, proofForm: proof,
+		Hidden: []hiddenField{{seenField, w.seenToken(c, code)}},
 	})
 }
 

@@ -37,7 +37,7 @@ func (w *Web) mountSiteHost(mux *http.ServeMux) {
 		setHeaders(rw.Header())
 		c := &call{Request: r, rw: rw}
 		w.setCookie(c, staySuffix, "1", stayLife)
-		_ = c.redirect(nextOf(c)) // never fails
+		_ = c.redirect(sitePath(r.URL.Query().Get("next"))) // never fails
 	})
 }
 
