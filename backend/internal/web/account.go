@@ -140,6 +140,11 @@ func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	if code := activationCode(next); code != "" && w.AskProof {
 		return w.showActivation(c, http.StatusOK, code, accountForm{}, proofForm{Proof: w.proofAfterSignIn(c, approval(code))})
 	}
+	if lost, err := w.lostPasskeys(c, owner.ID); err != nil {
+		return err
+	} else if lost && method == account.ByPassword && (next == "/" || next == "/account") {
+		return w.settingsDone(c, nil, "passkeys-lost")
+	}
 	return c.redirect(w.landing(next))
 }
 

@@ -104,7 +104,7 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm,
 		if proof, err = w.askProof(c, proof, approval(code)); err != nil {
 			return err
 		}
-		proof.Passkey.Action = approvePath(code)
+		proof.Passkey.Action, proof.Passkey.Label = approvePath(code), "Approve with a passkey"
 	}
 	return w.render(c, status, "activate", activation{
 		Code: code, Spelled: spelled(code),

@@ -36,7 +36,7 @@ type proofForm struct {
 }
 
 // passkeyProof is the form that repeats an action with a passkey. Begin is "" if the account has none for this host.
-type passkeyProof struct{ Action, Begin string }
+type passkeyProof struct{ Action, Begin, Label string }
 
 // proofPage is the data of the template "proof", which asks for a proof and then repeats a request.
 type proofPage struct {
@@ -143,8 +143,8 @@ func (w *Web) askProof(c *call, f proofForm, action string) (proofForm, error) {
 		return f, nil
 	}
 	keys, err := w.Passkeys.List(c.Context(), c.account.ID)
-	if len(keys) > 0 {
-		f.Passkey = passkeyProof{Action: c.URL.RequestURI(),
+	if slices.ContainsFunc(keys, w.worksHere) {
+		f.Passkey = passkeyProof{Action: c.URL.RequestURI(), Label: "Continue with a passkey",
 			Begin: beginProofPath + "?action=" + url.QueryEscape(w.sealAction(c, action))}
 	}
 	return f, err

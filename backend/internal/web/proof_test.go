@@ -103,12 +103,12 @@ var beginURL = regexp.MustCompile(`data-begin="(/account/proof/begin[^"]+)"`)
 func TestApprove_WithAPasskey(t *testing.T) {
 	const other = "HJKL-MNPQ"
 	f, v := proving(t, code, other)
-	if strings.Contains(v.page, "Continue with a passkey") {
+	if strings.Contains(v.page, "Approve with a passkey") {
 		t.Error("the page offers a passkey to an account without one")
 	}
 	f.keys = []passkey.Passkey{{ID: "mine", CreatedAt: time.Now()}}
 	begin := func(code string) string {
-		m := beginURL.FindStringSubmatch(v.get("/activate?code="+code).want(http.StatusOK, "Continue with a passkey").page)
+		m := beginURL.FindStringSubmatch(v.get("/activate?code="+code).want(http.StatusOK, "Approve with a passkey").page)
 		if m == nil {
 			t.Fatal("the page has no challenge")
 		}

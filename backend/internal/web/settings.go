@@ -99,7 +99,10 @@ type passkeysPart struct {
 	List []passkeyRow
 }
 
-type passkeyRow struct{ ID, Name, Added, LastUsed string }
+type passkeyRow struct {
+	ID, Name, Added, LastUsed string
+	Elsewhere                 bool // whether it works only at another address
+}
 
 type providerRow struct {
 	ID, Name, Email, Since string
@@ -164,6 +167,7 @@ func (w *Web) addPasskeys(c *call, p *settingsPage) error {
 	for _, k := range keys {
 		p.Keys.List = append(p.Keys.List, passkeyRow{
 			ID: k.ID, Name: printable(k.Name), Added: ago(k.CreatedAt, w.Now()), LastUsed: ago(k.UsedAt, w.Now()),
+			Elsewhere: !w.worksHere(k),
 		})
 	}
 	return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/passkey"
 )
 
 // The pages of an embedded backend have a host name below localhost. Browsers send the cookies of a host to every port
@@ -44,6 +46,25 @@ func (w *Web) mountSiteHost(mux *http.ServeMux) {
 // isSiteHost reports whether the browser opened the page at the site's own host name.
 func (w *Web) isSiteHost(c *call) bool {
 	return !w.Embedded || w.siteHost == "" || c.Host == w.siteHost
+}
+
+// worksHere reports whether a passkey works at the site's host. Those of an embedded backend from before hosts were
+// stored were added at localhost.
+func (w *Web) worksHere(k passkey.Passkey) bool {
+	host := k.Host
+	if host == "" && w.Embedded {
+		host = "localhost"
+	}
+	return host == "" || w.siteHost == "" || host == (&url.URL{Host: w.siteHost}).Hostname()
+}
+
+// lostPasskeys reports whether the account has passkeys, but none that works at the site's host.
+func (w *Web) lostPasskeys(c *call, accountID string) (bool, error) {
+	if w.Passkeys == nil || !w.Embedded || !w.isSiteHost(c) {
+		return false, nil
+	}
+	keys, err := w.Passkeys.List(c.Context(), accountID)
+	return len(keys) > 0 && !slices.ContainsFunc(keys, w.worksHere), err
 }
 
 // mustMove reports whether a person opens a page at another host than the site's, in a browser that may resolve the

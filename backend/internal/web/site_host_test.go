@@ -7,8 +7,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/backend/internal/passkey"
 )
 
 var opened = []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
@@ -129,4 +132,37 @@ func TestSiteHost_WithoutScript(t *testing.T) {
 	s.picture("move")
 	s.do(chromedp.Click("#stay"))
 	s.see(`location.href === "` + site.URL + `/signin" && document.querySelector("#password")`)
+}
+
+// After a sign-in with the password, an account whose passkeys all belong to another host is asked to add one again. Its
+// old passkeys are not offered as a proof.
+func TestSiteHost_PasskeysOfAnotherHost(t *testing.T) {
+	f := newFakeSettings()
+	f.mail = false
+	f.people["ada@example.org"] = adaPassword
+	const name = "service-test.localhost"
+	site := newSite(t, f.fakeAccounts, f.all, asksProof, func(o *Options) { o.SiteURL = "http://" + name })
+	for _, test := range []struct {
+		hosts []string
+		lost  bool
+	}{{nil, false}, {[]string{""}, true}, {[]string{"localhost", ""}, true}, {[]string{"localhost", name}, false}} {
+		f.keys = nil
+		for _, host := range test.hosts {
+			f.keys = append(f.keys, passkey.Passkey{ID: "k" + host, Host: host, CreatedAt: time.Now()})
+		}
+		v := visit(t, site)
+		v.host = name
+		v.get("/signin").send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
+		if got := v.header.Get("Location") == settingsPath+"?done=passkeys-lost"; got != test.lost {
+			t.Errorf("hosts %q: the sign-in leads to %s, want the settings: %v", test.hosts, v.header.Get("Location"), test.lost)
+		}
+		v.get(settingsPath+"?done=passkeys-lost").want(http.StatusOK, "Add a passkey again")
+		if got := strings.Contains(v.page, "another address"); got != (len(test.hosts) > 0) {
+			t.Errorf("hosts %q: the settings mark passkeys of another address: %v", test.hosts, got)
+		}
+		v.get(page).want(http.StatusOK)
+		if got := strings.Contains(v.page, beginProofPath); got != (len(test.hosts) > 0 && !test.lost) {
+			t.Errorf("hosts %q: a passkey is offered as a proof: %v", test.hosts, got)
+		}
+	}
 }
