@@ -32,7 +32,9 @@ func newAgentPage(t *testing.T) *agentPage {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.got = r.Cookies()
+		if r.URL.Path == "/" { // not the icon
+			p.got = r.Cookies()
+		}
 		for _, c := range p.plant {
 			http.SetCookie(w, c)
 		}
@@ -47,6 +49,11 @@ func newAgentPage(t *testing.T) *agentPage {
 func (p *agentPage) visit(t *testing.T, browser context.Context, host string) []*http.Cookie {
 	t.Helper()
 	run(t, browser, "open the agent's page", chromedp.Navigate("http://"+host+":"+p.port+"/"), until(`document.title === "My app"`))
+	return p.cookies()
+}
+
+// cookies returns the cookies of the last request.
+func (p *agentPage) cookies() []*http.Cookie {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.got
@@ -126,7 +133,6 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 	run(t, browser, "name a key", chromedp.Navigate(at+"/account/projects/com.example.hello"),
 		chromedp.WaitVisible("#key-name"), chromedp.SendKeys("#key-name", "mine"), chromedp.Submit("#key-name"),
 		chromedp.WaitVisible("#prove"))
-	picture(t, browser, "prove")
 	run(t, browser, "make it", chromedp.SendKeys("#password", password), chromedp.Submit("#password"),
 		chromedp.WaitVisible("#key"))
 }
@@ -162,7 +168,6 @@ func TestEmbeddedBackend_PlantedSessionLinksNothing(t *testing.T) {
 	if text := textOf(t, browser, "#password-error"); !strings.Contains(text, "not your current password") {
 		t.Errorf("the page says %q, want that the password is wrong", text)
 	}
-	picture(t, browser, "approve-wrong-password")
 	second.mustBePending(t, b, "the owner's approval in the agent's session")
 }
 
@@ -196,6 +201,33 @@ func withToken(t *testing.T, method, address, token, body string) (int, string) 
 		t.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
+}
+
+// axe-core finds no violation on the pages that ask for a proof, which only an embedded backend has.
+func TestEmbeddedBackend_PagesThatAskForAProof(t *testing.T) {
+	t.Parallel()
+	axe := axeSource(t)
+	w := newWorld(t, "")
+	b := &remoteBackend{url: backendURL(t, w)}
+	browser := newBrowser(t)
+	first, second := issueCode(t, b), issueCode(t, b)
+	approve(t, browser, first.VerificationURL, first.UserCode, "ada@example.org")
+	run(t, browser, "open another code", chromedp.Navigate(second.VerificationURL), chromedp.WaitVisible("#password"))
+	checkPage(t, browser, axe, "approve-password", "", maxPage)
+	run(t, browser, "enter a wrong password", chromedp.SendKeys("#password", "not the password"),
+		chromedp.Click("#approve"), chromedp.WaitVisible("#password-error"))
+	checkPage(t, browser, axe, "approve-wrong-password", "", maxPage)
+	site := mustParse(t, first.VerificationURL)
+	run(t, browser, "lower the access", chromedp.Navigate("http://"+site.Host+"/account/mcp-access/all?level=off"),
+		chromedp.Click("main button[type=submit]"), until(`document.querySelector("[role=status]")`))
+	run(t, browser, "raise the access", chromedp.Navigate("http://"+site.Host+"/account/mcp-access/all?level=read"),
+		chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#prove"))
+	checkPage(t, browser, axe, "prove", "", maxPage)
+	run(t, browser, "enter a wrong password", chromedp.SendKeys("#password", "not the password"),
+		chromedp.Submit("#password"), chromedp.WaitVisible("#password-error"))
+	checkPage(t, browser, axe, "prove-wrong-password", "", maxPage)
+	run(t, browser, "enter the password", chromedp.SendKeys("#password", password), chromedp.Submit("#password"),
+		until(`document.querySelector("[role=status]")`))
 }
 
 func mustParse(t *testing.T, address string) *url.URL {

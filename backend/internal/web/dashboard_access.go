@@ -271,7 +271,7 @@ func (w *Web) isFollowProven(c *call, projectID string) (bool, error) {
 	}
 	raises := false
 	for id, one := range exceptions {
-		raises = raises || (projectID == "" || projectID == id) && one.Grants.Raises(usual)
+		raises = raises || (projectID == "" || projectID == id) && one.Raises(usual)
 	}
 	return w.isAccessProven(c, raises)
 }

@@ -71,7 +71,7 @@ func (w *Web) changeAccessForAll(c *call) error {
 	}
 	raises := usual.Raises(g)
 	for _, one := range exceptions {
-		raises = raises || one.Grants.Raises(g)
+		raises = raises || one.Raises(g)
 	}
 	if ok, err := w.isAccessProven(c, raises); !ok {
 		return err

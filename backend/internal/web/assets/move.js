@@ -15,7 +15,10 @@ async function resolves({ probe = "", expected }) {
   }
 }
 
-if (move instanceof HTMLAnchorElement && stay instanceof HTMLAnchorElement) {
+async function decide() {
+  if (!(move instanceof HTMLAnchorElement) || !(stay instanceof HTMLAnchorElement)) return;
   const target = await resolves(move.dataset) ? move : stay;
   location.replace(target.href + location.hash);
 }
+
+void decide();
