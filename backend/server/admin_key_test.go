@@ -25,7 +25,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings := config.Embedded(filepath.Dir(d.file), "http://localhost:1", raw, "")
+		settings := config.Embedded(filepath.Dir(d.file), "http://localhost:1", "http://localhost:1", raw, "")
 		settings.Database = d.file
 		a, err := app.New(t.Context(), app.Options{Config: settings, Log: slog.New(slog.DiscardHandler)})
 		if err == nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -114,3 +115,13 @@ func writeTemp(dir, name, content string) (string, error) {
 	}
 	return f.Name(), nil
 }
+
+// siteHost returns the host name of an instance's pages. A name of their own keeps their cookies from other servers on
+// localhost, because browsers send cookies to every port of a host. It never changes, because passkeys depend on it.
+func siteHost(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "service-" + hex.EncodeToString(sum[:siteHostBytes]) + ".localhost"
+}
+
+// siteHostBytes distinguishes the instances of one machine.
+const siteHostBytes = 4

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/packaging/browser"
 )
 
 // serveWith runs an embedded backend as start does, on a system that can or cannot determine the owners of
@@ -47,7 +49,7 @@ func newVisitor(t *testing.T) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{}
+	transport := browser.Transport()
 	t.Cleanup(transport.CloseIdleConnections)
 	return &visitor{t, &http.Client{Jar: jar, Transport: transport}}
 }

@@ -39,7 +39,9 @@ type Options struct {
 // Server is an embedded backend that listens on loopback.
 type Server struct {
 	app       *app.App
-	id, url   string
+	id        string
+	url       string // for programs
+	siteURL   string // for browsers
 	word      string
 	listeners []net.Listener
 	pausable  []*pausableListener // below listeners, if these are the daemon's
@@ -64,9 +66,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		_ = loopback.Close(listeners)
 		return nil, err
 	}
-	s := &Server{id: kept.id, url: "http://localhost:" + strconv.Itoa(port), word: who.word, listeners: who.listeners,
-		pausable: pausable}
-	settings := config.Embedded(o.DataDir, s.url, kept.key, kept.seal)
+	at := ":" + strconv.Itoa(port)
+	s := &Server{id: kept.id, url: "http://localhost" + at, siteURL: "http://" + siteHost(kept.id) + at, word: who.word,
+		listeners: who.listeners, pausable: pausable}
+	settings := config.Embedded(o.DataDir, s.url, s.siteURL, kept.key, kept.seal)
 	if o.CodeTTL > 0 {
 		settings.CodeTTL = o.CodeTTL
 	}
@@ -119,8 +122,12 @@ func (s *Server) ID() string { return s.id }
 // be determined. It is empty if they can.
 func (s *Server) SignInWord() string { return s.word }
 
-// URL returns http://localhost:PORT. The port stays the same across restarts if possible.
+// URL returns http://localhost:PORT, the address for programs. The port stays the same across restarts if possible.
 func (s *Server) URL() string { return s.url }
+
+// SiteURL returns the address of the pages, http://service-ID.localhost:PORT. Browsers resolve this name to this
+// machine, but not every program does.
+func (s *Server) SiteURL() string { return s.siteURL }
 
 // LoopbackURL returns the address for this process's own calls with secrets. It always leads to our own listener. At
 // localhost, another user's listener on ::1 could respond if that address became available after the start.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func issueCode(t *testing.T, base string) (deviceCode string) {
 	}
 	defer res.Body.Close()
 	var code struct{ DeviceCode, VerificationURL string }
-	if err := json.NewDecoder(res.Body).Decode(&code); err != nil || !strings.HasPrefix(code.VerificationURL, base+"/activate?code=") {
+	if err := json.NewDecoder(res.Body).Decode(&code); err != nil || !strings.Contains(code.VerificationURL, ".localhost:") {
 		t.Fatalf("%d: %+v, %v", res.StatusCode, code, err)
 	}
 	return code.DeviceCode
@@ -77,6 +78,10 @@ func TestRestart(t *testing.T) {
 	stop()
 	second, stop := start(t, dir)
 	defer stop()
+	if !regexp.MustCompile(`^http://service-[0-9a-f]{8}\.localhost:\d+$`).MatchString(first.SiteURL()) ||
+		second.SiteURL() != first.SiteURL() {
+		t.Errorf("the pages' address changed from %s to %s", first.SiteURL(), second.SiteURL())
+	}
 	if second.ID() != first.ID() || second.URL() != first.URL() {
 		t.Errorf("the instance changed from %s at %s to %s at %s", first.ID(), first.URL(), second.ID(), second.URL())
 	}

@@ -3,14 +3,18 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Browser keeps its cookies from page to page. Create one with New.
@@ -22,7 +26,21 @@ func New() (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Browser{client: &http.Client{Jar: jar, Timeout: 30 * time.Second}}, nil
+	return &Browser{client: &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: Transport()}}, nil
+}
+
+// Transport returns a transport that resolves names below localhost to this machine, as browsers do. Each call returns
+// one with connections of its own.
+func Transport() *http.Transport {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = nil
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if host, port, err := net.SplitHostPort(address); err == nil && loopback.IsBrowserHost(host) && !loopback.IsHost(host) {
+			address = net.JoinHostPort("localhost", port)
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	return transport
 }
 
 // Client returns the HTTP client with the cookies, for requests other than pages.

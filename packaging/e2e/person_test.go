@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/service-dev/service/packaging/browser"
 )
 
 // person is a person's browser without scripts: only cookies and forms.
@@ -31,7 +33,7 @@ func newPerson(t *testing.T) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{t: t, client: &http.Client{Jar: jar}}
+	return &person{t: t, client: &http.Client{Jar: jar, Transport: browser.Transport()}}
 }
 
 func (p *person) open(address string) {

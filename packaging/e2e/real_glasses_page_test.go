@@ -116,6 +116,38 @@ func TestRealGlasses_ConnectOverAPage(t *testing.T) {
 	})
 }
 
+// A server on another port of the same address gets nothing with which it could open the page, which can be reloaded.
+func TestRealGlasses_PageHasNoCookie(t *testing.T) {
+	t.Parallel()
+	w := newAirSpace(t)
+	page, agents := newGlassesPage(w), newAgentPage(t)
+	_, url := page.visit(startAgent(w.world, "modern", false))
+	page.openTab("http://127.0.0.1:" + agents.port)
+	page.await(`document.title === "My app"`)
+	if got := agents.cookies(); len(got) > 0 {
+		t.Errorf("the browser sent the agent's page the cookies %v, want none", got)
+	}
+	address, _, _ := strings.Cut(url, "#")
+	for _, method := range []string{"GET", "POST"} {
+		path := map[string]string{"GET": "links?take", "POST": "admit"}[method]
+		req, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(`{"token":"","secret":""}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Origin", strings.TrimSuffix(address, "/"))
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode < 400 {
+			t.Errorf("%s %s without the secret: got status %d, want a refusal", method, path, resp.StatusCode)
+		}
+	}
+	page.openTab(address)
+	page.await(`document.body.dataset.view === "live"`)
+}
+
 // What a person says on the page about the panel is kept on this computer, and holds for the next session.
 func TestRealGlasses_CheckThePanelOnThePage(t *testing.T) {
 	t.Parallel()

@@ -139,7 +139,7 @@ func (r httpReply) problem(t *testing.T) backendapi.Problem {
 func (p *person) approveOnly(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)
-	p.submit("/activate/approve")
+	p.submit("/activate/approve", "password", password)
 	if p.at.Path != "/activate/approved" {
 		p.t.Fatalf("approval led to %s (status %d), want /activate/approved\n%s", p.at, p.status, p.text())
 	}

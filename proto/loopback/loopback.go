@@ -1,5 +1,5 @@
-// Package loopback listens for the embedded backend on one port of both loopback addresses. The backend itself or the
-// daemon, on its behalf, may do so. The package is independent of what is served there.
+// Package loopback knows which hosts are this machine. It also listens for the embedded backend on one port of both
+// loopback addresses, for the backend itself or for the daemon on its behalf.
 package loopback
 
 import (

@@ -87,7 +87,7 @@ func (a *App) compose(o Options) error {
 	pages.Mount(mux)
 	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
-		a.handler = ownHostOnly(site.Port(), a.handler)
+		a.handler = ownHostOnly(site, a.handler)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL,
-		Embedded: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact, Version: buildinfo.Version,
+		Embedded: o.Embedded, AskProof: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact, Version: buildinfo.Version,
 		ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
 		SignInWord: o.SignInWord, SignedOut: a.signedOut,
 	}

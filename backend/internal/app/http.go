@@ -60,12 +60,13 @@ func textOnly(next http.Handler) http.Handler {
 	})
 }
 
-// ownHostOnly rejects requests for another host name. Otherwise a site whose name resolves to this machine could
-// impersonate this backend (DNS rebinding).
-func ownHostOnly(port string, next http.Handler) http.Handler {
+// ownHostOnly rejects requests for another host name than the site's or localhost. Otherwise a site whose name resolves
+// to this machine could impersonate this backend (DNS rebinding).
+func ownHostOnly(site *url.URL, next http.Handler) http.Handler {
+	port := site.Port()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Host {
-		case "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port:
+		case site.Host, "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port:
 			next.ServeHTTP(w, r)
 		default:
 			http.Error(w, "this backend serves localhost only", http.StatusMisdirectedRequest)

@@ -3,6 +3,7 @@ package app
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -10,15 +11,19 @@ import (
 )
 
 func TestEmbedded_AnswersOnlyItsOwnHost(t *testing.T) {
-	h := ownHostOnly("4711", http.HandlerFunc(func(w http.ResponseWriter,
+	h := ownHostOnly(&url.URL{Host: "service-1a2b.localhost:4711"}, http.HandlerFunc(func(w http.ResponseWriter,
 		_ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	for host, want := range map[string]int{
 		"localhost:4711": http.StatusNoContent, "127.0.0.1:4711": http.StatusNoContent, "[::1]:4711": http.StatusNoContent,
 		"evil.example:4711": http.StatusMisdirectedRequest, "localhost:4712": http.StatusMisdirectedRequest,
-		"localhost":                   http.StatusMisdirectedRequest,
-		"localhost.evil.example:4711": http.StatusMisdirectedRequest,
+		"service-1a2b.localhost:4711":      http.StatusNoContent,
+		"service-1a2b.localhost:4712":      http.StatusMisdirectedRequest,
+		"service-ffff.localhost:4711":      http.StatusMisdirectedRequest,
+		"evil.service-1a2b.localhost:4711": http.StatusMisdirectedRequest,
+		"localhost":                        http.StatusMisdirectedRequest,
+		"localhost.evil.example:4711":      http.StatusMisdirectedRequest,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Host = host

@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Config contains all settings of the backend.
@@ -269,7 +271,7 @@ func (c *Config) checkURLs() error {
 			u.User != nil {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
-		if u.Scheme == "http" && !isThisMachine(u.Hostname()) {
+		if u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
 			return fmt.Errorf("setting %s: plain http is allowed only on this machine, because elsewhere browsers drop the "+
 				"sign-in cookie; use a TLS proxy and set its https address", a.key)
 		}
@@ -284,7 +286,7 @@ func (c *Config) checkTopUp() error {
 	}
 	u, err := url.Parse(c.TopUpURL)
 	if err != nil || u.Hostname() == "" || u.User != nil ||
-		u.Scheme != "https" && (u.Scheme != "http" || !isThisMachine(u.Hostname())) {
+		u.Scheme != "https" && (u.Scheme != "http" || !loopback.IsHost(u.Hostname())) {
 		return errors.New("setting topup_url: not an https address with a host")
 	}
 	return nil
@@ -339,7 +341,7 @@ func readMail(v *viper.Viper, password string) (m Mail, err error) {
 	}
 	switch {
 	case m.Host == "":
-	case m.TLS == "none" && !isThisMachine(m.Host):
+	case m.TLS == "none" && !loopback.IsHost(m.Host):
 		return m, errors.New("setting smtp_tls: none is allowed only for a server on this machine")
 	case m.User != "" && m.Password == "":
 		return m, errors.New("setting smtp_user: a password is required, " +
@@ -348,11 +350,6 @@ func readMail(v *viper.Viper, password string) (m Mail, err error) {
 		return m, errors.New("setting smtp_from: a sender is required, e.g. Service <service@example.org>")
 	}
 	return m, nil
-}
-
-func isThisMachine(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func notInHost(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" /@", r) }
@@ -375,9 +372,9 @@ func (c *Config) parseHMACKey(variable string, v *viper.Viper) error {
 }
 
 // Embedded returns the settings of a backend that the daemon runs for one person in its own directory.
-func Embedded(dir, url string, key []byte, credentialsKey string) Config {
+func Embedded(dir, url, siteURL string, key []byte, credentialsKey string) Config {
 	return Config{
-		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
+		BaseURL: url, SiteURL: siteURL, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 30, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
 		CredentialsKeys: credentialsKey, CredentialsFrom: "the embedded backend's credentials key",

@@ -4,7 +4,6 @@ import (
 	_ "embed" // the built-in providers
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/yamlfile"
 	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 //go:embed providers.yaml
@@ -126,7 +126,7 @@ func (p provider) valid() error {
 func (t testCall) valid() error {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" ||
-		!loopback(u.Hostname())) {
+		!loopback.IsHost(u.Hostname())) {
 		return errors.New("test.url must be an https address")
 	}
 	headers := map[string]string{t.Header: t.Prefix}
@@ -147,11 +147,6 @@ func (t testCall) valid() error {
 		}
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (c Catalogue) find(id string) (provider, bool) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/yamlfile"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Limits on a catalogue.
@@ -223,7 +223,7 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("base_url is not an http or https URL with a host and without user, query or fragment")
-	case u.Scheme == "http" && !isThisMachine(u.Hostname()) && (!e.Local || e.KeyFile != ""):
+	case u.Scheme == "http" && !loopback.IsHost(u.Hostname()) && (!e.Local || e.KeyFile != ""):
 		return nil, errors.New("base_url: plain http to another machine is allowed only for local providers without a key")
 	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
 		return nil, errors.New("key_file is missing: it is optional only for local providers and those with own_keys")
@@ -254,11 +254,6 @@ func (p *Provider) checkHeaders() error {
 		}
 	}
 	return nil
-}
-
-func isThisMachine(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {

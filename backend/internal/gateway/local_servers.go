@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Limits on local servers.
@@ -59,11 +59,7 @@ type LocalServer struct {
 // KeyInClear reports whether the server's key is sent over the network unencrypted.
 func (s LocalServer) KeyInClear() bool {
 	u, err := url.Parse(s.BaseURL)
-	if err != nil || !s.Keyed || u.Scheme != "http" || u.Hostname() == "localhost" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return err != nil || !ip.IsLoopback()
+	return err == nil && s.Keyed && u.Scheme == "http" && !loopback.IsHost(u.Hostname())
 }
 
 // LocalServerStore stores local servers. Methods that change something also insert the audit entry, which names the

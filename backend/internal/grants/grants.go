@@ -3,7 +3,10 @@
 // browser simulator need no grant.
 package grants
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Capability is the kind of data that a grant applies to.
 type Capability string
@@ -98,6 +101,12 @@ func (g Grants) Of(c Capability, field string) Level {
 		return highest
 	}
 	return Off
+}
+
+// Raises reports whether any level of after is higher than the same level of g.
+func (g Grants) Raises(after Grants) bool {
+	return !g.Credentials.Allows(after.Credentials) || !g.Analytics.Allows(after.Analytics) ||
+		slices.ContainsFunc(Fields(), func(f string) bool { return !g.Assistant[f].Allows(after.Assistant[f]) })
 }
 
 // Require returns a *DeniedError unless the project's level includes needed.

@@ -3,11 +3,12 @@ package oidc
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // errPlain is returned for a URL over which others on the network could read the client secret and codes, or forge
@@ -16,8 +17,7 @@ var errPlain = errors.New("plain http to another machine")
 
 // isPrivate reports whether requests to u are hidden from the network, because they use https or stay on this machine.
 func isPrivate(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	own := loopback.IsHost(u.Hostname())
 	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && own)
 }
 

@@ -52,6 +52,7 @@ const (
 // Passkey describes a passkey to its owner.
 type Passkey struct {
 	ID, Name  string
+	Host      string // at which it works; "" if it was added before hosts were stored
 	CreatedAt time.Time
 	UsedAt    time.Time // zero if it was never used
 }
@@ -107,6 +108,7 @@ type Options struct {
 type Service struct {
 	store Store
 	web   *webauthn.WebAuthn
+	host  string
 	added func(ctx context.Context, accountID string)
 	now   func() time.Time
 	seal  sealer
@@ -144,7 +146,7 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
+	return &Service{store: o.Store, web: web, host: site.Hostname(), added: o.Added, now: o.Now, seal: seal}, nil
 }
 
 // algorithms is chosen so that every authenticator supports at least one of them.
@@ -199,7 +201,8 @@ func (s *Service) FinishRegister(
 	if err != nil {
 		return Passkey{}, ErrInvalid
 	}
-	p := Stored{Passkey: Passkey{ID: uuid.NewString(), Name: named(name), CreatedAt: s.now()}, AccountID: accountID}
+	p := Stored{Passkey: Passkey{ID: uuid.NewString(), Name: named(name), Host: s.host, CreatedAt: s.now()},
+		AccountID: accountID}
 	if err := p.take(credential); err != nil {
 		return Passkey{}, err
 	}

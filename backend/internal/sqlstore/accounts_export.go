@@ -23,7 +23,7 @@ var exportSections = []exportSection{
 	{"account", "accounts", "id, email, state, privacy_accepted_at, created_at, verified_at", "id = $1"},
 	{"browserSessions", "web_sessions", "id, method, user_agent, ip, created_at, used_at, expires_at", ofAccount},
 	{"identities", "identities", "provider, subject, email, linked_at, used_at", ofAccount},
-	{"passkeys", "passkeys", "id, name, sign_count, created_at, used_at", ofAccount},
+	{"passkeys", "passkeys", "id, name, host, sign_count, created_at, used_at", ofAccount},
 	{"mails", "mails", "email, at", ofAccount},
 	{"mailedLinks", "mail_tokens", "purpose, email, created_at, expires_at", ofAccount},
 	{

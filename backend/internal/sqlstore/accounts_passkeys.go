@@ -23,10 +23,10 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (passkey.Ho
 	}
 	h.Passkeys, err = queryAll(ctx, s.reads, func(row scanner) (passkey.Stored, error) {
 		p := passkey.Stored{AccountID: accountID}
-		err := row.Scan(&p.ID, &p.Name, &p.CredentialID, &p.Credential, &p.SignCount, intoTime(&p.CreatedAt),
+		err := row.Scan(&p.ID, &p.Name, &p.Host, &p.CredentialID, &p.Credential, &p.SignCount, intoTime(&p.CreatedAt),
 			intoTime(&p.UsedAt))
 		return p, err
-	}, `SELECT id, name, credential_id, credential, sign_count, created_at, used_at FROM passkeys
+	}, `SELECT id, name, host, credential_id, credential, sign_count, created_at, used_at FROM passkeys
 		WHERE account_id = $1 ORDER BY created_at, id`, accountID)
 	return h, err
 }
@@ -74,10 +74,11 @@ func (s *Store) InsertPasskey(
 			return err
 		}
 		return mustChange(ctx, tx, passkey.ErrTooMany, "insert passkey", `INSERT INTO passkeys
-				(id, account_id, credential_id, name, credential, sign_count, created_at)
-			SELECT $1, id, $2, $3, $4, $5, $6 FROM accounts WHERE id = $7 AND state = 'active'
+				(id, account_id, credential_id, name, credential, sign_count, created_at, host)
+			SELECT $1, id, $2, $3, $4, $5, $6, $9 FROM accounts WHERE id = $7 AND state = 'active'
 				AND (SELECT COUNT(*) FROM passkeys WHERE account_id = $7) < $8`,
-			p.ID, p.CredentialID, p.Name, string(p.Credential), int64(p.SignCount), toMS(p.CreatedAt), p.AccountID, limit)
+			p.ID, p.CredentialID, p.Name, string(p.Credential), int64(p.SignCount), toMS(p.CreatedAt), p.AccountID, limit,
+			p.Host)
 	})
 	if isDuplicate(err) {
 		return passkey.ErrInvalid

@@ -305,11 +305,15 @@ func ceremonies(t *testing.T, f *people) {
 func (f *people) passkey(t *testing.T, accountID, name string) string {
 	t.Helper()
 	id := uuid.NewString()
-	p := passkey.Stored{Passkey: passkey.Passkey{ID: id, Name: name, CreatedAt: f.clock.now()}, AccountID: accountID,
-		CredentialID: "credential-" + id, Credential: []byte(`{}`)}
+	p := passkey.Stored{Passkey: passkey.Passkey{ID: id, Name: name, Host: "host.example", CreatedAt: f.clock.now()},
+		AccountID: accountID, CredentialID: "credential-" + id, Credential: []byte(`{}`)}
 	if err := f.store.InsertPasskey(t.Context(), p, passkey.MaxPasskeys, f.answered(t), audit.New(f.clock.now(), accountID,
 		audit.Person(), "account.passkey_added", "", name)); err != nil {
 		t.Fatal(err)
+	}
+	stored := must(f.store.PasskeyHolder(t.Context(), accountID))(t).Passkeys
+	if last := stored[len(stored)-1]; last.ID == id && last.Host != p.Host {
+		t.Errorf("passkey %s has the host %q, want %q", name, last.Host, p.Host)
 	}
 	return id
 }

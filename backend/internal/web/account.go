@@ -39,9 +39,9 @@ func (w *Web) accountPage(c *call, mode string) error {
 // on its own page.
 func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
-		return w.showActivation(c, status, code, f)
+		return w.showActivation(c, status, code, f, proofForm{})
 	}
-	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(f).links("")})
+	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(c, f).links("")})
 }
 
 // rejectForm shows the form again with the text next to one field.
@@ -125,7 +125,8 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and redirects to next, or to the dashboard if no page is named.
+// enter signs this browser in and redirects to next, or to the dashboard if no page is named. If approving needs a proof
+// and next is a code's page, it shows that page: only the response to a sign-in may contain what replaces the password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked
@@ -136,6 +137,14 @@ func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 		return err
 	}
 	w.rememberBrowser(c, owner.Email)
+	if code := activationCode(next); code != "" && w.AskProof {
+		return w.showActivation(c, http.StatusOK, code, accountForm{}, proofForm{Proof: w.proofAfterSignIn(c, approval(code))})
+	}
+	if lost, err := w.lostPasskeys(c, owner.ID); err != nil {
+		return err
+	} else if lost && method == account.ByPassword && (next == "/" || next == "/account") {
+		return w.settingsDone(c, nil, "passkeys-lost")
+	}
 	return c.redirect(w.landing(next))
 }
 

@@ -25,6 +25,9 @@ type activation struct {
 	Deny      string
 	SignOut   string
 	Form      accountForm // shown if nobody is signed in
+	Here      string      // the page's path, which replaces the address of a sign-in
+	proofForm
+	Hidden []hiddenField // of the form for a passkey
 }
 
 // fact is one line about the requester.
@@ -60,7 +63,7 @@ func (w *Web) activate(c *call) error {
 	if c.URL.Query().Get("mode") == signIn {
 		form.Mode = signIn
 	}
-	return w.showActivation(c, http.StatusOK, code, form)
+	return w.showActivation(c, http.StatusOK, code, form, proofForm{})
 }
 
 // malformed shows the form again with what was typed. A malformed code counts as a wrong one, but gets this page even
@@ -79,7 +82,7 @@ func (w *Web) malformed(c *call, given string) error {
 
 // showActivation renders the activation page of a pending code (normalised). All other codes get the same page, unless
 // this browser session was shown the code while it was pending.
-func (w *Web) showActivation(c *call, status int, code string, form accountForm) error {
+func (w *Web) showActivation(c *call, status int, code string, form accountForm, proof proofForm) error {
 	req, err := w.pending(c, code)
 	if isCodeGone(err) {
 		return w.noCode(c, code, err)
@@ -96,16 +99,29 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm)
 	}
 	here := activatePath(code)
 	query := "?code=" + url.QueryEscape(code)
+	if c.isSignedIn() && w.AskProof {
+		proof.Needed, proof.FormID = true, "approve-form"
+		if proof, err = w.askProof(c, proof, approval(code)); err != nil {
+			return err
+		}
+		proof.Passkey.Action, proof.Passkey.Label = approvePath(code), "Approve with a passkey"
+	}
 	return w.render(c, status, "activate", activation{
 		Code: code, Spelled: spelled(code),
 		Requester: w.requesterFacts(c, req), Until: clockTime(req.ExpiresAt),
 		Granted: granted(usual), Manage: w.Dashboard != nil,
 		Seen:    w.seenToken(c, code),
-		Approve: "/activate/approve" + query, Deny: "/activate/deny" + query,
+		Approve: approvePath(code), Deny: "/activate/deny" + query,
 		SignOut: withNext("/signout", here),
-		Form:    w.complete(form).links(here),
+		Form:    w.complete(c, form).links(here), Here: here, proofForm: proof,
+		Hidden: []hiddenField{{seenField, w.seenToken(c, code)}},
 	})
 }
+
+func approvePath(code string) string { return "/activate/approve?code=" + url.QueryEscape(code) }
+
+// approval is the actionOf approving a code.
+func approval(code string) string { return approvePath(code) + "\n" }
 
 func activatePath(code string) string { return "/activate?code=" + url.QueryEscape(code) }
 
@@ -179,6 +195,17 @@ func (w *Web) noCode(c *call, code string, cause error) error {
 func (w *Web) approve(c *call) error {
 	if !c.isSignedIn() {
 		return errForbidden
+	}
+	code, ok := link.NormalizeUserCode(c.URL.Query().Get("code"))
+	if !ok || !w.seenOK(c, code) {
+		return errForbidden
+	}
+	f, err := w.checkProof(c)
+	if err != nil {
+		return err
+	}
+	if f.Needed {
+		return w.showActivation(c, http.StatusUnprocessableEntity, code, accountForm{}, f)
 	}
 	return w.decide(c, "/activate/approved", func(code string) error {
 		return w.Links.Approve(w.caller(c), code, c.account.ID)

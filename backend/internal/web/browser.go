@@ -90,7 +90,8 @@ func (w *Web) newVisitor(c *call) {
 	w.setCookie(c, "", c.browserID, sessionLife)
 }
 
-// openSession signs the browser in. The new cookie invalidates CSRF tokens from before the sign-in.
+// openSession signs the browser in, also for the rest of the call. The new cookie invalidates CSRF tokens from before
+// the sign-in.
 func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	if err := w.closeSession(c); err != nil {
 		return err
@@ -101,7 +102,8 @@ func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	if err != nil {
 		return err
 	}
-	w.setCookie(c, "", signedPrefix+secret, sessionLife)
+	c.browserID, c.account = signedPrefix+secret, Account{ID: owner.ID, Email: owner.Email}
+	w.setCookie(c, "", c.browserID, sessionLife)
 	return nil
 }
 

@@ -216,6 +216,9 @@ func (w *Web) changeAccess(c *call) error {
 		return err
 	}
 	if c.PostFormValue("follow") != "" {
+		if ok, err := w.isFollowProven(c, p.ID); !ok {
+			return err
+		}
 		err := w.Dashboard.Grants.Follow(c.Context(), c.account.ID, p.ID, audit.Person())
 		return c.done(err, "/account/mcp-access", "access-back")
 	}
@@ -226,6 +229,9 @@ func (w *Web) changeAccess(c *call) error {
 	after := grantsFrom(c, before)
 	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
 		return c.done(nil, accessPath(p.ID), "unchanged")
+	}
+	if ok, err := w.isAccessProven(c, before.Raises(after)); !ok {
+		return err
 	}
 	err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, after, audit.Person())
 	return accessDone(c, err, accessPath(p.ID), "access")
@@ -241,8 +247,33 @@ func (w *Web) changeDefaultAccess(c *call) error {
 	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
 		return c.done(nil, "/account/mcp-access", "unchanged")
 	}
+	if ok, err := w.isAccessProven(c, before.Raises(after)); !ok {
+		return err
+	}
 	err = w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, after, false, audit.Person())
 	return accessDone(c, err, "/account/mcp-access", "access")
+}
+
+// isAccessProven is like isProven for a change of agents' access, which needs a proof only if it raises a level.
+func (w *Web) isAccessProven(c *call, raises bool) (bool, error) {
+	if !raises {
+		return true, nil
+	}
+	return w.isProven(c, "Give agents more access?", "Your linked coding agents may do more from their next call on.")
+}
+
+// isFollowProven is isAccessProven for the project that follows the account's default again, or for every project if
+// projectID is "".
+func (w *Web) isFollowProven(c *call, projectID string) (bool, error) {
+	usual, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
+	if err != nil {
+		return false, err
+	}
+	raises := false
+	for id, one := range exceptions {
+		raises = raises || (projectID == "" || projectID == id) && one.Raises(usual)
+	}
+	return w.isAccessProven(c, raises)
 }
 
 // accessDone is like c.done. Our forms post no level that the service would refuse.

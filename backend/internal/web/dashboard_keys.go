@@ -12,6 +12,9 @@ import (
 // listedRevoked limits the revoked keys listed on a page.
 const listedRevoked = 20
 
+// newKeyText is the text of the page that asks for a proof before a key is made.
+const newKeyText = "The next page shows a new key of the project, once."
+
 type keyRow struct {
 	projects.KeyInfo
 	Created, Used, Revoked shownTime

@@ -192,6 +192,7 @@ type visitor struct {
 	t      *testing.T
 	site   string
 	client *http.Client
+	host   string // that the browser uses instead of site's; "" for none
 	page   string // body of the last response
 	header http.Header
 	status int
@@ -207,6 +208,9 @@ func visit(t *testing.T, site *httptest.Server) *visitor {
 
 func (v *visitor) do(req *http.Request) *visitor {
 	v.t.Helper()
+	if v.host != "" {
+		req.Host = v.host
+	}
 	res, err := v.client.Do(req)
 	if err != nil {
 		v.t.Fatal(err)

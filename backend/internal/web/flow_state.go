@@ -16,6 +16,7 @@ const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider
 	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
 	flowPasskey = "passkey" // the challenge for a passkey
+	flowProof   = "proof"   // the challenge for a passkey that proves an action
 	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar
 	flowCode    = "code"    // proofs that this browser session was shown codes while they were pending
 	flowVerify  = "verify"  // the token of a confirmation link

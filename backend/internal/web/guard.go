@@ -47,7 +47,7 @@ const (
 )
 
 // page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,
-// finds the browser session, checks the CSRF token of unsafe methods, and renders error pages. It passes the
+// moves the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and renders error pages. It passes the
 // ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
 func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -62,6 +62,9 @@ func (w *Web) page(h handler) http.Handler {
 func (w *Web) serve(c *call, h handler) error {
 	if isEmbedded(c.Request) {
 		return errForbidden
+	}
+	if w.mustMove(c) {
+		return w.showMove(c)
 	}
 	c.Body = http.MaxBytesReader(c.rw, c.Body, maxForm)
 	if err := w.identify(c); err != nil {

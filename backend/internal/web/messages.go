@@ -109,9 +109,11 @@ var notices = map[string]notice{
 	"mail-sent": {Text: "The mail is on its way. Open the link in it to confirm the address."},
 	"change-sent": {Text: "We sent a link to the new address. " +
 		"Open it in a browser where you are signed in to change the address."},
-	"verified":      {Text: "Thank you, the address is confirmed."},
-	"password":      {Text: "The new password is saved. You are signed out in all other browsers."},
-	"reset":         {Text: "The new password is saved, and you are signed in with it."},
+	"verified": {Text: "Thank you, the address is confirmed."},
+	"password": {Text: "The new password is saved. You are signed out in all other browsers."},
+	"reset":    {Text: "The new password is saved, and you are signed in with it."},
+	"passkeys-lost": {Text: "Add a passkey again below. The ones that you have belong to the old address of these pages " +
+		"and do not work here."},
 	"passkey-added": {Text: "The passkey is added. You can now sign in with it."},
 	"passkey-removed": {Text: "The passkey is removed and no longer signs you in. " +
 		"You may delete it from your device too."},

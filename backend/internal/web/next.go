@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/link"
@@ -12,9 +13,19 @@ const maxNext = 1024 // bytes
 // nextOf returns where to continue after signing in or out: the local path in the query's "next", or "/".
 func nextOf(c *call) string { return localPath(c.URL.Query().Get("next")) }
 
-// localPath returns next if it is a path of this site, and otherwise "/". Browsers read a backslash as a slash and
-// drop tabs and line breaks, so localPath rejects these instead of interpreting them.
+// localPath returns next if it is a path of this site to continue to after signing in or out, and otherwise "/".
 func localPath(next string) string {
+	next = sitePath(next)
+	u, err := url.Parse(next)
+	if err != nil || slices.Contains([]string{"/signin", "/signup", "/signout"}, u.Path) {
+		return "/" // would redirect in a loop
+	}
+	return next
+}
+
+// sitePath returns next if it is a path of this site, and otherwise "/". Browsers read a backslash as a slash and drop
+// tabs and line breaks, so sitePath rejects these instead of interpreting them.
+func sitePath(next string) string {
 	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
 		return "/"
 	}
@@ -24,10 +35,6 @@ func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.Contains(u.Path, "//") {
 		return "/"
-	}
-	switch u.Path {
-	case "/signin", "/signup", "/signout":
-		return "/" // would redirect in a loop
 	}
 	return next
 }

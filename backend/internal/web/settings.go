@@ -62,6 +62,7 @@ func (w *Web) mountSettings(mux *http.ServeMux) {
 			"POST /signin/passkey":       w.signInWithPasskey,
 		})
 		mount(mux, w.signedIn, map[string]handler{
+			"POST " + beginProofPath:                         w.limited(changes, w.beginProof),
 			"POST " + settingsPath + "/passkeys/begin":       w.limited(changes, w.beginNewPasskey),
 			"POST " + settingsPath + "/passkeys":             w.limited(changes, w.addPasskey),
 			"POST " + settingsPath + "/passkeys/{id}/remove": w.limited(changes, w.removePasskey),
@@ -94,10 +95,14 @@ func (p settingsPage) AskID() string { return "ask-password" }
 type passkeysPart struct {
 	On   bool
 	Name string // of a new passkey, as entered
+	Site string // address at which passkeys work; "" if it is this page's
 	List []passkeyRow
 }
 
-type passkeyRow struct{ ID, Name, Added, LastUsed string }
+type passkeyRow struct {
+	ID, Name, Added, LastUsed string
+	Elsewhere                 bool // whether it works only at another address
+}
 
 type providerRow struct {
 	ID, Name, Email, Since string
@@ -156,9 +161,13 @@ func (w *Web) addPasskeys(c *call, p *settingsPage) error {
 	}
 	keys, err := w.Passkeys.List(c.Context(), c.account.ID)
 	p.Keys.On = true
+	if !w.isSiteHost(c) {
+		p.Keys.Site = w.SiteURL
+	}
 	for _, k := range keys {
 		p.Keys.List = append(p.Keys.List, passkeyRow{
 			ID: k.ID, Name: printable(k.Name), Added: ago(k.CreatedAt, w.Now()), LastUsed: ago(k.UsedAt, w.Now()),
+			Elsewhere: !w.worksHere(k),
 		})
 	}
 	return err

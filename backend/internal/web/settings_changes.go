@@ -137,8 +137,11 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 // no password, it also applies to setting one, changing the address and deleting the account.
 const freshSignIn = 10 * time.Minute
 
-// isStale reports whether this browser's sign-in is older than freshSignIn.
+// isStale reports whether this browser's sign-in is older than freshSignIn, or no sign-in is recent enough.
 func (w *Web) isStale(c *call) (bool, error) {
+	if w.AskProof {
+		return true, nil
+	}
 	open, err := w.Settings.Sessions(c.Context(), c.account.ID, browserSecret(c))
 	for _, s := range open {
 		if s.Current && w.Now().Sub(s.CreatedAt) < freshSignIn {

@@ -22,7 +22,7 @@ type providerButton struct {
 }
 
 // complete adds the sign-in methods of this backend to the account form.
-func (w *Web) complete(f accountForm) accountForm {
+func (w *Web) complete(c *call, f accountForm) accountForm {
 	f.NeedsWord, f.SignedOut = w.SignInWord != "", w.SignedOut
 	if w.Settings == nil {
 		return f
@@ -33,7 +33,7 @@ func (w *Web) complete(f accountForm) accountForm {
 			f.Providers = append(f.Providers, providerButton{p.Name, withNext("/signin/oidc/"+p.ID, f.Next)})
 		}
 	}
-	if w.Passkeys != nil {
+	if w.Passkeys != nil && w.isSiteHost(c) {
 		f.Passkeys = withNext("/signin/passkey", f.Next)
 	}
 	return f

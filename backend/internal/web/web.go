@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // minKeyBytes is the shortest key that New accepts: the length of the HMAC's output.
@@ -45,6 +46,9 @@ type Options struct {
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
+	// AskProof makes approving a code, raising an agent's access and making a key or passkey require the password or a
+	// passkey each time, even right after a sign-in. It requires Settings.
+	AskProof bool
 	// StateDir is the state directory of that daemon if tools do not find it by themselves, otherwise "".
 	StateDir string
 	// SignInWord must be entered to sign up or sign in with a password, on systems where the owner of a connection is
@@ -78,6 +82,7 @@ type Web struct {
 	templates  templateSet
 	assets     assetSet
 	origins    *http.CrossOriginProtection
+	siteHost   string // host and port of SiteURL; "" if that is not set
 	cookie     string // name of the session cookie; the names of other cookies start with it
 	secure     bool   // whether cookies are Secure, as with https
 	signIns    *limit.Limiter
@@ -94,6 +99,9 @@ func New(o Options) (*Web, error) {
 	}
 	if o.Dashboard != nil && !o.Dashboard.complete() {
 		return nil, errors.New("web: a service of the dashboard is missing")
+	}
+	if o.AskProof && o.Settings == nil {
+		return nil, errors.New("web: proofs need the accounts' settings")
 	}
 	if len(o.Key) < minKeyBytes {
 		return nil, fmt.Errorf("web: the key has %d bytes, want at least %d", len(o.Key), minKeyBytes)
@@ -152,6 +160,7 @@ func (w *Web) Mount(mux *http.ServeMux) {
 	})
 	mux.Handle("GET /assets/{name}", http.HandlerFunc(w.asset))
 	mux.Handle("/", w.failWith(errNotFound))
+	w.mountSiteHost(mux)
 	w.mountDocs(mux)
 	w.mountSimulator(mux)
 	w.mountDashboard(mux)
@@ -175,17 +184,14 @@ func (w *Web) trustSite() error {
 	if err != nil || u.Host == "" {
 		return fmt.Errorf("web: site URL %q has no host", w.SiteURL)
 	}
+	w.siteHost = strings.ToLower(u.Host)
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
 // isPlainLoopback reports whether the site uses plain HTTP on this machine, where browsers accept no Secure cookies.
 func isPlainLoopback(siteURL string) bool {
 	u, err := url.Parse(siteURL)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && u.Scheme == "http" && loopback.IsBrowserHost(u.Hostname())
 }
 
 // instance distinguishes this backend's cookies from those of others. Backends on this machine share a host, so a

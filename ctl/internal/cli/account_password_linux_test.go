@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	backendbrowser "github.com/service-dev/service/packaging/browser"
 )
 
 const (
@@ -62,7 +64,7 @@ func newPerson(t *testing.T) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{client: http.Client{Jar: jar}}
+	return &person{client: http.Client{Jar: jar, Transport: backendbrowser.Transport()}}
 }
 
 // link signs a person up with an address, links this machine to the new account, and returns the person's browser.
@@ -79,7 +81,7 @@ func (l *local) loginLines(email string) string {
 	return lines
 }
 
-func (l *local) login(email string) (browser *person, lines string) {
+func (l *local) login(email string) (who *person, lines string) {
 	l.Helper()
 	login := l.command("login", "--replace")
 	stdout, err := login.StdoutPipe()
@@ -95,14 +97,14 @@ func (l *local) login(email string) (browser *person, lines string) {
 	if err := json.Unmarshal(first, &code); err != nil || code.VerificationURL == "" {
 		l.Fatalf("login printed %q (%v), want a code", first, err)
 	}
-	browser = newPerson(l.T)
-	l.approve(browser, code.VerificationURL, email)
+	who = newPerson(l.T)
+	l.approve(who, code.VerificationURL, email)
 	var rest bytes.Buffer
 	_, _ = out.WriteTo(&rest)
 	if err := login.Wait(); err != nil {
 		l.Fatal(err)
 	}
-	return browser, string(first) + rest.String()
+	return who, string(first) + rest.String()
 }
 
 // approve signs a person up and approves a code.
@@ -162,11 +164,11 @@ func (p *terminal) answerSecret(question, line string) {
 func TestResetPassword_OnTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	browser := l.link("ada@example.org")
-	if !l.isSignedIn(browser) {
+	ada := l.link("ada@example.org")
+	if !l.isSignedIn(ada) {
 		t.Fatal("the browser is not signed in before the reset")
 	}
-	_, page, err := browser.get(l.backend + "/forgot")
+	_, page, err := ada.get(l.backend + "/forgot")
 	if err != nil || !strings.Contains(page, "servicectl account reset-password") {
 		t.Errorf("the page /forgot does not name the command (%v):\n%s", err, page)
 	}
@@ -194,7 +196,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	if strings.Contains(shown, newPassword) {
 		t.Errorf("the terminal shows the password:\n%s", shown)
 	}
-	if l.isSignedIn(browser) {
+	if l.isSignedIn(ada) {
 		t.Error("a browser is still signed in")
 	}
 	if !l.signsIn("ada@example.org", newPassword) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	backendbrowser "github.com/service-dev/service/packaging/browser"
 )
 
 // person is a user whose browser has no JavaScript.
@@ -28,7 +30,7 @@ var (
 func decideOpened(ts *testscript.TestScript, what string) {
 	jar, err := cookiejar.New(nil)
 	ts.Check(err)
-	p := &person{client: http.Client{Jar: jar}}
+	p := &person{client: http.Client{Jar: jar, Transport: backendbrowser.Transport()}}
 	page := openedURL(ts)
 	at, body, err := p.get(page)
 	ts.Check(err)

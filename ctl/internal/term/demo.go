@@ -2,12 +2,13 @@ package term
 
 import (
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/mdp/qrterminal/v3"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // DemoIntro introduces the demo and names its directory.
@@ -30,11 +31,7 @@ func (t *Terminal) DemoCode(userCode, address string, seconds uint32, word strin
 // isLoopback reports whether a URL names this machine.
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
+	return err == nil && loopback.IsBrowserHost(u.Hostname())
 }
 
 // QR prints a URL as a QR code for a phone's camera. It uses half blocks, which need no colours.

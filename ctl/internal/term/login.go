@@ -3,11 +3,12 @@ package term
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Instruction tells the user what to check before approving.
@@ -74,7 +75,7 @@ func PortForward(page string, opened bool, reason string) string {
 	if err != nil || opened || reason != "no_desktop" && reason != "failed" || u.Port() == "" {
 		return ""
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && !ip.IsLoopback() {
+	if !loopback.IsBrowserHost(u.Hostname()) {
 		return ""
 	}
 	return "ssh -N -L " + u.Port() + ":127.0.0.1:" + u.Port() + " HOST"

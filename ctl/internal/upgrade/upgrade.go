@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // Bounds of the requests: their total time, and the sizes of the two files in bytes.
@@ -89,8 +89,7 @@ func isAllowed(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return u.Host != ""
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && ip.IsLoopback())
+	return u.Scheme == "http" && loopback.IsHost(u.Hostname())
 }
 
 // fetch reads a file of at most limit bytes.

@@ -23,6 +23,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/loopback"
 	"github.com/service-dev/service/proto/peerowner"
 )
 
@@ -217,27 +218,17 @@ func (s *Server) savePort(l net.Listener) {
 // rebinding) or have a site's origin. Apps in a browser on this machine have a loopback origin; other apps have none.
 func requireLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.Host) {
+		if !loopback.IsHost((&url.URL{Host: r.Host}).Hostname()) {
 			http.Error(w, "this address is for apps on this machine; call it as 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			u, err := url.Parse(origin)
-			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !isLoopback(u.Host) {
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback.IsBrowserHost(u.Hostname()) {
 				http.Error(w, "pages of other sites may not attach here", http.StatusForbidden)
 				return
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// isLoopback reports whether host, with or without a port, is the loopback address.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

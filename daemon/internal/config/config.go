@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // FileName is the file's name inside the state directory.
@@ -215,15 +215,6 @@ func urlError(source, key string, err error) *Error {
 	return e
 }
 
-// isLoopback reports whether a URL's host is this machine.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
 // checkURL accepts an https URL, or an http URL of this machine, without query or fragment. Its errors do not
 // quote the text, which may hold a password.
 func checkURL(text string) (string, error) {
@@ -237,7 +228,7 @@ func checkURL(text string) (string, error) {
 		return "", fmt.Errorf("it is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return "", fmt.Errorf("want http://host or https://host")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case u.Scheme == "http" && !loopback.IsHost(u.Hostname()):
 		return "", errPlainHTTP
 	case u.User != nil:
 		return "", fmt.Errorf("it must not contain a user name or password")

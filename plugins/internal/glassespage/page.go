@@ -46,7 +46,7 @@ type Page struct {
 	token  string // admits the next browser; replaced once its page is open
 	wanted bool   // whether a person has to open the page
 	missed *time.Timer
-	cookie string // of the browser that was admitted last; "" for none
+	secret string // of the browser that was admitted last; "" for none
 	tab    *tab   // nil while the page is not open
 	links  []*link
 	shown  Shown

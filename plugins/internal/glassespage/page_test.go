@@ -152,8 +152,8 @@ func TestPage_AdmitsOneBrowser(t *testing.T) {
 	if got := stranger.admit(token); got != http.StatusForbidden {
 		t.Errorf("a token that was used: got status %d, want 403", got)
 	}
-	if got := v.admit(""); got != http.StatusNoContent {
-		t.Errorf("reload: got status %d, want 204", got)
+	if got := v.admit(""); got != http.StatusOK {
+		t.Errorf("reload: got status %d, want 200", got)
 	}
 	if s, answer := stranger.dial("?tab=two&take"); s != nil || answer.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a stranger's socket: got %v, want 401", answer)
@@ -162,11 +162,14 @@ func TestPage_AdmitsOneBrowser(t *testing.T) {
 		answer.StatusCode != http.StatusForbidden {
 		t.Errorf("another site's socket: got %v, want 403", answer)
 	}
-	if got := stranger.admit(p.currentToken()); got != http.StatusNoContent {
-		t.Errorf("the next address: got status %d, want 204", got)
+	if got := stranger.admit(p.currentToken()); got != http.StatusOK {
+		t.Errorf("the next address: got status %d, want 200", got)
 	}
 	if s, _ := v.dial("?tab=one"); s != nil {
 		t.Error("the first browser may still use the page")
+	}
+	if got := v.admit(""); got != http.StatusForbidden {
+		t.Errorf("reload in the first browser: got status %d, want 403", got)
 	}
 }
 

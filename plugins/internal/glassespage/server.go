@@ -76,45 +76,48 @@ func (p *Page) guard(next http.Handler) http.Handler {
 	})
 }
 
-func (p *Page) cookieName() string {
-	return "glasses-" + p.address[strings.LastIndexByte(p.address, ':')+1:] // cookies are for all ports
+// admission is the body of a request to admit a browser, which has the token of the address or the secret that it got
+// for one, and of the answer.
+type admission struct {
+	Token  string `json:"token,omitempty"`
+	Secret string `json:"secret"`
 }
 
-// admit exchanges the token of the address for a cookie, until the page is open: the next browser needs the next token.
-// A browser that was admitted may reload the page.
+// admit exchanges the token of the address for a secret, until the page is open: the next browser needs the next token.
+// A browser that was admitted may reload the page. The secret is not a cookie, because browsers send cookies to every
+// port of this machine: the page stores it for its own origin.
 func (p *Page) admit(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Token string }
+	var body admission
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&body)
 	p.mu.Lock()
-	isKnown := p.knows(r)
+	isKnown := err == nil && p.knows(body.Secret)
 	isNew := !isKnown && err == nil && isEqual(body.Token, p.token)
 	if isNew {
-		p.cookie = newSecret()
+		p.secret = newSecret()
 	}
-	cookie := p.cookie
+	answer := admission{Secret: p.secret}
 	p.mu.Unlock()
-	switch {
-	case isNew:
-		http.SetCookie(w, &http.Cookie{Name: p.cookieName(), Value: cookie, Path: "/", HttpOnly: true,
-			SameSite: http.SameSiteStrictMode})
-	case !isKnown:
+	if !isKnown && !isNew {
 		http.Error(w, "the address was used before or is wrong", http.StatusForbidden)
 		return
 	}
-	w.WriteHeader(http.StatusNoContent)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the browser may have gone
 }
 
-// knows reports whether a request comes from the browser that was admitted last. mu must be held.
-func (p *Page) knows(r *http.Request) bool {
-	cookie, err := r.Cookie(p.cookieName())
-	return err == nil && p.cookie != "" && isEqual(cookie.Value, p.cookie)
-}
+// knows reports whether a secret is the one of the browser that was admitted last. mu must be held.
+func (p *Page) knows(secret string) bool { return p.secret != "" && isEqual(secret, p.secret) }
+
+// subprotocol is the WebSocket protocol of the page. The page offers its secret as a second one, because a browser's
+// WebSocket has no other header that a page can set.
+const subprotocol = "glasses"
 
 // admitted lets only the browser in that was admitted last.
 func (p *Page) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, secret, _ := strings.Cut(r.Header.Get("Sec-WebSocket-Protocol"), ",")
 		p.mu.Lock()
-		isKnown := p.knows(r)
+		isKnown := strings.TrimSpace(name) == subprotocol && p.knows(strings.TrimSpace(secret))
 		p.mu.Unlock()
 		if isKnown {
 			next.ServeHTTP(w, r)

@@ -53,7 +53,8 @@ func (p *Page) serveLinks(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var err error
-	t.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled})
+	t.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled,
+		Subprotocols: []string{subprotocol}})
 	if err != nil {
 		return // it has answered
 	}

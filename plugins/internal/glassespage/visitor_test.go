@@ -16,6 +16,7 @@ type visitor struct {
 	t      *testing.T
 	page   *Page
 	client *http.Client
+	secret string // stored by the page
 }
 
 func newVisitor(t *testing.T, p *Page) *visitor {
@@ -26,17 +27,34 @@ func newVisitor(t *testing.T, p *Page) *visitor {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &visitor{t, p, &http.Client{Jar: jar, Transport: transport}}
+	return &visitor{t: t, page: p, client: &http.Client{Jar: jar, Transport: transport}}
 }
 
 // admit posts a token and returns the status.
 func (v *visitor) admit(token string, headers ...string) int {
 	v.t.Helper()
-	body, _ := json.Marshal(map[string]string{"token": token})
-	return v.request(http.MethodPost, "/admit", body, headers...).StatusCode
+	body, _ := json.Marshal(admission{Token: token, Secret: v.secret})
+	answer, text := v.exchange(http.MethodPost, "/admit", body, headers...)
+	if len(answer.Cookies()) > 0 {
+		v.t.Errorf("got the cookies %v, which every port of this machine would get", answer.Cookies())
+	}
+	var got admission
+	if answer.StatusCode == http.StatusOK {
+		if err := json.Unmarshal(text, &got); err != nil || got.Secret == "" {
+			v.t.Fatalf("admit: got %q, want a secret", text)
+		}
+		v.secret = got.Secret
+	}
+	return answer.StatusCode
 }
 
 func (v *visitor) request(method, path string, body []byte, headers ...string) *http.Response {
+	v.t.Helper()
+	answer, _ := v.exchange(method, path, body, headers...)
+	return answer
+}
+
+func (v *visitor) exchange(method, path string, body []byte, headers ...string) (*http.Response, []byte) {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, "http://"+v.page.address+path, bytes.NewReader(body))
 	if err != nil {
@@ -54,10 +72,11 @@ func (v *visitor) request(method, path string, body []byte, headers ...string) *
 		v.t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
 		v.t.Fatal(err)
 	}
-	return answer
+	return answer, text
 }
 
 func (p *Page) currentToken() string {
@@ -79,7 +98,7 @@ func (v *visitor) dial(query string, headers ...string) (*socket, *http.Response
 		header.Set(headers[i], headers[i+1])
 	}
 	ws, answer, err := websocket.Dial(v.t.Context(), "ws://"+v.page.address+"/links"+query,
-		&websocket.DialOptions{HTTPClient: v.client, HTTPHeader: header})
+		&websocket.DialOptions{HTTPClient: v.client, HTTPHeader: header, Subprotocols: []string{subprotocol, v.secret}})
 	if err != nil {
 		return nil, answer
 	}
@@ -91,8 +110,8 @@ func (v *visitor) dial(query string, headers ...string) (*socket, *http.Response
 func open(t *testing.T, p *Page) (*visitor, *socket) {
 	t.Helper()
 	v := newVisitor(t, p)
-	if got := v.admit(p.currentToken()); got != http.StatusNoContent {
-		t.Fatalf("admit: got status %d, want 204", got)
+	if got := v.admit(p.currentToken()); got != http.StatusOK {
+		t.Fatalf("admit: got status %d, want 200", got)
 	}
 	s, _ := v.dial("?tab=one")
 	if s == nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -84,21 +84,12 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 		return "", unfit("the backend URL is not an absolute http or https URL",
 			"Check SERVICE_BACKEND_URL and backend_url in config.yaml.")
 	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
 		return "", unfit("plain http would send the token over the network unencrypted",
 			"Use https:// in SERVICE_BACKEND_URL and backend_url of config.yaml. Plain http is only for this machine.")
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return u.String(), nil
-}
-
-// isLoopback reports whether a URL's host is this machine.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // request is one call. path may include a query; in is nil for a call without a body; out points to a struct, or is

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // form reports whether a value is valid for a field. Empty values are not checked; required lists the fields that must
@@ -58,12 +59,12 @@ var forms = map[string]form{
 
 	// URLs. The code that opens verificationUrl decides whether it may be opened; it is always shown.
 	"verificationUrl": printableASCII(512),
-	"sessionUrl":      encrypted(address("http", "https")),
-	"appEndpoint":     encrypted(address("ws", "wss")),
-	"dashboardUrl":    encrypted(address("http", "https")),
-	"pageUrl":         encrypted(address("http", "https")),
-	"url":             encrypted(address("http", "https")),
-	"topUp":           encrypted(address("http", "https")),
+	"sessionUrl":      encrypted(address("http", "https"), loopback.IsBrowserHost),
+	"appEndpoint":     encrypted(address("ws", "wss"), loopback.IsHost),
+	"dashboardUrl":    encrypted(address("http", "https"), loopback.IsBrowserHost),
+	"pageUrl":         encrypted(address("http", "https"), loopback.IsBrowserHost),
+	"url":             encrypted(address("http", "https"), loopback.IsBrowserHost),
+	"topUp":           encrypted(address("http", "https"), loopback.IsBrowserHost),
 	"supportUrl":      address("http", "https", "mailto"),
 	"privacyUrl":      address("http", "https"),
 
@@ -248,11 +249,12 @@ func timestamp(s string) bool {
 	return err == nil && len(s) <= 40
 }
 
-// encrypted accepts plain http or ws only for loopback URLs, because secrets are sent to these URLs.
-func encrypted(f form) form {
+// encrypted accepts plain http or ws only for hosts of which isOwn reports that they are this machine, because secrets
+// are sent to these URLs.
+func encrypted(f form, isOwn func(host string) bool) form {
 	return func(s string) bool {
 		u, err := url.Parse(s)
-		return err == nil && f(s) && (u.Scheme == "https" || u.Scheme == "wss" || isLoopback(u.Hostname()))
+		return err == nil && f(s) && (u.Scheme == "https" || u.Scheme == "wss" || isOwn(u.Hostname()))
 	}
 }
 

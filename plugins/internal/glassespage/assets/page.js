@@ -19,6 +19,8 @@ const maxTries = 5; // of a socket, before the page says that the service is gon
 let specs = [];
 /** @type {WebSocket | undefined} */
 let socket;
+/** Admits this browser. It is stored for this origin only, unlike a cookie, which every port of this machine gets. */
+let secret = localStorage.getItem("secret") ?? "";
 let wait = firstWait;
 let tries = 0;
 /** The names of the peripherals that were chosen, by key of the link.
@@ -81,7 +83,7 @@ function connect(take) {
   url.protocol = "ws:";
   url.searchParams.set("tab", tabID());
   if (take) url.searchParams.set("take", "");
-  const one = new WebSocket(url);
+  const one = new WebSocket(url, ["glasses", secret]);
   one.binaryType = "arraybuffer";
   one.onmessage = (e) => receive(e.data);
   one.onclose = (e) => closed(one, e.code);
@@ -138,6 +140,7 @@ function receive(data) {
       chosen.delete(key);
       return bluetooth.forget(key);
     case "over":
+      localStorage.removeItem("secret");
       bluetooth.close();
       return view("over");
   }
@@ -245,8 +248,10 @@ async function start() {
   const token = location.hash.slice(1);
   history.replaceState(null, "", "/");
   try {
-    const answer = await fetch("/admit", { method: "POST", body: JSON.stringify({ token }) });
+    const answer = await fetch("/admit", { method: "POST", body: JSON.stringify({ token, secret }) });
     if (!answer.ok) return view("used");
+    ({ secret } = await answer.json());
+    localStorage.setItem("secret", secret);
   } catch {
     return view("gone");
   }

@@ -1,0 +1,199 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/service-dev/service/backend/internal/passkey"
+)
+
+var proofInput = regexp.MustCompile(`name="proof" value="([^"]+)"`)
+
+func (v *visitor) proof() string {
+	if m := proofInput.FindStringSubmatch(v.page); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func asksProof(o *Options) { o.AskProof = true }
+
+// proving returns a site that asks for proofs, and ada's browser, which is signed in and shows the page of the code.
+func proving(t *testing.T, codes ...string) (*fakeSettings, *visitor) {
+	t.Helper()
+	f := newFakeSettings()
+	f.mail, f.fakeAccounts = false, newFake(codes...)
+	f.people["ada@example.org"] = adaPassword
+	v := visit(t, newSite(t, f.fakeAccounts, f.all, asksProof)).get("/signin")
+	v.send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
+	return f, v.get(page).want(http.StatusOK, "Approve", "Your password")
+}
+
+func approveURL(code string) string { return "/activate/approve?code=" + code }
+
+func TestApprove_NeedsTheAccountsPassword(t *testing.T) {
+	f, v := proving(t, code)
+	v.send(approveURL(code)).want(http.StatusUnprocessableEntity, code, "Your password")
+	v.send(approveURL(code), "password", "mallory's password").want(http.StatusUnprocessableEntity, code, wrongPassword)
+	v.send(approveURL(code), "proof", "x").want(http.StatusUnprocessableEntity)
+	if len(f.approved) > 0 {
+		t.Fatalf("approved %v without the password", f.approved)
+	}
+	v.send(approveURL(code), "password", adaPassword).want(http.StatusSeeOther)
+	if f.approved[code] != "id-ada@example.org" {
+		t.Errorf("approved %v, want ada's approval", f.approved)
+	}
+}
+
+// Wrong passwords are limited like those of a sign-in.
+func TestApprove_LimitsGuesses(t *testing.T) {
+	_, v := proving(t, code)
+	for range signInsPerMinute {
+		v.send(approveURL(code), "password", "a guess of mine")
+	}
+	v.send(approveURL(code), "password", adaPassword).want(http.StatusUnprocessableEntity, tooMany)
+}
+
+func TestDeny_NeedsNoProof(t *testing.T) {
+	f, v := proving(t, code)
+	v.send("/activate/deny?code=" + code).want(http.StatusSeeOther)
+	if !f.denied[code] {
+		t.Error("the code was not denied")
+	}
+}
+
+// Whoever signs in or up on the page of a code approves without entering the password twice. What replaces the password
+// is only in the response to that form, and good only for that code, browser and account.
+func TestApprove_RightAfterASignIn(t *testing.T) {
+	const other = "HJKL-MNPQ"
+	f := newFakeSettings()
+	f.mail, f.fakeAccounts = false, newFake(code, other)
+	site := newSite(t, f.fakeAccounts, f.all, asksProof)
+	v := visit(t, site).get(page)
+	form := v.tokens()
+	for name, value := range map[string]string{"email": "ada@example.org", "password": adaPassword, "accept": "yes"} {
+		form.Set(name, value)
+	}
+	v.post(withNext("/signup", page), form).want(http.StatusOK, code, "Approve", `data-here="`+page+`"`)
+	proof, tokens := v.proof(), v.tokens()
+	if proof == "" || strings.Contains(v.page, "Your password") {
+		t.Fatalf("the response to a sign-up has the proof %q and may ask for the password again:\n%s", proof, v.page)
+	}
+	if got := v.get(page).want(http.StatusOK, "Your password").proof(); got != "" {
+		t.Error("a GET of the page contains a proof")
+	}
+	v.get("/activate?code="+other).send(approveURL(other), "proof", proof).want(http.StatusUnprocessableEntity)
+	stranger := visit(t, site).get("/signin")
+	stranger.send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
+	stranger.get(page).send(approveURL(code), "proof", proof).want(http.StatusUnprocessableEntity)
+	if len(f.approved) > 0 {
+		t.Fatalf("approved %v with a proof for something else", f.approved)
+	}
+	tokens.Set("proof", proof)
+	v.post(approveURL(code), tokens).want(http.StatusSeeOther)
+}
+
+var beginURL = regexp.MustCompile(`data-begin="(/account/proof/begin[^"]+)"`)
+
+func TestApprove_WithAPasskey(t *testing.T) {
+	const other = "HJKL-MNPQ"
+	f, v := proving(t, code, other)
+	if strings.Contains(v.page, "Approve with a passkey") {
+		t.Error("the page offers a passkey to an account without one")
+	}
+	f.keys = []passkey.Passkey{{ID: "mine", CreatedAt: time.Now()}}
+	begin := func(code string) string {
+		m := beginURL.FindStringSubmatch(v.get("/activate?code="+code).want(http.StatusOK, "Approve with a passkey").page)
+		if m == nil {
+			t.Fatal("the page has no challenge")
+		}
+		return strings.ReplaceAll(m[1], "&amp;", "&")
+	}
+	v.send(begin(other)).want(http.StatusOK)
+	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey)
+	v.send(begin(code)).want(http.StatusOK)
+	v.get(page).send(approveURL(code), "credential", "yours").want(http.StatusUnprocessableEntity, badPasskey)
+	v.send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey) // no challenge is left
+	if len(f.approved) > 0 {
+		t.Fatalf("approved %v with a passkey for something else", f.approved)
+	}
+	v.send(begin(code)).want(http.StatusOK)
+	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusSeeOther)
+}
+
+// A recent sign-in does not suffice for a passkey or a provider where proofs are asked for.
+func TestSignInMethods_NeedThePasswordEachTime(t *testing.T) {
+	f, v := settled(t, asksProof)
+	v.send(settingsPath+"/passkeys/begin").want(http.StatusConflict, askPassword)
+	v.get(settingsPath).send(settingsPath+"/providers/acme/link").want(http.StatusUnprocessableEntity, askPassword)
+	v.get(settingsPath).send(settingsPath+"/passkeys/begin", "password", adaPassword).want(http.StatusOK)
+	if len(f.keys) > 0 {
+		t.Error("a passkey was added")
+	}
+}
+
+// Raising agents' access asks for the password on a page that repeats the form; lowering it does not.
+func TestGrants_RaisingNeedsAProof(t *testing.T) {
+	h := newFakeDashboard()
+	f := newFakeSettings()
+	f.mail = false
+	site, accounts := dashboardSite(t, h, func(o *Options) { f.all(o); o.AskProof = true })
+	f.fakeAccounts = accounts
+	f.people["ada@example.com"] = adaPassword
+	v := visit(t, site).get("/signin")
+	v.send("/signin", "email", "ada@example.com", "password", adaPassword).want(http.StatusSeeOther)
+	v.get("/account/mcp-access")
+	v.send("/account/mcp-access/default", "analytics", "off").want(http.StatusSeeOther)
+	before := len(h.called())
+	v.get("/account/mcp-access").send("/account/mcp-access/default", "analytics", "read_write").
+		want(http.StatusOK, "Give agents more access?", `name="analytics" value="read_write"`, "Your password")
+	v.send("/account/mcp-access/default", "analytics", "read_write", "password", "wrong").
+		want(http.StatusUnprocessableEntity, `name="analytics" value="read_write"`, wrongPassword)
+	if strings.Contains(v.page, `value="wrong"`) {
+		t.Error("the page contains the password")
+	}
+	if got := len(h.called()); got != before {
+		t.Fatalf("the access was changed without a proof: %v", h.called())
+	}
+	v.send("/account/mcp-access/default", "analytics", "read_write", "password", adaPassword).want(http.StatusSeeOther)
+}
+
+// A person proves an action with a real passkey in the browser, and a reload of a page after a sign-in is harmless.
+func TestProof_InTheBrowser(t *testing.T) {
+	s, _ := newPasskeyStage(t, asksProof, func(o *Options) { o.Accounts.(*fakeSettings).mail = false })
+	s.signInAsAda()
+	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.SendKeys("#passkey-password", adaPassword),
+		chromedp.Click("form[data-passkey] button"))
+	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added")`)
+	s.open(page)
+	s.see(`document.querySelector(".ways")?.checkVisibility()`)
+	s.picture("approve-proof")
+	s.do(chromedp.SendKeys("#password", "not the password"), chromedp.Click("#approve"))
+	s.see(`document.querySelector("#password-error")?.innerText.includes("not your current password")`)
+	s.picture("approve-wrong")
+	s.do(chromedp.Click("form[data-passkey] button"))
+	s.see(`location.pathname === "/activate/approved"`)
+}
+
+func TestActionOf_IgnoresOnlyTokensAndProofs(t *testing.T) {
+	action := func(target string, form url.Values) string {
+		r, _ := http.NewRequest(http.MethodPost, target, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return actionOf(&call{Request: r})
+	}
+	same := action("/keys", url.Values{"name": {"a"}})
+	if got := action("/keys", url.Values{"name": {"a"}, "csrf": {"x"}, "password": {"y"}, "proof": {"z"}}); got != same {
+		t.Errorf("got %q, want %q", got, same)
+	}
+	for _, other := range []string{action("/keys?x", url.Values{"name": {"a"}}), action("/keys", url.Values{"name": {"b"}}),
+		action("/keys", url.Values{"name": {"a", "a"}}), action("/other", url.Values{"name": {"a"}})} {
+		if other == same {
+			t.Errorf("another action is also %q", other)
+		}
+	}
+}
