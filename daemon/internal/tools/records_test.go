@@ -388,15 +388,3 @@ func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 		}
 	}
 }
-
-// The settings that only a voice assistant would use are said to have no effect.
-func TestAssistantTools_SayWhatHasNoEffect(t *testing.T) {
-	w := newWorld().linked()
-	const words = "Only the text model has an effect in this version"
-	for _, tool := range []string{"getAssistantConfig", "setAssistantConfig"} {
-		_, fields := w.record(t, tool, nil)
-		if summary, _ := fields["summary"].(string); !strings.HasPrefix(summary, words) {
-			t.Errorf("%s: got %v, want a summary that begins with %q", tool, fields, words)
-		}
-	}
-}
