@@ -86,7 +86,7 @@ type API struct {
 	uploads    *limit.Limiter
 	events     *limit.Limiter // for telemetry
 	guesses    *limit.Limiter // for polls of unknown codes
-	guessQueue *addressQueue  // for polls from addresses with too many guesses
+	guessQueue *limit.Slots   // for polls from addresses with too many guesses
 
 	readiness readiness
 }
@@ -101,7 +101,7 @@ func New(o Options) *API {
 		Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
 		uploads: limit.New(uploadsPerMinute, o.Now), events: limit.New(eventsPerMinute, o.Now),
-		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: newAddressQueue(),
+		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: limit.NewSlots(guessBounds),
 	}
 }
 
