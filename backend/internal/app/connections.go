@@ -21,24 +21,23 @@ import (
 type ConnLimits struct {
 	// WriteTimeout is how long a client may take for each writePart of what it is sent; 30 s.
 	WriteTimeout time.Duration
+	// WriteBuffer limits what the kernel keeps of a connection whose client does not read, in bytes; 128 KB. By itself,
+	// the kernel would accept megabytes, and report progress of a slow client only after it has read a third of them.
+	WriteBuffer int
 	// PerAddress is how many connections one address may have open; 1000. It does not apply to trusted proxies.
 	PerAddress int
 }
 
 func (l ConnLimits) orDefaults() ConnLimits {
 	l.WriteTimeout = cmp.Or(l.WriteTimeout, 30*time.Second)
+	l.WriteBuffer = cmp.Or(l.WriteBuffer, 128<<10)
 	l.PerAddress = cmp.Or(l.PerAddress, 1000)
 	return l
 }
 
-const (
-	// writePart is the number of bytes for which a write deadline applies. With the timeout, it is the lowest speed of a
-	// client: 2 KB a second.
-	writePart = 64 << 10
-	// writeBuffer limits what the kernel keeps of a connection whose client does not read. By itself, the kernel would
-	// accept megabytes, and report progress of a slow client only after it has read a third of them.
-	writeBuffer = 128 << 10
-)
+// writePart is the number of bytes for which a write deadline applies. With the timeout, it is the lowest speed of a
+// client: 2 KB a second.
+const writePart = 64 << 10
 
 // limitedListener accepts connections that have a rolling write deadline, a few from each address.
 type limitedListener struct {
@@ -69,7 +68,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			_ = tcp.Close()
 			continue
 		}
-		_ = tcp.SetWriteBuffer(writeBuffer) // fails only if the client has disconnected
+		_ = tcp.SetWriteBuffer(l.limits.WriteBuffer) // fails only if the client has disconnected
 		return &limitedConn{TCPConn: tcp, timeout: l.limits.WriteTimeout, release: sync.OnceFunc(release)}, nil
 	}
 }
