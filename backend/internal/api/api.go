@@ -113,6 +113,15 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
+// TooMany responds to a request from an address that has too many in progress.
+func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == backendapi.PathIngest {
+		httpjson.AllowAnyOrigin(w)
+	}
+	a.fail(w, r, rateLimited(time.Second, "too many requests from this address are in progress",
+		"wait %d s and try again, with fewer requests at the same time"))
+}
+
 // anyAPI matches requests without a route, so that they also get a problem document.
 const anyAPI = "/api/"
 

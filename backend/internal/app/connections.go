@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 )
 
-// ConnLimits limit what clients can hold without sending or reading anything. The zero value means the defaults.
+// ConnLimits limit what clients can hold by not sending or not reading. The zero value means the defaults.
 type ConnLimits struct {
 	// WriteTimeout is how long a client may take for each writePart of what it is sent; 30 s.
 	WriteTimeout time.Duration
@@ -26,12 +26,15 @@ type ConnLimits struct {
 	WriteBuffer int
 	// PerAddress is how many connections one address may have open; 1000. It does not apply to trusted proxies.
 	PerAddress int
+	// RequestsPerAddress is how many requests of one client may be in progress, also behind a trusted proxy; 500.
+	RequestsPerAddress int
 }
 
 func (l ConnLimits) orDefaults() ConnLimits {
 	l.WriteTimeout = cmp.Or(l.WriteTimeout, 30*time.Second)
 	l.WriteBuffer = cmp.Or(l.WriteBuffer, 128<<10)
 	l.PerAddress = cmp.Or(l.PerAddress, 1000)
+	l.RequestsPerAddress = cmp.Or(l.RequestsPerAddress, 500)
 	return l
 }
 
@@ -83,7 +86,7 @@ func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 	if err != nil {
 		l.refused.Do(func() {
 			l.log.Warn("refused connections: the address has too many open; if it is a proxy, add it to trusted_proxies",
-				"address", address, "limit", l.limits.PerAddress)
+				"address", address)
 		})
 		return nil, false
 	}
@@ -94,15 +97,16 @@ func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 // that the backend sends passes through Write, no handler needs a deadline of its own.
 type limitedConn struct {
 	*net.TCPConn
-	withoutReadFrom
-	timeout  time.Duration
-	deadline atomic.Pointer[time.Time] // an earlier one, which a handler has set; nil if there is none
-	release  func()
+	withoutReadFrom //nolint:unused // its method hides another
+	timeout         time.Duration
+	deadline        atomic.Pointer[time.Time] // an earlier one, which a handler has set; nil if there is none
+	release         func()
 }
 
 // withoutReadFrom hides the method of net.TCPConn, which would send a file under a single deadline.
-type withoutReadFrom struct{}
+type withoutReadFrom struct{} //nolint:unused // see limitedConn
 
+//nolint:unused // see limitedConn
 func (withoutReadFrom) ReadFrom(io.Reader) (int64, error) { panic("unreachable") }
 
 // Write implements net.Conn. It extends the deadline with each part that the client takes.
