@@ -40,9 +40,11 @@ func (s *soak) stallReaders(ctx context.Context) {
 	all.Wait()
 }
 
-// stallOnce requests a file, as other clients do without compression, and returns how the connection ended. The result
-// is empty if the backend did not accept it, or if ctx ended.
+// stallOnce requests a file, compressed or not, and returns how the connection ended. The result is empty if the backend
+// did not accept it or was killed, or if ctx ended. The kernel does not close the connections of a killed backend until
+// it gives up sending the rest.
 func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
+	kills := s.backend.kills.Load()
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", strings.TrimPrefix(s.backend.url, "http://"))
 	if err != nil {
 		return ""
@@ -55,7 +57,7 @@ func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	}
 	for since := time.Now(); time.Since(since) < cutWithin; pause(ctx, time.Second) {
 		switch open, err := isOpen(conn); {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || s.backend.kills.Load() != kills:
 			return ""
 		case err != nil:
 			return err.Error()
