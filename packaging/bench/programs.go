@@ -46,7 +46,8 @@ func (b *bench) startBackend(database string, settings ...string) (*server, erro
 		"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
 		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error",
-		"SERVICE_BACKEND_SESSIONS_PER_MINUTE=100000")
+		"SERVICE_BACKEND_SESSIONS_PER_MINUTE=100000",
+		"SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1") // otherwise connections of one address are limited
 	cmd.Env = append(cmd.Env, settings...)
 	if err := cmd.Start(); err != nil {
 		return nil, err

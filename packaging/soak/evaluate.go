@@ -29,6 +29,9 @@ func (s *soak) evaluate(before []string) error {
 	}
 	after, stacks := s.settled("the daemon", daemon, true)
 	served, _ := s.settled("the backend", s.backend.cmd.Process.Pid, false)
+	if rest := residentMemory(s.backend.cmd.Process.Pid); rest > restMemory {
+		s.results.report("the backend takes %d MB of memory at rest, want at most %d MB", rest>>10, restMemory>>10)
+	}
 	adapters := s.adapters()
 	shims := s.shims()
 	if _, err := s.run("daemon", "stop"); err != nil {

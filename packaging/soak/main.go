@@ -205,7 +205,13 @@ func (s *soak) workUnderFaults(ctx context.Context) {
 		s.terminals = append(s.terminals, &terminal{soak: s, name: fmt.Sprintf("terminal %d", n),
 			rng: s.random(uint64(200 + n))})
 	}
-	s.work(func() { s.injectFaults(ctx, calm) })
+	s.work(func() {
+		var others sync.WaitGroup
+		others.Go(func() { s.stallReaders(ctx) })
+		others.Go(func() { s.watchMemory(ctx) })
+		s.injectFaults(ctx, calm)
+		others.Wait() // until the time is up
+	})
 }
 
 // work lets every agent and terminal work while during runs.

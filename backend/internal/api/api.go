@@ -87,7 +87,7 @@ type API struct {
 	uploads    *limit.Limiter
 	events     *limit.Limiter // for telemetry
 	guesses    *limit.Limiter // for polls of unknown codes
-	guessQueue *addressQueue  // for polls from addresses with too many guesses
+	guessQueue *limit.Slots   // for polls from addresses with too many guesses
 
 	readiness readiness
 }
@@ -103,7 +103,7 @@ func New(o Options) *API {
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
 		mints: limit.New(keysPerMinute, o.Now), uploads: limit.New(uploadsPerMinute, o.Now),
 		events:  limit.New(eventsPerMinute, o.Now),
-		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: newAddressQueue(),
+		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: limit.NewSlots(guessBounds),
 	}
 }
 
@@ -113,6 +113,15 @@ func (a *API) Mount(mux *http.ServeMux) {
 		mux.HandleFunc(rt.method+" "+rt.path, a.enforce(rt))
 	}
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
+}
+
+// TooMany responds to a request from an address that has too many in progress.
+func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == backendapi.PathIngest {
+		httpjson.AllowAnyOrigin(w)
+	}
+	a.fail(w, r, rateLimited(time.Second, "too many requests from this address are in progress",
+		"wait %d s and try again, with fewer requests at the same time"))
 }
 
 // anyAPI matches requests without a route, so that they also get a problem document.

@@ -28,7 +28,7 @@ func (p *onePage) Control(_ context.Context, _, typ string, payload json.RawMess
 	return json.RawMessage(`{"ok":true,"later":[1]}`), p.err
 }
 
-func (p *onePage) Watch(string) (<-chan struct{}, func(), error) { return nil, nil, p.err }
+func (p *onePage) Watch(string, string) (<-chan struct{}, func(), error) { return nil, nil, p.err }
 
 func TestControlRoute(t *testing.T) {
 	page := &onePage{}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -43,6 +45,9 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 // guessesPerMinute is how many unknown codes one address may poll per minute before its polls are queued.
 const guessesPerMinute = 60
 
+// guessBounds let one address use only a small part of the total.
+var guessBounds = limit.Bounds{Running: 16, RunningEach: 2, Waiting: 1024, WaitingEach: 64}
+
 // withCode calls ask with the code in the request. If an address polled too many unknown codes, its later calls, even
 // those with known codes, wait in its queue before they are answered, so that guessing does not slow down others.
 func withCode[T any](
@@ -55,7 +60,10 @@ func withCode[T any](
 	ip := a.ClientIP(c.Request)
 	ctx := link.WithAddress(c.Context(), ip)
 	if a.guesses.Spent(ip) {
-		leave, err := a.guessQueue.enter(ctx, ip)
+		leave, err := a.guessQueue.Enter(ctx, limit.Caller(ip))
+		if errors.Is(err, limit.ErrFull) {
+			return answer, tooMany(time.Second)
+		}
 		if err != nil {
 			return answer, err
 		}

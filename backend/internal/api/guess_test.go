@@ -2,11 +2,7 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"net/netip"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -74,11 +70,11 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() { answers <- poll(l.known, "192.0.2.1") })
-		if i < runningPerAddress {
+		if i < guessBounds.RunningEach {
 			<-l.entered
 		}
 	}
-	for range 100 - waitingPerAddress - runningPerAddress { // the remaining calls find the queue full
+	for range 100 - guessBounds.WaitingEach - guessBounds.RunningEach { // the remaining calls find the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 			t.Errorf("got %d %s, want 429 with Retry-After", got.status, got.body)
 		}
@@ -102,63 +98,10 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 			t.Errorf("got %d %s, want 200 and pending", got.status, got.body)
 		}
 	}
-	if l.most != runningPerAddress+2 {
+	if l.most != guessBounds.RunningEach+2 {
 		t.Errorf("%d polls ran concurrently, want as many as the two addresses may run", l.most)
 	}
-	if len(w.api.guessQueue.addresses) != 0 {
-		t.Errorf("%d addresses left in the queue, want none", len(w.api.guessQueue.addresses))
-	}
-}
-
-// The addresses that guess also share one limit on running and one on queued polls. An IPv6 network counts as one
-// address.
-func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
-	all := newAddressQueue()
-	var leaves []func()
-	for i := range runningInTotal {
-		leave, err := all.enter(t.Context(), netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaves = append(leaves, leave)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	errs := make(chan error, 2*waitingInTotal)
-	for i := range waitingInTotal {
-		wg.Go(func() {
-			_, err := all.enter(ctx, netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}).String())
-			errs <- err
-		})
-	}
-	for len(all.waiting) < waitingInTotal {
-		runtime.Gosched()
-	}
-	if _, err := all.enter(ctx, "203.0.113.1"); !errors.As(err, new(*Refusal)) {
-		t.Errorf("call above the limit: got %v, want a Refusal", err)
-	}
-	cancel()
-	wg.Wait()
-	close(errs)
-	for err := range errs {
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	}
-	for _, leave := range leaves {
-		leave()
-	}
-	if len(all.addresses) != 0 || len(all.waiting) != 0 || len(all.running) != 0 {
-		t.Errorf("left: %d addresses, %d waiting, %d running calls; want none", len(all.addresses), len(all.waiting),
-			len(all.running))
-	}
-	for i := range runningPerAddress {
-		if _, err := all.enter(t.Context(), fmt.Sprintf("2001:db8::%d", i+1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := all.enter(ctx, "2001:db8::ffff"); !errors.Is(err, context.Canceled) || len(all.addresses) != 1 {
-		t.Errorf("another address of the same network: error %v, %d addresses, want context.Canceled and 1", err,
-			len(all.addresses))
+	if running, waiting := w.api.guessQueue.Used(); running+waiting != 0 {
+		t.Errorf("%d polls run and %d wait, want none", running, waiting)
 	}
 }

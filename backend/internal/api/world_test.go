@@ -148,7 +148,7 @@ func (nobody) ToolCalled(context.Context, string, glasses.ToolCalled) {
 func (nobody) Closed(string)                            {}
 func (nobody) Switched(context.Context, string, string) {}
 
-func (nobody) Watch(string) (<-chan struct{}, func(), error) { return nil, func() {}, nil }
+func (nobody) Watch(string, string) (<-chan struct{}, func(), error) { return nil, func() {}, nil }
 
 func (nobody) Control(context.Context, string, string, json.RawMessage, []byte) (json.RawMessage, error) {
 	return nil, sessions.ErrNoGlasses

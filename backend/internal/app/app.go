@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
@@ -38,7 +40,9 @@ type Options struct {
 	EndBrowserSessions bool
 	// GatewayLimits limit calls to models. Zero values mean the defaults.
 	GatewayLimits gateway.Limits
-	Log           *slog.Logger
+	// ConnLimits limit connections. Zero values mean the defaults.
+	ConnLimits ConnLimits
+	Log        *slog.Logger
 }
 
 // App is a composed backend. Serve closes it; if Serve is never called, call Close.
@@ -55,6 +59,7 @@ type App struct {
 	serving   []server   // run while requests are served
 	last      []server   // finish what requests leave behind; stopped in order once all requests have ended
 	addresses *clientAddresses
+	limits    ConnLimits
 	handler   http.Handler
 }
 
@@ -77,7 +82,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 		}
 		o.Log.Info("signed out all browsers", "count", ended)
 	}
-	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
+	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0, limits: o.ConnLimits.orDefaults()}
 	if o.Embedded {
 		a.usage = newConnUsage()
 	}
@@ -134,9 +139,10 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 		server.ConnState = a.usage.note
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	open := limit.NewSlots(limit.Bounds{Running: math.MaxInt, RunningEach: a.limits.PerAddress})
 	for _, l := range listeners {
 		group.Go(func() error {
-			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			if err := server.Serve(a.limitConnections(l, open)); !errors.Is(err, http.ErrServerClosed) {
 				return fmt.Errorf("serve on %s: %w", l.Addr(), err)
 			}
 			return nil

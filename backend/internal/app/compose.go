@@ -75,9 +75,11 @@ func (a *App) compose(o Options) error {
 	a.links, a.accounts, a.gateway = f.links, f.accounts, f.gateway
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
 	mux := http.NewServeMux()
-	a.newAPI(f, o).Mount(mux)
+	routes := a.newAPI(f, o)
+	routes.Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	mountGateway(mux, f, o)
+	models := newModelAPI(f, o)
+	models.Mount(mux)
 	pages, err := a.newPages(f, o)
 	if err != nil {
 		return err
@@ -85,7 +87,10 @@ func (a *App) compose(o Options) error {
 	// f.mail is last because the gateway, the credit and the accounts queue mail in it.
 	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
-	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
+	limited := a.limitRequests(mux, map[string]http.HandlerFunc{
+		"/api/": routes.TooMany, "/v1/": models.TooMany, "/": tooManyRequests,
+	})
+	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(limited)))
 	if o.Embedded {
 		a.handler = ownHostOnly(site, a.handler)
 	}
@@ -202,7 +207,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL,
 		Embedded: o.Embedded, AskProof: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact, Version: buildinfo.Version,
 		ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
-		SignInWord: o.SignInWord, SignedOut: a.signedOut,
+		SignInWord: o.SignInWord, SignedOut: a.signedOut, TempDir: c.TempDir(),
 	}
 	if f.passkeys != nil { // a nil pointer in an interface would not equal nil
 		pages.Passkeys = f.passkeys

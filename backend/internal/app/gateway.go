@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -64,8 +63,8 @@ func (f *features) textModels(
 	return models, standard, nil
 }
 
-func mountGateway(mux *http.ServeMux, f *features, o Options) {
-	modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log}).Mount(mux)
+func newModelAPI(f *features, o Options) *modelapi.API {
+	return modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log})
 }
 
 // callerKeys looks up the keys that authenticate calls: project keys and the tokens of open sessions.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -9,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
@@ -58,6 +60,32 @@ func textOnly(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// limitRequests limits the requests in progress of each address. refused is called for a request over the limit; its
+// keys are beginnings of paths.
+func (a *App) limitRequests(next http.Handler, refused map[string]http.HandlerFunc) http.Handler {
+	inProgress := limit.NewSlots(limit.Bounds{Running: math.MaxInt, RunningEach: a.limits.RequestsPerAddress})
+	refusals := http.NewServeMux()
+	for path, refuse := range refused {
+		refusals.HandleFunc(path, refuse)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, err := inProgress.Enter(r.Context(), limit.Caller(a.addresses.ip(r))) // never waits
+		if err != nil {
+			w.Header().Set("Connection", "close")
+			refusals.ServeHTTP(w, r)
+			return
+		}
+		defer leave()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func tooManyRequests(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests from this address are in progress: try again in a second",
+		http.StatusTooManyRequests)
 }
 
 // ownHostOnly rejects requests for another host name than the site's or localhost. Otherwise a site whose name resolves

@@ -20,7 +20,12 @@ import (
 // newApp creates a backend like one that an operator runs, with the given public address.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
-	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
+	return newAppWith(t, address, ConnLimits{})
+}
+
+func newAppWith(t *testing.T, address string, limits ConnLimits) *App {
+	t.Helper()
+	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), ConnLimits: limits, Config: config.Config{
 		BaseURL: address, SiteURL: address, Database: filepath.Join(t.TempDir(), "service.db"),
 		HMACKey: bytes.Repeat([]byte("k"), 32),
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,

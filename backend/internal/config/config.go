@@ -27,7 +27,7 @@ type Config struct {
 	BaseURL           string         // URL of the API
 	SiteURL           string         // URL of the website
 	Database          string         // postgres:// URL or a SQLite file
-	DataDir           string         // directory of the SQLite file
+	DataDir           string         // directory of the SQLite file, and for temporary files
 	HMACKey           []byte         // at least 32 bytes; nil if unset: the caller must fail or generate one
 	CodeTTL           time.Duration  // validity of a device code
 	PollInterval      time.Duration  // minimum time between two polls
@@ -74,7 +74,7 @@ var settings = []setting{
 	{"base_url", "address programs call; default http://<listen>", ""},
 	{"site_url", "address people open pages at; default base_url", ""},
 	{"database", "postgres:// URL, or the path of a SQLite file; default <data_dir>/service.db", ""},
-	{"data_dir", "directory for the SQLite file", "."},
+	{"data_dir", "directory for the SQLite file and temporary files", "."},
 	{"hmac_key_file", "file with the key for stored hashes, hexadecimal, 32 bytes or more", ""},
 	{"link_code_ttl", "seconds a device code is valid, 5 to 3600", 600},
 	{"link_poll_interval", "seconds between two polls, 1 to 60", 5},
@@ -237,6 +237,15 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 		c.Database = filepath.Join(c.DataDir, "service.db")
 	}
 	return c, nil
+}
+
+// TempDir returns the directory for temporary files: the one of the SQLite file, because it is certainly writable, or
+// DataDir.
+func (c Config) TempDir() string {
+	if strings.Contains(c.Database, "://") {
+		return c.DataDir
+	}
+	return filepath.Dir(c.Database)
 }
 
 func number(v *viper.Viper, key string, least, most int) (int, error) {

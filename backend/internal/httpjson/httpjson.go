@@ -43,12 +43,15 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return ReadAll(r, http.MaxBytesReader(w, r.Body, limit), limit)
 }
 
-// ReadAll reads the body. If the request declares its length, the body is read into a single buffer. ReadAll returns
-// ErrTooLarge for more than limit bytes.
+// firstBuffer is enough for most bodies, in bytes.
+const firstBuffer = 4 << 10
+
+// ReadAll reads the body. The buffer grows with what arrives, not to the declared length, which costs a client nothing.
+// ReadAll returns ErrTooLarge for more than limit bytes.
 func ReadAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	var data bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= limit {
-		data.Grow(int(n) + bytes.MinRead)
+	if n := r.ContentLength; n > 0 {
+		data.Grow(int(min(n, firstBuffer)) + bytes.MinRead)
 	}
 	_, err := data.ReadFrom(body)
 	var tooLarge *http.MaxBytesError

@@ -1,5 +1,6 @@
-// Package limit limits attempts per network address. It counts in this process only; limits that apply across replicas
-// belong in the store. The package does not know what is being attempted.
+// Package limit limits attempts per network address, and calls that run at the same time per account or address. It
+// counts in this process only; limits that apply across replicas belong in the store. The package does not know what is
+// being attempted.
 package limit
 
 import (

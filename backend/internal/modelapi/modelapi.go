@@ -116,6 +116,13 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		"/v1/messages"})
 }
 
+// TooMany responds to a request from an address that has too many in progress.
+func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
+	httpjson.AllowAnyOrigin(w)
+	a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: time.Second,
+		Message: "too many requests from this address are in progress: wait 1 s, and send fewer at the same time"})
+}
+
 type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 
 // authorised wraps every route. It checks the key or token and limits the rate of its calls.

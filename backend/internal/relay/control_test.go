@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,7 @@ func TestControl_AsksThePlayer(t *testing.T) {
 
 func TestWatch_IsNotifiedOfRows(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
-	woken, stop, err := n.Watch(testID)
+	woken, stop, err := n.Watch("ada", testID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestWatch_IsNotifiedOfRows(t *testing.T) {
 	}
 	n.app(t, "")
 	await(t, woken)
-	again, stopAgain, err := n.Watch(testID)
+	again, stopAgain, err := n.Watch("ada", testID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,25 +151,34 @@ func await(t *testing.T, c <-chan struct{}) {
 	}
 }
 
+// An account that waits for events as often as it may leaves places for others.
 func TestWatch_LimitsWatchers(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	var stops []func()
-	for {
-		_, stop, err := n.Watch(testID)
-		if err != nil {
-			if !errors.Is(err, sessions.ErrTooManyWaiters) || len(stops) != 2000 {
-				t.Errorf("after %d watchers: got %v, want ErrTooManyWaiters after 2000", len(stops), err)
-			}
-			break
+	watch := func(account string) error {
+		_, stop, err := n.Watch(account, testID)
+		if err == nil {
+			stops = append(stops, stop)
 		}
-		stops = append(stops, stop)
+		return err
+	}
+	for account := range 20 {
+		for range 100 {
+			if err := watch(strconv.Itoa(account)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := watch(strconv.Itoa(account)); !errors.Is(err, sessions.ErrTooManyWaiters) {
+			t.Errorf("after 100 watchers of an account: got %v, want ErrTooManyWaiters", err)
+		}
+	}
+	if err := watch("another"); !errors.Is(err, sessions.ErrTooManyWaiters) {
+		t.Errorf("after 2000 watchers: got %v, want ErrTooManyWaiters", err)
 	}
 	for _, stop := range stops {
 		stop()
 	}
-	_, stop, err := n.Watch(testID)
-	if err != nil {
-		t.Fatal(err)
+	if err := watch("another"); err != nil {
+		t.Error(err)
 	}
-	stop()
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
@@ -116,7 +117,7 @@ func New(o Options) *Hub {
 		bounds: broker.Bounds{
 			Frames: o.OutboxSize, Bytes: maxQueued, StreamFrames: maxStreamFrames, StreamBytes: maxStreamBytes,
 		},
-		watchers: watchers{woken: map[string][]chan struct{}{}},
+		watchers: watchers{slots: limit.NewSlots(watcherBounds), woken: map[string][]chan struct{}{}},
 	}
 }
 

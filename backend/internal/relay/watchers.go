@@ -5,33 +5,35 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// maxWatchers is how many callers in this process may wait for rows.
-const maxWatchers = 2000
+// watcherBounds limit the callers that wait for rows, in this process and for each account.
+var watcherBounds = limit.Bounds{Running: 2000, RunningEach: 100}
 
 // watchers are the callers that wait for rows, by session.
 type watchers struct {
+	slots *limit.Slots // by account
 	mu    sync.Mutex
-	count int
 	woken map[string][]chan struct{}
 }
 
-// Watch returns a channel that receives a value after each commit of rows of a session, and when the hub closes. The
-// caller must call stop. The error is sessions.ErrTooManyWaiters.
-func (h *Hub) Watch(sessionID string) (woken <-chan struct{}, stop func(), err error) {
+// Watch returns a channel that receives a value after each commit of rows of an account's session, and when the hub
+// closes. The caller must call stop. The error is sessions.ErrTooManyWaiters.
+func (h *Hub) Watch(accountID, sessionID string) (woken <-chan struct{}, stop func(), err error) {
 	w := &h.watchers
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.count >= maxWatchers {
+	leave, err := w.slots.Enter(h.life, accountID) // never waits
+	if err != nil {
 		return nil, nil, sessions.ErrTooManyWaiters
 	}
-	w.count++
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	wake := make(chan struct{}, 1)
 	w.woken[sessionID] = append(w.woken[sessionID], wake)
 	stopAfter := context.AfterFunc(h.life, func() { notify(wake) })
 	return wake, func() {
+		leave()
 		stopAfter()
 		w.remove(sessionID, wake)
 	}, nil
@@ -40,7 +42,6 @@ func (h *Hub) Watch(sessionID string) (woken <-chan struct{}, stop func(), err e
 func (w *watchers) remove(sessionID string, wake chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.count--
 	w.woken[sessionID] = slices.DeleteFunc(w.woken[sessionID], func(other chan struct{}) bool { return other == wake })
 	if len(w.woken[sessionID]) == 0 {
 		delete(w.woken, sessionID)

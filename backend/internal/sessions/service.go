@@ -79,9 +79,9 @@ type Attached interface {
 	Closed(sessionID string)
 	// Switched notifies both sides of a change of the device model.
 	Switched(ctx context.Context, sessionID, model string)
-	// Watch returns a channel that receives a value after each commit of rows of a session. The caller must call stop.
-	// The error is ErrTooManyWaiters.
-	Watch(sessionID string) (woken <-chan struct{}, stop func(), err error)
+	// Watch returns a channel that receives a value after each commit of rows of an account's session. The caller must
+	// call stop. The error is ErrTooManyWaiters.
+	Watch(accountID, sessionID string) (woken <-chan struct{}, stop func(), err error)
 	// Control sends a request to the page that simulates the glasses, and returns the payload of its result. The error
 	// may be ErrNoGlasses or ErrNoAnswer.
 	Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
@@ -98,8 +98,6 @@ type Service struct {
 	// PerMinute is how many sessions an account may create per minute; 0 means DefaultPerMinute.
 	PerMinute int
 	Logger    *slog.Logger // nil discards logs
-
-	waits waits
 }
 
 // Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError if no session can be resumed.
@@ -203,12 +201,7 @@ func (s *Service) Events(
 	if wait <= 0 || !got.Open(s.now()) {
 		return s.page(ctx, id, since, limit)
 	}
-	leave, ok := s.waits.enter(accountID)
-	if !ok {
-		return Page{}, ErrTooManyWaiters
-	}
-	defer leave()
-	woken, stop, err := s.Live.Watch(id) // before the first read, so that no row is missed
+	woken, stop, err := s.Live.Watch(accountID, id) // before the first read, so that no row is missed
 	if err != nil {
 		return Page{}, err
 	}

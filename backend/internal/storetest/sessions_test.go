@@ -60,7 +60,7 @@ type liveSpy struct{ closed, switched, withApps []string }
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
 func (l *liveSpy) WithApps(string) []string      { return slices.Clone(l.withApps) }
 func (l *liveSpy) Closed(id string)              { l.closed = append(l.closed, id) }
-func (l *liveSpy) Watch(string) (<-chan struct{}, func(), error) {
+func (l *liveSpy) Watch(string, string) (<-chan struct{}, func(), error) {
 	return nil, func() {}, nil
 }
 

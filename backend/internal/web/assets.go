@@ -1,10 +1,12 @@
 package web
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"path"
@@ -27,11 +29,29 @@ type assetSet map[string]asset
 type asset struct {
 	name     string
 	kind     string
-	encoding string          // of what read returns: a content coding (RFC 9110), or empty
-	read     func() []byte   // returns a copy, because the larger files are rarely requested
-	unpacked func() []byte   // for a client that does not accept the encoding
+	encoding string          // of body: a content coding (RFC 9110), or empty
+	body     content         // of a client that accepts the encoding
+	unpacked content         // for a client that does not accept the encoding
 	version  func() string   // hashes the content once
 	imports  func() []string // of a script: names of those that it imports
+}
+
+// content opens a body for one response. All responses share its bytes, because clients may read slowly.
+type content func() io.Reader
+
+// shared returns the content that make returns, which it calls for the first response.
+func shared(make func() []byte) content {
+	body := sync.OnceValue(make)
+	return func() io.Reader { return bytes.NewReader(body()) }
+}
+
+// bytes returns a copy.
+func (c content) bytes() []byte {
+	body, err := io.ReadAll(c())
+	if err != nil {
+		panic(err) // it is in memory
+	}
+	return body
 }
 
 const scriptType = "text/javascript; charset=utf-8"
@@ -44,33 +64,33 @@ func findAssets() (assetSet, error) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			set.add(asset{name: e.Name(), read: embeddedFile(assetFiles, "assets/"+e.Name())})
+			set.add(asset{name: e.Name(), body: embeddedFile(assetFiles, "assets/"+e.Name())})
 		}
 	}
-	set.add(asset{name: "bluetooth.js", read: func() []byte { return webbluetooth.Script }})
-	set.add(asset{name: "panelcheck.js", read: func() []byte { return panelcheck.Script }})
-	set.add(asset{name: "report.css", read: func() []byte { return []byte(pagestyle.Report) }})
+	set.add(asset{name: "bluetooth.js", body: shared(func() []byte { return webbluetooth.Script })})
+	set.add(asset{name: "panelcheck.js", body: shared(func() []byte { return panelcheck.Script })})
+	set.add(asset{name: "report.css", body: shared(func() []byte { return []byte(pagestyle.Report) })})
 	set.addProgram()
 	set.versionImports()
 	return set, nil
 }
 
-// embeddedFile returns a function that reads a file, which must exist.
-func embeddedFile(files embed.FS, name string) func() []byte {
-	return func() []byte { return must(files.ReadFile(name)) }
+// embeddedFile returns the content of a file, which must exist.
+func embeddedFile(files embed.FS, name string) content {
+	return func() io.Reader { return must(files.Open(name)) }
 }
 
-// must returns the content of an embedded file. The tests read all of them.
-func must(body []byte, err error) []byte {
+// must returns an embedded file. The tests read all of them.
+func must[T any](file T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return body
+	return file
 }
 
 func (s assetSet) add(a asset) {
 	a.kind = contentType(a.name)
-	a.version = sync.OnceValue(func() string { return hashOf(a.read(), 6) })
+	a.version = sync.OnceValue(func() string { return hashOf(a.body.bytes(), 6) })
 	s[a.name] = a
 }
 
@@ -118,7 +138,7 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") == a.version() {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	body := a.read
+	body := a.body
 	if a.encoding != "" {
 		h.Add("Vary", "Accept-Encoding")
 		if accepts(r.Header.Get("Accept-Encoding"), a.encoding) {
@@ -127,7 +147,7 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 			body = a.unpacked
 		}
 	}
-	serveBytes(rw, r, a.kind, a.version(), body)
+	serveContent(rw, r, a.kind, a.version(), body)
 }
 
 // accepts reports whether a value of Accept-Encoding names an encoding with a weight above 0 (RFC 9110 section
@@ -145,8 +165,8 @@ func accepts(header, encoding string) bool {
 	return false
 }
 
-// serveBytes responds with a file, or 304 if the client has this version. It calls body only if it sends the content.
-func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version string, body func() []byte) {
+// serveContent responds with a file, or 304 if the client has this version.
+func serveContent(rw http.ResponseWriter, r *http.Request, contentType, version string, body content) {
 	h := rw.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("ETag", `"`+version+`"`)
@@ -155,7 +175,7 @@ func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version st
 		return
 	}
 	if r.Method != http.MethodHead {
-		_, _ = rw.Write(body()) // the client may have disconnected
+		_, _ = io.Copy(rw, body()) // the client may have disconnected
 	}
 }
 

@@ -62,6 +62,15 @@ func (w *Web) showTooMany(c *call) error {
 	})
 }
 
+// showBusy responds to a request for which the account's share of the server is used up.
+func (w *Web) showBusy(c *call) error {
+	c.rw.Header().Set("Retry-After", "1")
+	return w.showMessage(c, http.StatusTooManyRequests, message{
+		Title: "Too many requests at the same time", Text: []string{"Wait until the others have ended, then try again."},
+		Href: "/", Label: "Go to the start page", Quiet: true,
+	})
+}
+
 // notice is the line on a page about a completed action. The address contains only the code of the notice, so that
 // nobody can choose its text.
 type notice struct {

@@ -16,7 +16,7 @@ func (s assetSet) versionImports() {
 		if a.kind != scriptType {
 			continue
 		}
-		source := a.read
+		source := a.body.bytes
 		a.imports = sync.OnceValue(func() []string {
 			var names []string
 			for _, match := range importOf.FindAllSubmatch(source(), -1) {
@@ -24,12 +24,12 @@ func (s assetSet) versionImports() {
 			}
 			return names
 		})
-		a.read = func() []byte {
+		a.body = shared(func() []byte {
 			return importOf.ReplaceAllFunc(source(), func(statement []byte) []byte {
 				imported := s[string(importOf.FindSubmatch(statement)[1])]
 				return fmt.Appendf(nil, ` from "./%s?v=%s"`, imported.name, imported.version())
 			})
-		}
+		})
 		s.add(a)
 	}
 }

@@ -47,7 +47,7 @@ func TestModules_ArePreloaded(t *testing.T) {
 		}
 		for _, imported := range a.imports() {
 			path := strings.TrimPrefix(set[imported].url(), "/assets/")
-			if !strings.Contains(string(a.read()), `from "./`+path+`"`) {
+			if !strings.Contains(string(a.body.bytes()), `from "./`+path+`"`) {
 				t.Errorf("%s does not import %s", name, path)
 			}
 		}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"image"
 	"image/color"
@@ -12,42 +13,58 @@ import (
 
 	"golang.org/x/image/draw"
 
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// maxDrawings is how many panels are drawn at the same time. Further requests wait, so that pictures cannot take the
-// processors from the sessions themselves.
-const maxDrawings = 2
+// drawingBounds limit how many panels are drawn at the same time, so that pictures cannot take the processors from the
+// sessions themselves. Further requests wait.
+var drawingBounds = limit.Bounds{Running: 2, RunningEach: 1, Waiting: 1000, WaitingEach: 100}
 
 // sessionPanel sends a small picture of what the glasses of an open session show now.
 func (w *Web) sessionPanel(c *call) error { return w.sendPanel(c, thumbnail) }
 
 // simulatorPanel sends the exact picture.
 func (w *Web) simulatorPanel(c *call) error {
-	return w.sendPanel(c, func(picture []byte) []byte { return picture })
+	return w.sendPanel(c, func(_ context.Context, picture []byte) []byte { return picture })
 }
 
-func (w *Web) sendPanel(c *call, fit func(picture []byte) []byte) error {
-	s, m, err := w.Dashboard.Sessions.Shown(c.Context(), c.account.ID, c.PathValue("session"))
-	if err != nil {
+func (w *Web) sendPanel(c *call, fit func(ctx context.Context, picture []byte) []byte) error {
+	picture, err := w.panel(c, fit)
+	switch {
+	case errors.Is(err, limit.ErrFull):
+		return w.showBusy(c)
+	case c.Context().Err() != nil:
+		return nil // the browser has disconnected
+	case err != nil:
 		return err
-	}
-	select {
-	case w.drawings <- struct{}{}:
-		defer func() { <-w.drawings }()
-	case <-c.Context().Done():
-		return c.Context().Err()
-	}
-	picture := drawPanel(s.DeviceModel, m)
-	if picture == nil {
-		return errNotFound
 	}
 	c.rw.Header().Set("Content-Type", pngType)
 	c.rw.WriteHeader(http.StatusOK)
-	_, _ = c.rw.Write(fit(picture)) // the browser may have disconnected
+	_, _ = c.rw.Write(picture) // the browser may have disconnected
 	return nil
+}
+
+// panel draws the panel of the session in the path when it is the account's turn. It stops between two steps if the
+// browser has disconnected.
+func (w *Web) panel(c *call, fit func(ctx context.Context, picture []byte) []byte) ([]byte, error) {
+	ctx := c.Context()
+	leave, err := w.drawings.Enter(ctx, c.account.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	s, m, err := w.Dashboard.Sessions.Shown(ctx, c.account.ID, c.PathValue("session"))
+	if err != nil {
+		return nil, err
+	}
+	picture := drawPanel(ctx, s.DeviceModel, m)
+	if picture == nil {
+		return nil, errNotFound
+	}
+	return fit(ctx, picture), nil
 }
 
 // panelURL returns the URL of a picture of what an open session shows, which the simulator page shows until its own
@@ -72,7 +89,7 @@ func (w *Web) panelURL(c *call, id string) (string, error) {
 const maxThumbnail = 5_000
 
 // thumbnail compresses the picture of a panel well. Pictures with many colours, such as photos, are also reduced.
-func thumbnail(picture []byte) []byte {
+func thumbnail(ctx context.Context, picture []byte) []byte {
 	img, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return picture
@@ -81,7 +98,7 @@ func thumbnail(picture []byte) []byte {
 	if _, ok := img.(*image.Paletted); ok { // compressing any other well takes long, and it stays large
 		best = compress(img)
 	}
-	for part := 2; part <= 4 && len(best) > maxThumbnail; part *= 2 {
+	for part := 2; part <= 4 && len(best) > maxThumbnail && ctx.Err() == nil; part *= 2 {
 		size := image.Rect(0, 0, img.Bounds().Dx()/part, img.Bounds().Dy()/part)
 		small := image.NewRGBA(size)
 		draw.ApproxBiLinear.Scale(small, size, img, img.Bounds(), draw.Src, nil)
@@ -115,8 +132,8 @@ func compress(img image.Image) []byte {
 }
 
 // drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns
-// nil for a model without a panel.
-func drawPanel(modelID string, m sessions.Memory) []byte {
+// nil for a model without a panel, and once ctx has ended.
+func drawPanel(ctx context.Context, modelID string, m sessions.Memory) []byte {
 	model, ok := glasses.Model(modelID)
 	if !ok || model.Panel == nil {
 		return nil
@@ -130,5 +147,9 @@ func drawPanel(modelID string, m sessions.Memory) []byte {
 	if m.State != nil {
 		view = m.State.Glasses.Seen(view)
 	}
-	return render.PNG(render.Draw(model, view))
+	drawn := render.Draw(model, view)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return render.PNG(drawn)
 }

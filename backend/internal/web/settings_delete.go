@@ -10,15 +10,24 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/limit"
 )
+
+// exportBounds limit how many exports are made or downloaded at the same time.
+var exportBounds = limit.Bounds{Running: 8, RunningEach: 1}
 
 // downloadTime limits the time a browser may take to download its export.
 const downloadTime = 10 * time.Minute
 
 // export responds with the account's data as a file. The file is complete before its first byte is sent, so that a
-// slow reader ties up a file instead of one of the few database connections.
+// slow reader ties up a file instead of one of the few database connections. It exists until the response ends.
 func (w *Web) export(c *call) error {
-	file, err := openTempFile()
+	leave, err := w.exports.Enter(c.Context(), c.account.ID)
+	if err != nil {
+		return w.showExportBusy(c)
+	}
+	defer leave()
+	file, err := openTempFile("")
 	if err != nil {
 		return fmt.Errorf("create temporary file for export: %w", err)
 	}
@@ -43,6 +52,16 @@ func (w *Web) export(c *call) error {
 		_ = connection.SetWriteDeadline(time.Time{}) // the connection serves further requests
 	}
 	return nil
+}
+
+func (w *Web) showExportBusy(c *call) error {
+	c.rw.Header().Set("Retry-After", "60")
+	return w.showMessage(c, http.StatusTooManyRequests, message{
+		Title: "Another export is not finished",
+		Text: []string{"Your account's data is being downloaded already, or the server makes exports for many others. " +
+			"Wait until that download ends, then try again."},
+		Href: "/account/settings", Label: "Back to the settings", Quiet: true,
+	})
 }
 
 // deletePage is the data of the template "settings_delete".

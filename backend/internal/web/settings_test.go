@@ -217,8 +217,9 @@ func TestExport_LeavesNoFile(t *testing.T) {
 	}
 }
 
-func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
-	f, v := settled(t)
+// slowExport starts an export of 64 MB and returns before its body is read.
+func slowExport(t *testing.T, f *fakeSettings, v *visitor) *http.Response {
+	t.Helper()
 	f.exportSize, f.exported = 64<<20, make(chan struct{})
 	form := v.tokens()
 	req, err := http.NewRequest(http.MethodPost, v.site+settingsPath+"/export", strings.NewReader(form.Encode()))
@@ -231,7 +232,41 @@ func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+// An account has one export at a time. It ends when the browser leaves, although it has not read everything.
+func TestExport_OneAtATime(t *testing.T) {
+	f, v := settled(t)
+	form := v.tokens()
+	first := slowExport(t, f, v)
+	v.post(settingsPath+"/export", form).want(http.StatusTooManyRequests, "Another export is not finished")
+	if v.header.Get("Retry-After") == "" {
+		t.Error("got no Retry-After")
+	}
+	first.Body.Close()
+	f.exportSize, f.exported = 0, nil
+	for deadline := time.Now().Add(time.Minute); ; { // the server notices that the browser left in its own time
+		if v.post(settingsPath+"/export", form); v.status == http.StatusOK {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("got status %d after the first browser had left, want 200", v.status)
+		}
+	}
+}
+
+// The system's directory for temporary files need not exist.
+func TestExport_WithoutSystemTempDir(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	_, v := settled(t, func(o *Options) { o.TempDir = t.TempDir() })
+	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
+	v.get(settingsPath).want(http.StatusOK)
+}
+
+func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
+	f, v := settled(t)
+	slowExport(t, f, v)
 	select {
 	case <-f.exported: // no part of the body was read
 	case <-time.After(10 * time.Second):

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/rand"
 	"os"
 	"path/filepath"
@@ -8,10 +9,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openTempFile opens a file in the user's own folder that nobody else can open. The file disappears when it is closed
+// openTempFile opens a file in dir, or in the user's own folder if dir is "", that nobody else can open. The file disappears when it is closed
 // or the process ends.
-func openTempFile() (*os.File, error) {
-	path := filepath.Join(os.TempDir(), "export-"+rand.Text())
+func openTempFile(dir string) (*os.File, error) {
+	path := filepath.Join(cmp.Or(dir, os.TempDir()), ".export-"+rand.Text())
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: err}

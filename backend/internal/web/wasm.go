@@ -1,11 +1,11 @@
 package web
 
 import (
-	"bytes"
 	"compress/gzip"
 	"embed"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
@@ -33,8 +33,9 @@ func (s assetSet) addProgram() {
 		}
 	}
 	program := embeddedFile(programFiles, packed)
-	s.add(asset{name: programName, encoding: "gzip", read: program, unpacked: func() []byte { return gunzip(program()) }})
-	s.add(asset{name: loaderName, read: embeddedFile(programFiles, loader)})
+	s.add(asset{name: programName, encoding: "gzip", body: program,
+		unpacked: shared(func() []byte { return gunzip(program()) })})
+	s.add(asset{name: loaderName, body: embeddedFile(programFiles, loader)})
 	s.addFonts()
 }
 
@@ -45,8 +46,8 @@ func (s assetSet) addFonts() {
 	}
 	for _, file := range files {
 		font := strings.TrimSuffix(file, packs.Suffix)
-		s.add(asset{name: font + fontType, encoding: "zstd", read: embeddedFile(packs.Files, file),
-			unpacked: func() []byte { return must(packs.Read(font)) }})
+		s.add(asset{name: font + fontType, encoding: "zstd", body: embeddedFile(packs.Files, file),
+			unpacked: shared(func() []byte { return must(packs.Read(font)) })})
 	}
 }
 
@@ -71,14 +72,8 @@ func (s assetSet) program() *programURLs {
 	return &urls
 }
 
-func gunzip(body []byte) []byte {
-	r, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		panic(err) // the file is embedded as `make wasm` wrote it
-	}
-	var out bytes.Buffer
-	if _, err := io.Copy(&out, r); err != nil { // #nosec G110 -- our own file
-		panic(err)
-	}
-	return out.Bytes()
+// gunzip unpacks a file that is embedded as `make wasm` wrote it.
+func gunzip(packed io.Reader) []byte {
+	body := must(io.ReadAll(must(gzip.NewReader(packed)))) // #nosec G110 -- our own file
+	return slices.Clone(body)                              // without the room to grow, because it is kept
 }

@@ -28,8 +28,8 @@ func packed(t *testing.T, text string) []byte {
 // Clients that accept gzip receive the program compressed; all others receive it uncompressed.
 func TestProgram_IsServedGzipped(t *testing.T) {
 	w := &Web{assets: assetSet{}}
-	w.assets.add(asset{name: programName, encoding: "gzip", read: func() []byte { return packed(t, "\x00asm") },
-		unpacked: func() []byte { return gunzip(packed(t, "\x00asm")) }})
+	w.assets.add(asset{name: programName, encoding: "gzip", body: shared(func() []byte { return packed(t, "\x00asm") }),
+		unpacked: shared(func() []byte { return gunzip(bytes.NewReader(packed(t, "\x00asm"))) })})
 	for accept, want := range map[string]string{"gzip, br": string(packed(t, "\x00asm")), "": "\x00asm"} {
 		r := httptest.NewRequest(http.MethodGet, "/assets/"+programName, nil)
 		r.SetPathValue("name", programName)
@@ -113,7 +113,7 @@ func TestTemplates_Parse(t *testing.T) {
 		}
 	}
 	for name, a := range assets {
-		if len(a.read()) == 0 || a.version() == "" {
+		if len(a.body.bytes()) == 0 || a.version() == "" {
 			t.Errorf("%s is empty", name)
 		}
 	}

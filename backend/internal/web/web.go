@@ -56,6 +56,8 @@ type Options struct {
 	SignInWord string
 	// SignedOut makes the sign-in page explain that the backend signed out every browser when it started.
 	SignedOut bool
+	// TempDir is the directory for temporary files. If it is not writable, the system's is used.
+	TempDir string
 	// SupportContact is shown unchanged; "" if the operator has set none.
 	SupportContact string
 	// Version is shown in the footer.
@@ -89,7 +91,8 @@ type Web struct {
 	codes      *limit.Limiter
 	changes    *limit.Limiter
 	rateLimits rateLimits
-	drawings   chan struct{} // holds one value for each panel that is being drawn
+	drawings   *limit.Slots // of panels, by account
+	exports    *limit.Slots // by account
 }
 
 // New checks the options and loads the lists of templates and assets.
@@ -126,7 +129,8 @@ func New(o Options) (*Web, error) {
 		codes:      limit.New(wrongCodesPerMinute, o.Now),
 		changes:    limit.New(accountChangesPerMinute, o.Now),
 		rateLimits: newRateLimits(o),
-		drawings:   make(chan struct{}, maxDrawings),
+		drawings:   limit.NewSlots(drawingBounds),
+		exports:    limit.NewSlots(exportBounds),
 	}
 	if err := w.trustSite(); err != nil {
 		return nil, err
