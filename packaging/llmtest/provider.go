@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Key is the provider's API key; calls with any other key are refused.
@@ -63,6 +64,7 @@ const (
 	HangsAfterUsage  = "hangs-after-usage" // sends nothing after its usage report
 	AboveMax         = "above-max"         // sends more tokens than allowed
 	DropsAfterRead   = "drops-after-read"
+	Reasons          = "reasons" // thinks unseen for Reasoning after its first word, and bills every token that it may
 )
 
 // Call is the record of one call to the provider.
@@ -77,6 +79,9 @@ type Call struct {
 // Provider is a running provider. Create one with Start.
 type Provider struct {
 	URL string // base address, with /v1
+	// Reasoning is how long the model Reasons thinks. Patience is how long a model hangs before the connection is broken
+	// off; 0 means until the client leaves. Set both before the first call.
+	Reasoning, Patience time.Duration
 
 	server *httptest.Server
 	gate   chan struct{}
@@ -161,7 +166,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) bool {
 	switch model {
 	case Hangs:
-		<-r.Context().Done()
+		p.hang(r)
 	case SlowFirstByte:
 		p.wait(r)
 		return false
@@ -223,21 +228,47 @@ func (p *Provider) wait(r *http.Request) {
 	}
 }
 
+// hang waits until the client leaves, or breaks the connection off when Patience is over.
+func (p *Provider) hang(r *http.Request) {
+	if p.Patience > 0 && sleep(r, p.Patience) {
+		panic(http.ErrAbortHandler)
+	}
+	<-r.Context().Done()
+}
+
+// sleep waits for d, and returns false if the client leaves earlier.
+func sleep(r *http.Request, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.Context().Done():
+		return false
+	}
+}
+
 // words are the words of an answer, some with multi-byte characters.
 var words = []string{"Grüße", " to", " the", " world", " of", " small", " glasses", " 你好", "!"}
 
-// output returns the number of tokens in a call's answer: one per word, or fewer if the call's limit is lower.
-func output(body map[string]any, model string) int {
-	n := len(words)
+// output returns the number of words in a call's answer, and the number of its tokens. Most models bill one token per
+// word, and answer with fewer words if the call's limit is lower.
+func output(body map[string]any, model string) (n, tokens int) {
+	n = len(words)
+	most := n
 	for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
-		if most, ok := body[field].(float64); ok {
-			n = min(n, int(most))
-			if model == AboveMax {
-				n = int(most) * 50
-			}
+		if limit, ok := body[field].(float64); ok {
+			most = int(limit)
+			n = min(n, most)
 		}
 	}
-	return n
+	switch model {
+	case AboveMax:
+		n = most * 50
+	case Reasons:
+		return n, most
+	}
+	return n, n
 }
 
 func text(n int, model string) []string {
@@ -254,11 +285,15 @@ func text(n int, model string) []string {
 // answer sends a whole or streamed answer.
 func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body []byte) {
 	s := &stream{p: p, w: w, r: r, c: c, api: strings.TrimPrefix(c.Path, "/v1/"), in: int64(len(body)/4 + 1)}
-	tokens := text(output(c.Body, c.Model), c.Model)
+	n, billed := output(c.Body, c.Model)
+	tokens := text(n, c.Model)
 	if s.tool = s.toolToCall(); s.tool != "" {
 		tokens = arguments
 	}
-	s.usage = usage(s.api, c.Model, s.in, int64(len(tokens)))
+	if s.out = int64(len(tokens)); c.Model == Reasons {
+		s.out = int64(billed)
+	}
+	s.usage = usage(s.api, c.Model, s.in, s.out)
 	if streamed, _ := c.Body["stream"].(bool); !streamed {
 		s.whole(tokens)
 		return
@@ -267,11 +302,15 @@ func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body 
 	s.send(tokens)
 }
 
-// enter records the number of delivered tokens. A call is billed only from its first token on.
+// enter records the number of delivered tokens. A call is billed only from its first token on; then a model that
+// reasons bills everything.
 func (s *stream) enter(out int, done bool) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.c.In, s.c.Out, s.c.Done = s.in, int64(out), done
+	if s.c.Model == Reasons {
+		s.c.Out = s.out
+	}
 }
 
 // usage returns a call's usage report in the format of its interface, with the error that the model's name requests.

@@ -195,7 +195,7 @@ func (s *stream) afterUsage() {
 	case CutAfterUsage:
 		panic(http.ErrAbortHandler)
 	case HangsAfterUsage:
-		<-s.r.Context().Done()
+		s.p.hang(s.r)
 	}
 }
 

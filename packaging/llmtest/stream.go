@@ -16,7 +16,7 @@ type stream struct {
 	c        *Call
 	api      string
 	tool     string // the tool that the answer calls, or "" for a text answer
-	in       int64  // input tokens
+	in, out  int64  // input and output tokens of a whole answer
 	sequence int    // of the next event of the responses interface
 	usage    any
 }
@@ -47,6 +47,11 @@ func (s *stream) whole(tokens []string) {
 		_ = packed.Close()
 		return
 	}
+	if s.c.Model == Reasons {
+		if s.enter(0, false); !sleep(s.r, s.p.Reasoning) {
+			return
+		}
+	}
 	s.enter(len(tokens), true)
 	_, _ = s.w.Write(body)
 }
@@ -73,8 +78,12 @@ func (s *stream) send(tokens []string) {
 		switch model {
 		case WaitsInside:
 			s.p.wait(s.r)
+		case Reasons:
+			if !sleep(s.r, s.p.Reasoning) {
+				return
+			}
 		case HangsInside:
-			<-s.r.Context().Done()
+			s.p.hang(s.r)
 			return
 		case ErrorInside:
 			s.fail()
@@ -89,7 +98,7 @@ func (s *stream) send(tokens []string) {
 	s.last(strings.Join(tokens, ""))
 	s.enter(len(tokens), true)
 	if model == HangsAtEnd {
-		<-s.r.Context().Done()
+		s.p.hang(s.r)
 	}
 }
 

@@ -232,6 +232,7 @@ func (s *soak) work(during func()) {
 	for _, a := range s.gateway.apps {
 		all.Go(func() { a.work(ctx) })
 	}
+	all.Go(func() { s.gateway.greedy.work(ctx) })
 	all.Go(func() { s.checkLedger(ctx) })
 	during()
 	stop()

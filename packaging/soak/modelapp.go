@@ -86,7 +86,18 @@ type modelCall struct {
 	outcome         string
 }
 
-func (c *modelCall) honest() bool { return slices.Contains(honest, c.model) }
+func (c *modelCall) honest() bool {
+	return c.model == llmtest.Reasons || slices.Contains(honest, c.model)
+}
+
+// least returns the least that the account pays for a call without a receipt: nothing, but the whole hold if the app
+// has left although the provider was working. The hold covers at least the whole output.
+func (c *modelCall) least() int64 {
+	if c.outcome == left && (c.model == llmtest.Hangs || c.model == llmtest.HangsInside) {
+		return llmtest.CataloguePrices.Out * int64(c.output)
+	}
+	return 0
+}
 
 // work makes calls until ctx ends.
 func (a *modelApp) work(ctx context.Context) {
@@ -111,6 +122,8 @@ func (a *modelApp) draw() *modelCall {
 	case d < 5:
 		c.model = dishonest[a.rng.IntN(len(dishonest))]
 		c.leaves = c.leaves || slices.Contains(hanging, c.model)
+	case c.leaves && d < 8:
+		c.model, c.output = llmtest.Reasons, 200
 	}
 	return c
 }
@@ -228,7 +241,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	case guessed && honest:
 		wrong = true
 	case guessed || wrong && !honest:
-		end, wrong = falseReceipt, charged < 0 || charged > most
+		end, wrong = falseReceipt, charged > most || guessed && charged < calls[0].least()
 	case counted < len(calls):
 		end = cut
 	}
@@ -301,6 +314,11 @@ func (a *modelApp) call(c *modelCall, from int) (outcome string) {
 		})
 	}
 	defer cancel()
+	return a.send(ctx, c)
+}
+
+// send sends a call and reads its answer.
+func (a *modelApp) send(ctx context.Context, c *modelCall) (outcome string) {
 	path := map[string]string{"chat": "chat/completions"}[c.api]
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.backend.url+"/v1/"+cmp.Or(path, c.api),
 		bytes.NewReader(c.body()))

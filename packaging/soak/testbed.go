@@ -44,6 +44,8 @@ type testbed struct {
 
 	provider *llmtest.Provider
 	people   []*browser.Linked // the owners of the two accounts, the linked one last
+	// greedyOwner owns the account that uses as much of the gateway as it can.
+	greedyOwner *browser.Linked
 }
 
 // newTestbed creates the machine. from is the folder of the built programs; race builds the daemon with the race
@@ -162,23 +164,28 @@ func (w *testbed) configure() error {
 
 const owner, password = "soak@example.org", "a long enough password"
 
-// link links the machine to its own account with servicectl, and creates the auth.json of another account.
+// link links the machine to its own account with servicectl, and creates the auth.json of another account. A third
+// account is the greedy one.
 func (w *testbed) link() error {
-	foreign, err := w.loginAs("other@example.org")
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is restored later
-		return err
-	}
-	if !eventually(10*time.Second, func() bool { _, err := w.run("whoami"); return err != nil }) {
-		return errors.New("the daemon did not notice that auth.json was removed")
+	var foreign []byte
+	for _, email := range []string{"greedy@example.org", "other@example.org"} {
+		var err error
+		if foreign, err = w.loginAs(email); err != nil {
+			return err
+		}
+		if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is restored later
+			return err
+		}
+		if !eventually(10*time.Second, func() bool { _, err := w.run("whoami"); return err != nil }) {
+			return errors.New("the daemon did not notice that auth.json was removed")
+		}
 	}
 	own, err := w.loginAs(owner)
 	if err != nil {
 		return err
 	}
 	w.own, w.foreign = own, foreign
+	w.greedyOwner, w.people = w.people[0], w.people[1:]
 	if w.account, err = accountOf(own); err != nil {
 		return err
 	}

@@ -86,6 +86,8 @@ func (a Account) HasPassword() bool { return a.PasswordHash != "" }
 // Visit describes how and from where a browser signed in.
 type Visit struct {
 	Method, UserAgent, IP string
+	// BehindProxy is set if IP is the address of a proxy, not of the browser.
+	BehindProxy bool
 	// PasswordHash is the hash that the password was checked against, or empty. If it has changed since the check, the
 	// browser is not signed in.
 	PasswordHash string

@@ -1,6 +1,7 @@
 package credit
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"testing"
@@ -64,8 +65,11 @@ func TestFreeCredit_AddressAndNetwork(t *testing.T) {
 		"127.0.0.1": "", "::1": "", "10.1.2.3": "", "192.168.1.1": "", "fd00::1": "", "fe80::1%eth0": "", "0.0.0.0": "",
 		"": "", "localhost": "",
 	} {
-		if got := networkOf(ip); got != want {
+		if got := networkOf(ip, false); got != want {
 			t.Errorf("%s: %q", ip, got)
+		}
+		if got := networkOf(ip, true); got != cmp.Or(want, "unknown proxy") {
+			t.Errorf("%s of a proxy: %q", ip, got)
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (l *Ledger) open(ctx context.Context, accountID string) error {
 		AddressHash: l.o.Hasher.Hash("free credit address", addressOf(who.Email)), NetworkLimit: maxOfNetwork,
 		Since: now.Truncate(24 * time.Hour).Add(-grantKept),
 	}
-	if network := networkOf(who.IP); network != "" {
+	if network := networkOf(who.IP, who.Proxy); network != "" {
 		b.NetworkHash = l.o.Hasher.Hash("free credit network", network)
 	}
 	return l.o.Store.OpenBook(ctx, b)

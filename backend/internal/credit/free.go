@@ -23,14 +23,15 @@ func addressOf(email string) string {
 }
 
 // networkOf returns the network of a public address, in the size that an internet provider assigns to one customer.
-// For any other address it returns "".
-func networkOf(ip string) string {
+// For any other address it returns "", or, if the address belongs to a proxy, the network that all such proxies share:
+// a proxy must not make the number of its clients' accounts unlimited.
+func networkOf(ip string, proxy bool) string {
 	a, err := netip.ParseAddr(ip)
-	if err != nil {
-		return ""
-	}
 	a = a.Unmap().WithZone("")
-	if a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() {
+	if err != nil || a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() {
+		if proxy {
+			return "unknown proxy"
+		}
 		return ""
 	}
 	bits := 24

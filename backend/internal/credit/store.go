@@ -112,7 +112,8 @@ func (b Balance) Available() Amount { return b.Posted - b.Held }
 type Holder struct {
 	Email  string
 	IP     string // address of its earliest known sign-in with a browser; may be empty
-	Proved bool   // the address is confirmed, or an identity provider is linked
+	Proxy  bool   // IP is the address of a proxy, so that the network of the holder is unknown
+	Proved bool   // the mail address is confirmed, or an identity provider is linked
 }
 
 // NewBook is a book to create for an account. It gets no free credit if AddressHash had a grant after Since, or if

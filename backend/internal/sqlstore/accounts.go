@@ -109,11 +109,11 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 			return err
 		}
 		inserted, err := changed(ctx, tx, "insert browser session", `INSERT INTO web_sessions
-				(hash, account_id, created_at, expires_at, id, method, user_agent, ip, used_at)
-			SELECT $1, a.id, $2, $3, $4, $5, $6, $7, $8 FROM accounts a
-			WHERE a.id = $9 AND a.state = 'active' AND ($10 = '' OR a.password_hash = $10)`,
-			b.Hash, toMS(b.CreatedAt), toMS(b.ExpiresAt), b.ID, b.Method, b.UserAgent, b.IP, toMS(b.UsedAt), accountID,
-			b.PasswordHash)
+				(hash, account_id, created_at, expires_at, id, method, user_agent, ip, used_at, behind_proxy)
+			SELECT $1, a.id, $2, $3, $4, $5, $6, $7, $8, $9 FROM accounts a
+			WHERE a.id = $10 AND a.state = 'active' AND ($11 = '' OR a.password_hash = $11)`,
+			b.Hash, toMS(b.CreatedAt), toMS(b.ExpiresAt), b.ID, b.Method, b.UserAgent, b.IP, toMS(b.UsedAt),
+			boolInt(b.BehindProxy), accountID, b.PasswordHash)
 		if err != nil || inserted {
 			return err
 		}

@@ -27,12 +27,14 @@ func (s *Store) Balance(ctx context.Context, accountID string) (credit.Balance, 
 func (s *Store) CreditHolder(ctx context.Context, accountID string) (credit.Holder, error) {
 	return queryOne(ctx, s.reads, credit.ErrNoAccount, func(row scanner) (h credit.Holder, err error) {
 		var verified, identities int64
-		err = row.Scan(&h.Email, &verified, &identities, intoText(&h.IP))
+		err = row.Scan(&h.Email, &verified, &identities, intoText(&h.IP), &h.Proxy)
 		h.Proved = verified > 0 || identities > 0
 		return h, err
-	}, `SELECT a.email, COALESCE(a.verified_at, 0), (SELECT COUNT(*) FROM identities WHERE account_id = a.id),
-			(SELECT ip FROM web_sessions WHERE account_id = a.id ORDER BY created_at, hash LIMIT 1)
-		FROM accounts a WHERE a.id = $1`, accountID)
+	}, `SELECT a.email, COALESCE(a.verified_at, 0), (SELECT COUNT(*) FROM identities WHERE account_id = a.id), w.ip,
+			COALESCE(w.behind_proxy, 0) <> 0
+		FROM accounts a LEFT JOIN web_sessions w
+			ON w.hash = (SELECT hash FROM web_sessions WHERE account_id = a.id ORDER BY created_at, hash LIMIT 1)
+		WHERE a.id = $1`, accountID)
 }
 
 // OpenBook opens an account's balance, with free credit if its address and network are still entitled to it.

@@ -113,19 +113,30 @@ func notFarmed(t *testing.T, f *purses) {
 	if free("ada4") == 0 {
 		t.Error("free credit was not granted after 90 days")
 	}
-	granted := 0
-	for i := range 25 {
-		id := fmt.Sprint("student", i)
-		addAccount(t, f.store, f.clock, id, id+"@example.org")
-		fatal(t, f.store.InsertWebSession(t.Context(), id, account.BrowserSession{ID: id, Hash: id,
-			Visit:     account.Visit{IP: fmt.Sprint("8.8.4.", i)},
-			CreatedAt: f.clock.now(), UsedAt: f.clock.now(), ExpiresAt: f.clock.now().Add(time.Hour)}))
-		if free(id) > 0 {
-			granted++
+	for _, n := range []struct {
+		name  string
+		visit func(i int) account.Visit
+		want  int
+	}{
+		{"network", func(i int) account.Visit { return account.Visit{IP: fmt.Sprint("8.8.4.", i)} }, 20},
+		{"unknown-proxy", func(i int) account.Visit {
+			return account.Visit{IP: fmt.Sprintf("10.%d.0.1", i), BehindProxy: true}
+		}, 20},
+		{"office", func(int) account.Visit { return account.Visit{IP: "10.0.0.7"} }, 25},
+	} {
+		granted := 0
+		for i := range 25 {
+			id := fmt.Sprint(n.name, i)
+			addAccount(t, f.store, f.clock, id, id+"@example.org")
+			fatal(t, f.store.InsertWebSession(t.Context(), id, account.BrowserSession{ID: id, Hash: id, Visit: n.visit(i),
+				CreatedAt: f.clock.now(), UsedAt: f.clock.now(), ExpiresAt: f.clock.now().Add(time.Hour)}))
+			if free(id) > 0 {
+				granted++
+			}
 		}
-	}
-	if granted != 20 {
-		t.Errorf("%d accounts of one network got free credit, want 20", granted)
+		if granted != n.want {
+			t.Errorf("%s: %d of 25 accounts got free credit, want %d", n.name, granted, n.want)
+		}
 	}
 	if dump := f.store.dump(); strings.Contains(dump, "credit_free_grants [ada") || strings.Contains(dump, "8.8.4.0/24") {
 		t.Error("an address or a network is stored in clear text")

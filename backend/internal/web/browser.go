@@ -97,7 +97,8 @@ func (w *Web) openSession(c *call, owner account.Account, method string) error {
 		return err
 	}
 	secret, err := w.Accounts.OpenSession(c.Context(), owner.ID, account.Visit{
-		Method: method, UserAgent: c.UserAgent(), IP: w.ClientIP(c.Request), PasswordHash: owner.PasswordHash,
+		Method: method, UserAgent: c.UserAgent(), IP: w.ClientIP(c.Request),
+		BehindProxy: !w.AddressKnown(c.Request), PasswordHash: owner.PasswordHash,
 	})
 	if err != nil {
 		return err
