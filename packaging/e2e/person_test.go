@@ -15,6 +15,9 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
+// Every client of these tests resolves the names of embedded backends' pages, as browsers do.
+func init() { http.DefaultTransport = browser.Transport() }
+
 // person is a person's browser without scripts: only cookies and forms.
 type person struct {
 	t      *testing.T
@@ -33,7 +36,7 @@ func newPerson(t *testing.T) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{t: t, client: &http.Client{Jar: jar, Transport: browser.Transport()}}
+	return &person{t: t, client: &http.Client{Jar: jar}}
 }
 
 func (p *person) open(address string) {

@@ -27,6 +27,7 @@ func TestResetPassword_KeepsPasskeys(t *testing.T) {
 		chromedp.SendKeys("#password", "correct horse battery staple"), chromedp.Click("#accept"),
 		chromedp.Click("main button[type=submit]"), until(`!!document.querySelector(".who")`))
 	run(t, browser, "add a passkey", chromedp.Navigate(url+"/account/settings"), chromedp.SendKeys("#passkey-name", "my laptop"),
+		chromedp.SendKeys("#passkey-password", "correct horse battery staple"),
 		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
 
 	if removed := resetPassword(w); removed != 0 {

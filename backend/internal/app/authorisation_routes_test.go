@@ -52,6 +52,8 @@ var walk = []visit{
 	{pattern: "POST /signin", whose: open, form: "email={email}&password=not+the+password", acts: true, refused: true},
 	{pattern: "POST /signin", whose: open, form: "email=suspended@example.org&password={password}"},
 	{pattern: "POST /signout", whose: open, acts: true},
+	{pattern: "GET /stay", path: "/stay?next=/signin", whose: open},
+	{pattern: "GET /site-host/{challenge}", path: "/site-host/x", whose: open},
 	{pattern: "GET /activate", path: "/activate?code={code}", whose: open},
 	{pattern: "POST /activate/approve", path: "/activate/approve?code={code}", first: "/activate?code={code}",
 		form: "password={password}", whose: open, acts: true},

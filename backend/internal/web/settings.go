@@ -62,7 +62,7 @@ func (w *Web) mountSettings(mux *http.ServeMux) {
 			"POST /signin/passkey":       w.signInWithPasskey,
 		})
 		mount(mux, w.signedIn, map[string]handler{
-			"POST " + beginProofPath:                         w.limited(changes, w.beginProof),
+			"POST /account/proof/begin":                      w.limited(changes, w.beginProof),
 			"POST " + settingsPath + "/passkeys/begin":       w.limited(changes, w.beginNewPasskey),
 			"POST " + settingsPath + "/passkeys":             w.limited(changes, w.addPasskey),
 			"POST " + settingsPath + "/passkeys/{id}/remove": w.limited(changes, w.removePasskey),

@@ -34,8 +34,8 @@ func (w *Web) mountSiteHost(mux *http.ServeMux) {
 	if !w.Embedded || w.siteHost == "" {
 		return
 	}
-	mux.HandleFunc("GET "+probePath+"{challenge}", w.probeSiteHost)
-	mux.HandleFunc("GET "+stayPath, func(rw http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /site-host/{challenge}", w.probeSiteHost)
+	mux.HandleFunc("GET /stay", func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
 		c := &call{Request: r, rw: rw}
 		w.setCookie(c, staySuffix, "1", stayLife)
@@ -87,6 +87,7 @@ func (w *Web) showMove(c *call) error {
 // probeSiteHost proves to a page of this backend at localhost that the site's host name leads here and not to another
 // server, as it could if a browser asked a DNS server for it.
 func (w *Web) probeSiteHost(rw http.ResponseWriter, r *http.Request) {
+	setHeaders(rw.Header())
 	challenge := r.PathValue("challenge")
 	if len(challenge) > maxProbe || r.Host != w.siteHost {
 		http.NotFound(rw, r)
@@ -98,7 +99,6 @@ func (w *Web) probeSiteHost(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 	}
 	rw.Header().Set("Vary", "Origin")
-	rw.Header().Set("Cache-Control", "no-store")
 	rw.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = rw.Write([]byte(w.sign("site host", challenge))) // the browser may have disconnected
 }

@@ -12,7 +12,7 @@ import (
 var (
 	colours     = regexp.MustCompile("\x1b\\[[0-9;]*m")
 	quotedSpans = regexp.MustCompile("`[^`]*`")
-	activateURL = regexp.MustCompile(`http://localhost:[0-9]+/activate\?code=([A-Z-]+)`)
+	activateURL = regexp.MustCompile(`http://service-[0-9a-f]+\.localhost:[0-9]+/activate\?code=([A-Z-]+)`)
 )
 
 // tooWide returns the lines that could have been broken to fit: those whose last column contains a space outside of a
@@ -103,7 +103,7 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 	}
 	sessions := onTerminal(t, l.home, 60, nil, "session", "list").exits(exitYes)
 	if !regexp.MustCompile(`(?m)^  age +\d+ s$`).MatchString(sessions) ||
-		!regexp.MustCompile(`(?m)^  page +http://localhost:\d+/s/ses_[a-z0-9]+$`).MatchString(sessions) {
+		!regexp.MustCompile(`(?m)^  page +http://service-[0-9a-f]+\.localhost:\d+/s/ses_[a-z0-9]+$`).MatchString(sessions) {
 		t.Errorf("the session's age or its whole URL is missing:\n%s", sessions)
 	}
 }

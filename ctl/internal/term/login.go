@@ -57,6 +57,9 @@ func (t *Terminal) Browser(page string, opened bool, reason string) {
 	default:
 		t.Remark("  The browser could not be opened: open the URL yourself.")
 	}
+	if u, err := url.Parse(page); err == nil && loopback.IsBrowserHost(u.Hostname()) && !loopback.IsHost(u.Hostname()) {
+		t.Remark("  If your browser does not find it, write localhost instead of %s.", u.Hostname())
+	}
 	if forward := PortForward(page, opened, reason); forward != "" {
 		t.Remark("")
 		t.Remark("  The URL leads to this machine. If you sit at another one, run this there first and leave it running,")
