@@ -27,7 +27,7 @@ func (w *Web) export(c *call) error {
 		return w.showExportBusy(c)
 	}
 	defer leave()
-	file, err := openTempFile("")
+	file, err := openTempFile(w.TempDir)
 	if err != nil {
 		return fmt.Errorf("create temporary file for export: %w", err)
 	}
