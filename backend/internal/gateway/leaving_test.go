@@ -168,6 +168,58 @@ func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 	}
 }
 
+// A server that stops cuts the answers that it reads for apps whose connections it has closed. The operator pays for
+// them, not the account.
+func TestLeaving_PaysNothingIfTheServerStops(t *testing.T) {
+	for name, silent := range map[string]time.Duration{"inside an answer": 0, "before an answer": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := leavingWorld(t, reasoningProvider{silent, 5 * time.Minute, true}, Limits{})
+				ctx, leave := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.do(ctx, body("good", ""), newRecorder()) }()
+				synctest.Wait()
+				leave()
+				<-done
+				stopped, stop := context.WithCancel(t.Context())
+				stop()
+				if err := w.Serve(stopped); err != nil {
+					t.Fatal(err)
+				}
+				if _, charged, holds := w.purse.last(); charged != 0 || holds != 0 || w.purse.carried == 0 {
+					t.Errorf("charged %d, the operator pays %d, %d holds left; want only the operator to pay", charged,
+						w.purse.carried, holds)
+				}
+			})
+		})
+	}
+}
+
+// panickingProvider panics while its answer is read.
+type panickingProvider struct{}
+
+func (panickingProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: io.NopCloser(panickingReader{}), Request: r}, nil
+}
+
+type panickingReader struct{}
+
+func (panickingReader) Read([]byte) (int, error) { panic("a bug") }
+
+// A panic while an answer is read fails that call only.
+func TestService_SurvivesAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := leavingWorld(t, panickingProvider{}, Limits{})
+		if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeUnavailable {
+			t.Errorf("got code %q, want CodeUnavailable", code)
+		}
+		if _, charged, holds := w.purse.last(); charged != 0 || holds != 0 {
+			t.Errorf("charged %d, %d holds left, want neither", charged, holds)
+		}
+	})
+}
+
 // One account can take only its share of the running calls, and of the answers that are read without an app.
 func TestService_SharesCallsBetweenAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 		t.answer.CollectTools()
 	}
 	done := make(chan error, 1)
-	c.s.calls.Go(func() { done <- t.run(context.WithoutCancel(ctx), upstream) })
+	c.s.calls.Go(func() { done <- t.recovered(context.WithoutCancel(ctx), upstream) })
 	select {
 	case err := <-done:
 		return err
@@ -80,6 +81,18 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	case <-revoked:
 		return t.detach(errRevoked)
 	}
+}
+
+// recovered is run, but a panic only fails the call, as it does in a handler of net/http.
+func (t *transfer) recovered(ctx, upstream context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.Log.ErrorContext(ctx, "panicked while reading an answer", "panic", p, "stack", string(debug.Stack()))
+			t.finish(ctx, result{outcome: outcomeFailed})
+			err = refusalOf(errPanicked)
+		}
+	}()
+	return t.run(ctx, upstream)
 }
 
 // run reads the answer to its end and settles the call.
@@ -172,7 +185,7 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	err = cmp.Or(context.Cause(upstream), err)
 	refusal := t.unanswered(err)
 	r := t.unseen(err, refusal.outcome())
-	if t.sent && t.hasLeft() { // the provider may be working on the request
+	if t.sent && t.hasLeft() && !isCut(err) { // the provider may be working on the request
 		r = t.result(outcomeCancelled)
 	}
 	t.finish(ctx, r)
@@ -182,14 +195,16 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 // unseen returns the result of a call if the app received no part of the answer. The app does not pay. If the provider
 // was cut off or did not answer in time, it may still bill the call, so the operator pays.
 func (t *transfer) unseen(err error, outcome string) result {
-	isCut := errors.Is(err, errStopped) || errors.Is(err, errUncovered)
-	if !t.sent || !isCut && !isTimeout(err) {
+	if !t.sent || !isCut(err) && !isTimeout(err) {
 		return result{outcome: outcome}
 	}
 	r := t.result(outcome)
 	r.carried = true
 	return r
 }
+
+// isCut reports whether this backend, not the app or the provider, ended the call.
+func isCut(err error) bool { return errors.Is(err, errStopped) || errors.Is(err, errUncovered) }
 
 // passWhole forwards an answer that is not streamed. It charges the call before the app receives the answer.
 func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Response) error {
@@ -213,6 +228,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 
 var (
 	errProvider = errors.New("the provider reported an error")
+	errPanicked = errors.New("a panic while reading the answer")
 	errTooLarge = errors.New("the answer is too large")
 )
 
@@ -342,9 +358,11 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := t.unseen(err, outcomeFailed)
 	left := t.hasLeft()
-	if left && !t.answer.Failed {
+	switch {
+	case left && isCut(err): // the operator pays
+	case left && !t.answer.Failed:
 		r = t.result(outcomeCancelled)
-	} else if t.answer.Seen || t.answer.HasText() {
+	case t.answer.Seen || t.answer.HasText():
 		r = t.result(outcomeFailed)
 	}
 	t.finish(ctx, r)
