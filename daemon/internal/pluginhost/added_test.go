@@ -317,3 +317,32 @@ func FuzzParseAdded(f *testing.F) {
 		}
 	})
 }
+
+// Only a copy that this daemon could have made runs: no link, writable by nobody else, and executable. Any other is made
+// again.
+func TestCopyOf_ReplacesWhatItDidNotMake(t *testing.T) {
+	h, _ := serve(t, t.TempDir())
+	path := ownAdapter(t, map[string]any{"name": "own"})
+	if _, err := add(t, h, path); err != nil {
+		t.Fatal(err)
+	}
+	entry := *h.listAdded()[0].added
+	copied, err := h.copyOf(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func() error{
+		"a link":         func() error { return errors.Join(os.Remove(copied), os.Symlink(path, copied)) },
+		"not executable": func() error { return os.Chmod(copied, 0o400) },
+		"writable":       func() error { return os.Chmod(copied, 0o777) },
+		"another file":   func() error { return errors.Join(os.Remove(copied), os.WriteFile(copied, []byte("x"), 0o500)) },
+		"missing":        func() error { return os.Remove(copied) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := h.copyOf(entry); err != nil || got != copied || !isOwnProgram(copied) {
+			t.Errorf("%s: %s, %v; own program %t", name, got, err, isOwnProgram(copied))
+		}
+	}
+}

@@ -23,11 +23,13 @@ const copiesDir = "adapters"
 func (h *Host) copyOf(a addedAdapter) (string, error) {
 	dir := filepath.Join(h.opts.ConfigDir, copiesDir)
 	path := filepath.Join(dir, a.SHA256+copySuffix)
-	if sum, err := adapterfile.Copy(path, nil); err == nil && sum == a.SHA256 {
-		return path, nil
-	}
 	if err := statefile.EnsureDir(dir); err != nil {
 		return "", err
+	}
+	if isOwnProgram(path) {
+		if sum, err := adapterfile.Copy(path, nil); err == nil && sum == a.SHA256 {
+			return path, nil
+		}
 	}
 	temp, sum, err := copyProgram(a.Path, dir, a.SHA256)
 	if err != nil {
@@ -42,6 +44,13 @@ func (h *Host) copyOf(a addedAdapter) (string, error) {
 		return "", err
 	}
 	return path, nil
+}
+
+// isOwnProgram reports whether a file is one that copyProgram could have made: no link, executable, and writable by
+// nobody else.
+func isOwnProgram(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && isExecutable(info) && info.Mode().Perm()&0o022 == 0
 }
 
 // copyProgram copies a program to an executable temporary file in dir, and returns the checksum of what it copied.
