@@ -36,7 +36,7 @@ func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
 			backendapi.SessionRequest{Project: "com.example.app"})
 		p := code(t, err)
 		if p.Code != backend.CodeAuthRequired || p.HTTPStatus != http.StatusUnauthorized || p.DeviceCode == nil ||
-			!strings.HasPrefix(p.DeviceCode.VerificationURL, url+"/activate?code=") {
+			!isActivation(p.DeviceCode.VerificationURL, url) {
 			t.Errorf("without a link at %s: %+v", at, p)
 		}
 	}
