@@ -38,8 +38,8 @@ func (l ConnLimits) orDefaults() ConnLimits {
 	return l
 }
 
-// writePart is the number of bytes for which a write deadline applies. With the timeout, it is the lowest speed of a
-// client: 2 KB a second.
+// writePart is the number of bytes for which a write deadline applies. Because the kernel reports progress only when a
+// third of its buffer is free again, the lowest speed of a client is about 5 KB a second.
 const writePart = 64 << 10
 
 // limitedListener accepts connections that have a rolling write deadline, a few from each address.

@@ -10,8 +10,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/time/rate"
+
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // logRequests logs each request without its query. It converts a panic to a log line and a 500 response.
@@ -66,13 +69,23 @@ func textOnly(next http.Handler) http.Handler {
 // keys are beginnings of paths.
 func (a *App) limitRequests(next http.Handler, refused map[string]http.HandlerFunc) http.Handler {
 	inProgress := limit.NewSlots(limit.Bounds{Running: math.MaxInt, RunningEach: a.limits.RequestsPerAddress})
+	full := rate.Sometimes{First: 1, Interval: time.Minute} // limits the log
 	refusals := http.NewServeMux()
 	for path, refuse := range refused {
 		refusals.HandleFunc(path, refuse)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		leave, err := inProgress.Enter(r.Context(), limit.Caller(a.addresses.ip(r))) // never waits
+		if r.URL.Path == backendapi.PathHealth {
+			next.ServeHTTP(w, r)
+			return
+		}
+		address := limit.Caller(a.addresses.ip(r))
+		leave, err := inProgress.Enter(r.Context(), address) // never waits
 		if err != nil {
+			full.Do(func() {
+				a.log.Warn("refused requests: the address has too many in progress; if it is a proxy, add it to trusted_proxies",
+					"address", address)
+			})
 			w.Header().Set("Connection", "close")
 			refusals.ServeHTTP(w, r)
 			return

@@ -47,8 +47,8 @@ const (
 )
 
 // page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,
-// moves the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and renders error pages. It passes the
-// ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
+// moves the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and renders
+// error pages. It passes the ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
 func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())

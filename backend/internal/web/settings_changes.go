@@ -14,7 +14,7 @@ import (
 const (
 	staleSignIn = "Sign out, sign in again and try once more. " +
 		"You signed in here a while ago, and this makes sure that it is you."
-	askPassword      = "Enter your current password: you signed in here a while ago, and this makes sure that it is you."
+	askPassword      = "Enter your current password. This makes sure that it is you."
 	wrongPassword    = "This is not your current password."
 	tooManyPasswords = "Wait a few minutes, then try again. Too many wrong passwords were entered."
 	tooManyMails     = "Wait a while before you ask for another mail. We sent several in the last hour."

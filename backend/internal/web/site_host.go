@@ -38,7 +38,9 @@ func (w *Web) mountSiteHost(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stay", func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
 		c := &call{Request: r, rw: rw}
-		w.setCookie(c, staySuffix, "1", stayLife)
+		if r.Header.Get("Sec-Fetch-Site") != "cross-site" { // no other site may keep browsers here
+			w.setCookie(c, staySuffix, "1", stayLife)
+		}
 		_ = c.redirect(sitePath(r.URL.Query().Get("next"))) // never fails
 	})
 }
