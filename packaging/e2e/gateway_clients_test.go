@@ -192,30 +192,31 @@ func TestModelClients_CallTools(t *testing.T) {
 	}
 }
 
-// An app that disconnects is charged for the tokens that the provider delivered. A client retries temporary failures
+// An app that disconnects is charged what the provider reports. A client retries temporary failures
 // and no others.
 func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	t.Parallel()
-	g := startGateway(t, "", llmtest.Good, llmtest.Hangs, llmtest.HangsInside, llmtest.FailsOnce)
+	g := startGateway(t, "", llmtest.Good, llmtest.SlowFirstByte, llmtest.WaitsInside, llmtest.FailsOnce)
 	impatient := map[string]any{"maxRetries": 0, "timeout": 500}
 	for _, api := range []string{"chat", "messages"} {
-		r := g.app.do(modelRequest{api, askBody(api, llmtest.Hangs, nil), "", impatient})
+		r := g.app.do(modelRequest{api, askBody(api, llmtest.SlowFirstByte, nil), "", impatient})
+		g.provider.Continue()
 		if r.Error == nil || r.Error.Name != "APIConnectionTimeoutError" {
 			t.Errorf("%s: got %+v, want a timeout", api, r.Error)
 		}
-		if r = g.app.ask(api, llmtest.HangsInside, "leave", nil); r.Error != nil || r.Text != "Grüße" {
+		if r = g.app.ask(api, llmtest.WaitsInside, "leave", nil); r.Error != nil || r.Text != "Grüße" {
 			t.Errorf("%s: left the stream with %q, %+v; want its first text", api, r.Text, r.Error)
 		}
+		g.provider.Continue()
 	}
-	estimates := g.settled()
-	if estimates.Used == 0 || estimates.Operator != 0 {
-		t.Errorf("calls whose app disconnected: got %+v, want a charge to the account only", estimates)
+	left, bill := g.settled(), g.bill()
+	if left.Used != bill || left.Operator != 0 {
+		t.Errorf("calls whose app disconnected: got %+v, want the provider's bill of %d from the account", left, bill)
 	}
-	bill := g.bill()
 	if r := g.app.ask("chat", llmtest.Good, "leave", nil); r.Error != nil || r.Text != "Grüße" {
 		t.Errorf("left the stream with %q, %+v; want its first text", r.Text, r.Error)
 	}
-	if used, billed := g.settled().Used-estimates.Used, g.bill()-bill; used != billed || billed == 0 {
+	if used, billed := g.settled().Used-left.Used, g.bill()-bill; used != billed || billed == 0 {
 		t.Errorf("a call whose app disconnected: booked %d, want the provider's bill of %d", used, billed)
 	}
 
