@@ -188,7 +188,7 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 		return nil, &Refusal{Code: CodeUnavailable, Message: "the server is restarting: try again",
 			RetryAfter: 2 * time.Second}
 	}
-	leave, err := s.running.Enter(context.WithoutCancel(ctx), who.Account) // it does not wait
+	leave, err := s.running.Enter(ctx, who.Account) // it does not wait
 	if err != nil {
 		return nil, tooManyCalls()
 	}

@@ -79,7 +79,7 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 	if delay == 0 {
 		return nil
 	}
-	leave, err := c.s.waiting.Enter(context.WithoutCancel(ctx), c.who.Account) // it does not wait
+	leave, err := c.s.waiting.Enter(ctx, c.who.Account) // it does not wait
 	if err != nil {
 		return tooManyCalls()
 	}

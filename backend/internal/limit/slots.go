@@ -38,19 +38,24 @@ type waiter struct {
 func NewSlots(b Bounds) *Slots { return &Slots{Bounds: b, shares: map[string]*share{}} }
 
 // Enter waits until a call with this key may run. The caller must then call leave once. Enter returns ErrFull if the
-// call may not even wait, and an error if ctx ends.
+// call may not even wait, and an error if ctx ends while it waits.
 func (s *Slots) Enter(ctx context.Context, key string) (leave func(), err error) {
 	w, err := s.enter(key)
 	if err != nil {
 		return nil, err
 	}
 	select {
+	case <-w.turn: // also if ctx has ended already
+		return func() { s.leave(key) }, nil
+	default:
+	}
+	select {
 	case <-w.turn:
+		return func() { s.leave(key) }, nil
 	case <-ctx.Done():
 		s.abandon(w)
 		return nil, ctx.Err()
 	}
-	return func() { s.leave(key) }, nil
 }
 
 // enter adds a call. Its turn is closed already if it may run now.

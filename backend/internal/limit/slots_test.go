@@ -119,3 +119,15 @@ func TestSlots_TurnOfACallThatLeft(t *testing.T) {
 	s.leave("ada")
 	wantUnused(t, s)
 }
+
+// A call that need not wait runs, whether or not its context has ended.
+func TestSlots_RunWithoutWaiting(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := NewSlots(Bounds{Running: 1000, RunningEach: 1000})
+	for range 1000 {
+		if _, err := s.Enter(ctx, "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
