@@ -123,13 +123,13 @@ type Service struct {
 	stop   context.CancelCauseFunc
 
 	running, waiting, drains *limit.Slots // by account: calls, scripts that are not due yet, answers without an app
+	scripts                  *limit.Slots // by session: scripts that are not due yet
 
 	mu      sync.Mutex
 	stopped bool
 	calls   sync.WaitGroup
 	cuts    map[*call]context.CancelCauseFunc // for calls that are not settled yet
 	bad     map[string]badReceipts            // by model
-	scripts map[string]int                    // calls being answered by scripts, by session
 }
 
 var (
@@ -146,7 +146,8 @@ func New(o Options) *Service {
 	}
 	l := o.Limits
 	s := &Service{Options: o, running: l.slots(l.Calls), waiting: l.slots(l.Scripts), drains: l.slots(l.Drains),
-		cuts: map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}, scripts: map[string]int{}}
+		scripts: limit.NewSlots(limit.Bounds{Running: l.Scripts, RunningEach: maxScriptCalls}),
+		cuts:    map[*call]context.CancelCauseFunc{}, bad: map[string]badReceipts{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s

@@ -16,7 +16,7 @@ var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Ch
 	Provider: &Provider{ID: "service", Name: "this session's script", Local: true}}
 
 // maxScriptCalls is how many answers of one session's script may wait until they are due, so that no session can use
-// up the limit of all calls.
+// up the share of its account.
 const maxScriptCalls = 64
 
 // script returns the assistant script of the caller's session, or nil if calls to the model are not scripted.
@@ -84,10 +84,11 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 		return tooManyCalls()
 	}
 	defer leave()
-	if !c.s.beginScript(c.who.Session) {
+	leaveSession, err := c.s.scripts.Enter(ctx, c.who.Session) // it does not wait
+	if err != nil {
 		return tooManyCalls()
 	}
-	defer c.s.endScript(c.who.Session)
+	defer leaveSession()
 	c.s.calls.Add(1) // before end, so that Serve waits for this call
 	defer c.s.calls.Done()
 	end()
@@ -114,23 +115,4 @@ func (c *call) failScript(ctx context.Context, err error) error {
 			RetryAfter: time.Duration(failure.RetryAfter) * time.Second}
 	}
 	return err
-}
-
-// beginScript counts a waiting call of a session. It returns false if too many are waiting.
-func (s *Service) beginScript(session string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	hasRoom := s.scripts[session] < maxScriptCalls
-	if hasRoom {
-		s.scripts[session]++
-	}
-	return hasRoom
-}
-
-func (s *Service) endScript(session string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.scripts[session]--; s.scripts[session] == 0 {
-		delete(s.scripts, session)
-	}
 }

@@ -118,8 +118,8 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 				t.Errorf("call within the limit: got error %v, want none", err)
 			}
 		}
-		if len(s.scripts) != 0 {
-			t.Errorf("waiting calls still counted: %v, want none", s.scripts)
+		if n, _ := s.scripts.Used(); n != 0 {
+			t.Errorf("%d waiting calls still counted, want none", n)
 		}
 	})
 }
