@@ -145,8 +145,8 @@ func (p *person) wantRefused(what string) {
 	}
 }
 
-// An agent's page replaces the owner's session by the agent's own. The owner's approval, with the owner's password, then
-// does not link the agent's account.
+// An agent's page replaces the owner's session by the agent's own. The owner's approval, with the owner's password,
+// then does not link the agent's account.
 func TestEmbeddedBackend_PlantedSessionLinksNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -25,8 +25,8 @@ func signatures(r *release) []artefact {
 }
 
 // writeSignature signs the checksums. The trusted comment is part of what is signed. It names the version and, as
-// minisign does, a time: the commit's, so that the same key writes the same bytes. Programs refuse a list that was signed
-// too long ago, so a list without a newer release must be signed again.
+// minisign does, a time: the commit's, so that the same key writes the same bytes. Programs refuse a list that was
+// signed too long ago, so a list without a newer release must be signed again.
 func writeSignature(_ context.Context, r *release, file string) error {
 	text, err := os.ReadFile(r.secretKey)
 	if err != nil {

@@ -139,8 +139,8 @@ func (s *soak) checkLedger(ctx context.Context) {
 	}
 }
 
-// compareLedger compares the ledger, while no call is in flight, with the charges that the apps saw in their usage. Only
-// calls of the greedy account cost the operator something.
+// compareLedger compares the ledger, while no call is in flight, with the charges that the apps saw in their usage.
+// Only calls of the greedy account cost the operator something.
 func (s *soak) compareLedger() {
 	charged := s.gateway.greedy.charged
 	for _, a := range s.gateway.apps {

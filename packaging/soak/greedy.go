@@ -127,8 +127,8 @@ func (g *greedy) count(kills int64) {
 	g.billed, g.aboveHolds = g.billed+billed, g.aboveHolds+above
 }
 
-// bill returns the number and the price of the calls that the provider received in the current burst, and the part of the
-// price for calls that cost more than their holds.
+// bill returns the number and the price of the calls that the provider received in the current burst, and the part of
+// the price for calls that cost more than their holds.
 func (g *greedy) bill() (calls int, billed, above int64) {
 	for _, c := range g.provider.Since(g.from) {
 		if !strings.HasPrefix(callID(c), greedyProject) {

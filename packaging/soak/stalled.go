@@ -40,9 +40,9 @@ func (s *soak) stallReaders(ctx context.Context) {
 	all.Wait()
 }
 
-// stallOnce requests a file, compressed or not, and returns how the connection ended. The result is empty if the backend
-// did not accept it or was killed, or if ctx ended. The kernel does not close the connections of a killed backend until
-// it gives up sending the rest.
+// stallOnce requests a file, compressed or not, and returns how the connection ended. The result is empty if the
+// backend did not accept it or was killed, or if ctx ended. The kernel does not close the connections of a killed
+// backend until it gives up sending the rest.
 func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	kills := s.backend.kills.Load()
 	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", strings.TrimPrefix(s.backend.url, "http://"))

@@ -124,7 +124,8 @@ func serveOn(t *testing.T, a *App) (address string) {
 	return l.Addr().String()
 }
 
-// getRequests returns a request for every GET route, as the one who may use it: pages and files, the API and the models.
+// getRequests returns a request for every GET route, as the one who may use it: pages and files, the API and the
+// models.
 func (h *authWorld) getRequests() map[string]string {
 	h.t.Helper()
 	all := map[string]string{}

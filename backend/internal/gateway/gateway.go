@@ -180,8 +180,8 @@ func (s *Service) Serve(ctx context.Context) error {
 	return err
 }
 
-// begin counts a call until the returned function is called; calling it again has no effect. It returns a Refusal if too
-// many calls are running or the service is stopping.
+// begin counts a call until the returned function is called; calling it again has no effect. It returns a Refusal if
+// too many calls are running or the service is stopping.
 func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

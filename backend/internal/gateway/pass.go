@@ -50,8 +50,8 @@ type transfer struct {
 	leave func()     // ends the drain; nil if there is none
 }
 
-// pass sends the request, forwards the answer and settles the call. It returns as soon as the app has left or its key is
-// no longer valid. The call then goes on without the app until it is settled.
+// pass sends the request, forwards the answer and settles the call. It returns as soon as the app has left or its key
+// is no longer valid. The call then goes on without the app until it is settled.
 func (c *call) pass(ctx context.Context, to Sink) error {
 	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	revoked := make(chan struct{})
@@ -124,8 +124,8 @@ func (t *transfer) run(ctx, upstream context.Context) error {
 	return t.passStream(ctx, upstream, response)
 }
 
-// detach lets the call go on without the app. It returns the error for an app whose key was revoked, and nil for one that
-// has left.
+// detach lets the call go on without the app. It returns the error for an app whose key was revoked, and nil for one
+// that has left.
 func (t *transfer) detach(cause error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -388,8 +388,9 @@ func (t *transfer) broken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, refusal)
 }
 
-// result returns the usage of the answer: as the provider reported it, or otherwise an estimate. An app that left before
-// the report pays the whole hold: it must not pay less because it left, for example while the model reasons unseen.
+// result returns the usage of the answer: as the provider reported it, or otherwise an estimate. An app that left
+// before the report pays the whole hold: it must not pay less because it left, for example while the model reasons
+// unseen.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {

@@ -129,8 +129,8 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 // keptBody is the size in bytes up to which a body stays in memory while the call waits.
 const keptBody = 64 << 10
 
-// requestBody is the body of a request. A large one is released once it was read to its end, which is when nearly all of
-// it was written to the provider: the transport would keep it as long as the answer lasts.
+// requestBody is the body of a request. A large one is released once it was read to its end, which is when nearly all
+// of it was written to the provider: the transport would keep it as long as the answer lasts.
 type requestBody struct{ all, rest []byte }
 
 func (b *requestBody) Read(p []byte) (int, error) {

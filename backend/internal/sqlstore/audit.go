@@ -129,9 +129,10 @@ type auditShare struct {
 	keep                     int
 }
 
-// SweepAudit deletes entries older than old, and the oldest entries beyond the share of each actor in accounts that have
-// an entry since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next entry. It
-// keeps the latest entry of each actor for each setting that can be undone. It returns how many entries it deleted.
+// SweepAudit deletes entries older than old, and the oldest entries beyond the share of each actor in accounts that
+// have an entry since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next
+// entry. It keeps the latest entry of each actor for each setting that can be undone. It returns how many entries it
+// deleted.
 func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error) {
 	deleted, err := s.exec(ctx, "delete old audit entries", `DELETE FROM audit WHERE at < $1`, toMS(old))
 	if err != nil {

@@ -125,8 +125,9 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and redirects to next, or to the dashboard if no page is named. If approving needs a proof
-// and next is a code's page, it shows that page: only the response to a sign-in may contain what replaces the password.
+// enter signs this browser in and redirects to next, or to the dashboard if no page is named. If approving needs a
+// proof and next is a code's page, it shows that page: only the response to a sign-in may contain what replaces the
+// password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked

@@ -163,9 +163,9 @@ func (w *Web) beginProof(c *call) error {
 	return nil
 }
 
-// proofAfterSignIn returns what replaces the password in the response to a sign-in. Only such a response may contain it,
-// not the response to a GET: a program that has the cookies could get that one. It is good for one action only if the
-// action can happen only once.
+// proofAfterSignIn returns what replaces the password in the response to a sign-in. Only such a response may contain
+// it, not the response to a GET: a program that has the cookies could get that one. It is good for one action only if
+// the action can happen only once.
 func (w *Web) proofAfterSignIn(c *call, action string) string {
 	return w.sign("proof", c.browserID, c.account.ID, action)
 }

@@ -134,8 +134,8 @@ func TestSiteHost_WithoutScript(t *testing.T) {
 	s.see(`location.href === "` + site.URL + `/signin" && document.querySelector("#password")`)
 }
 
-// After a sign-in with the password, an account whose passkeys all belong to another host is asked to add one again. Its
-// old passkeys are not offered as a proof.
+// After a sign-in with the password, an account whose passkeys all belong to another host is asked to add one again.
+// Its old passkeys are not offered as a proof.
 func TestSiteHost_PasskeysOfAnotherHost(t *testing.T) {
 	f := newFakeSettings()
 	f.mail = false

@@ -21,7 +21,8 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// signReleases writes a list of releases, signed in the format of minisign at the given time, and returns the public key.
+// signReleases writes a list of releases, signed in the format of minisign at the given time, and returns the public
+// key.
 func signReleases(t *testing.T, dir string, at time.Time) (public string) {
 	t.Helper()
 	pk, sk, err := ed25519.GenerateKey(nil)

@@ -23,8 +23,8 @@ const (
 	untrustedComment   = "untrusted comment: "
 )
 
-// verify checks data against a minisign signature with a public key, one line of base64, and returns the signed comment.
-// It accepts only signatures of the BLAKE2b-512 of data, which minisign has made since version 0.8.
+// verify checks data against a minisign signature with a public key, one line of base64, and returns the signed
+// comment. It accepts only signatures of the BLAKE2b-512 of data, which minisign has made since version 0.8.
 func verify(key string, data, signature []byte) (comment string, err error) {
 	public, err := decodeLine(key, len(keyAlgorithm)+keyIDSize+ed25519.PublicKeySize)
 	if err != nil || string(public[:2]) != keyAlgorithm {

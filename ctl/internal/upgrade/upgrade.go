@@ -29,8 +29,8 @@ const (
 	maxVersionLength = 64
 )
 
-// MaxAge is how old the signature of the releases may be. Otherwise somebody between this machine and the publisher could
-// serve an old list forever and hide every later release.
+// MaxAge is how old the signature of the releases may be. Otherwise somebody between this machine and the publisher
+// could serve an old list forever and hide every later release.
 const MaxAge = 90 * 24 * time.Hour
 
 // Errors of Newest.
@@ -50,8 +50,8 @@ type Source struct{ URL, Key string }
 // BuiltIn returns the source that is compiled in.
 func BuiltIn() Source { return Source{URL: buildinfo.ReleaseURL, Key: buildinfo.ReleaseKey} }
 
-// Newest returns the newest version among the names in SHA256SUMS, which must have been signed within MaxAge before now.
-// Without a source it makes no request.
+// Newest returns the newest version among the names in SHA256SUMS, which must have been signed within MaxAge before
+// now. Without a source it makes no request.
 func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	if s.URL == "" || s.Key == "" {
 		return "", ErrNotConfigured

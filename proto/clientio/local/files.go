@@ -235,9 +235,9 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether path, in a world-writable folder such as /tmp, or the file that was opened there, belongs to
-// another user. For a symbolic link the link's own owner counts as well. Such a file must not determine the project of
-// everyone who works below that folder. opened is nil if no file was opened.
+// isPlanted reports whether path, in a world-writable folder such as /tmp, or the file that was opened there, belongs
+// to another user. For a symbolic link the link's own owner counts as well. Such a file must not determine the project
+// of everyone who works below that folder. opened is nil if no file was opened.
 func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
