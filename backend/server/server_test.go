@@ -47,7 +47,8 @@ func issueCode(t *testing.T, base string) (deviceCode string) {
 	}
 	defer res.Body.Close()
 	var code struct{ DeviceCode, VerificationURL string }
-	if err := json.NewDecoder(res.Body).Decode(&code); err != nil || !strings.Contains(code.VerificationURL, ".localhost:") {
+	err = json.NewDecoder(res.Body).Decode(&code)
+	if err != nil || !strings.Contains(code.VerificationURL, ".localhost:") {
 		t.Fatalf("%d: %+v, %v", res.StatusCode, code, err)
 	}
 	return code.DeviceCode

@@ -90,7 +90,8 @@ func TestGateway_AppsThatLeavePay(t *testing.T) {
 		held := leave(llmtest.WaitsInside)
 		g.provider.Close() // its answer ends without a report
 		if l := g.settled(); l.Used != before+held || l.Operator != 0 || !l.OK {
-			t.Errorf("without a report the account paid %d and the operator %d, the hold was %d", l.Used-before, l.Operator, held)
+			t.Errorf("without a report the account paid %d and the operator %d, the hold was %d", l.Used-before, l.Operator,
+				held)
 		}
 	})
 }

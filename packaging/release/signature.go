@@ -50,7 +50,8 @@ func writeSignature(_ context.Context, r *release, file string) error {
 	if _, err := io.Copy(io.Discard, hashed); err != nil {
 		return err
 	}
-	signed := hashed.SignWithComments(key, fmt.Sprintf("service %s\ttimestamp:%d", r.version, r.time.Unix()), "signature of "+sums)
+	trusted := fmt.Sprintf("service %s\ttimestamp:%d", r.version, r.time.Unix())
+	signed := hashed.SignWithComments(key, trusted, "signature of "+sums)
 	return os.WriteFile(file, append(signed, '\n'), 0o644)
 }
 

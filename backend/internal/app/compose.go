@@ -205,8 +205,8 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,
 		Key: []byte(secret.NewHasher(c.HMACKey).Hash("web", "csrf")), InstanceID: o.InstanceID, SiteURL: c.SiteURL,
-		Embedded: o.Embedded, AskProof: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact, Version: buildinfo.Version,
-		ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
+		Embedded: o.Embedded, AskProof: o.Embedded, StateDir: o.StateDir, SupportContact: c.SupportContact,
+		Version: buildinfo.Version, ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
 		SignInWord: o.SignInWord, SignedOut: a.signedOut, TempDir: c.TempDir(),
 	}
 	if f.passkeys != nil { // a nil pointer in an interface would not equal nil

@@ -113,8 +113,9 @@ func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 		full     bool          // no more answers can be drained
 		want     credit.Amount // 0: the hold
 	}{
-		"while the model reasons":       {reasoningProvider{0, 5 * time.Minute, true}, false, time.Second, false, receipt},
-		"before the first byte":         {reasoningProvider{30 * time.Second, time.Minute, true}, false, time.Second, false, receipt},
+		"while the model reasons": {reasoningProvider{0, 5 * time.Minute, true}, false, time.Second, false, receipt},
+		"before the first byte": {reasoningProvider{30 * time.Second, time.Minute, true}, false, time.Second, false,
+			receipt},
 		"without a receipt":             {reasoningProvider{0, time.Minute, false}, false, time.Second, false, 0},
 		"without an answer":             {reasoningProvider{time.Hour, 0, false}, false, time.Second, false, 0},
 		"while too many are drained":    {reasoningProvider{0, time.Minute, true}, false, time.Second, true, 0},

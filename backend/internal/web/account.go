@@ -139,7 +139,8 @@ func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	}
 	w.rememberBrowser(c, owner.Email)
 	if code := activationCode(next); code != "" && w.AskProof {
-		return w.showActivation(c, http.StatusOK, code, accountForm{}, proofForm{Proof: w.proofAfterSignIn(c, approval(code))})
+		proof := proofForm{Proof: w.proofAfterSignIn(c, approval(code))}
+		return w.showActivation(c, http.StatusOK, code, accountForm{}, proof)
 	}
 	if lost, err := w.lostPasskeys(c, owner.ID); err != nil {
 		return err

@@ -190,7 +190,8 @@ func TestActionOf_IgnoresOnlyTokensAndProofs(t *testing.T) {
 	if got := action("/keys", url.Values{"name": {"a"}, "csrf": {"x"}, "password": {"y"}, "proof": {"z"}}); got != same {
 		t.Errorf("got %q, want %q", got, same)
 	}
-	for _, other := range []string{action("/keys?x", url.Values{"name": {"a"}}), action("/keys", url.Values{"name": {"b"}}),
+	for _, other := range []string{
+		action("/keys?x", url.Values{"name": {"a"}}), action("/keys", url.Values{"name": {"b"}}),
 		action("/keys", url.Values{"name": {"a", "a"}}), action("/other", url.Values{"name": {"a"}})} {
 		if other == same {
 			t.Errorf("another action is also %q", other)

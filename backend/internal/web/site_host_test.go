@@ -40,7 +40,8 @@ func newNamedSite(t *testing.T, change ...func(*Options)) (site *httptest.Server
 func TestSiteHost_IsOfferedForOpenedPagesOnly(t *testing.T) {
 	site, name := newNamedSite(t)
 	v := visit(t, site)
-	v.fetched("/signin?next=/account", opened...).want(http.StatusOK, `href="`+name+`/signin?next=/account"`, "Continue here")
+	v.fetched("/signin?next=/account", opened...).want(http.StatusOK, `href="`+name+`/signin?next=/account"`,
+		"Continue here")
 	if policy := v.header.Get("Content-Security-Policy"); !strings.Contains(policy, "connect-src "+name+";") ||
 		strings.Contains(policy, "unsafe") || v.header.Get("Set-Cookie") != "" {
 		t.Errorf("got the policy %q and the cookie %q", policy, v.header.Get("Set-Cookie"))
@@ -112,7 +113,8 @@ func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	if eval[bool](s, `!!document.querySelector("[data-passkey]")`) {
 		t.Error("the sign-in at localhost offers passkeys, which are bound to the name")
 	}
-	s.do(chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", adaPassword), chromedp.Submit("#email"))
+	s.do(chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", adaPassword),
+		chromedp.Submit("#email"))
 	s.see(`document.querySelector("h1")?.textContent === "Account settings"`)
 	if text := s.text("main"); !strings.Contains(text, "Passkeys work only at "+name) {
 		t.Errorf("the settings do not say where passkeys work:\n%s", text)

@@ -54,7 +54,8 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every agent found on this machine")
 	if word == "add" {
-		cmd.Flags().StringVar(&toolset, "tools", "", "list only this toolset: local, without the account's tools, which still work when called")
+		cmd.Flags().StringVar(&toolset, "tools", "",
+			"list only this toolset: local, without the account's tools, which still work when called")
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "print the change and write nothing")
 	return cmd

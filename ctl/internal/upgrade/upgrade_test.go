@@ -30,7 +30,8 @@ func read(t testing.TB, name string) string {
 func TestVerify(t *testing.T) {
 	key, sums, signature := read(t, "release.pub"), read(t, "SHA256SUMS"), read(t, "SHA256SUMS.minisig")
 	comment, err := verify(key, []byte(sums), []byte(signature))
-	if at, dated := signedAt(comment); err != nil || !dated || !strings.Contains(comment, strconv.FormatInt(at.Unix(), 10)) {
+	at, dated := signedAt(comment)
+	if err != nil || !dated || !strings.Contains(comment, strconv.FormatInt(at.Unix(), 10)) {
 		t.Fatalf("what minisign signed: comment %q, error %v", comment, err)
 	}
 	lines := strings.Split(signature, "\n")
@@ -53,7 +54,8 @@ func TestVerify(t *testing.T) {
 		"a key that is none":             {"AAAA", sums, signature, "public key"},
 		"a signature as key":             {lines[1], sums, signature, "public key"},
 	} {
-		if _, err := verify(c.key, []byte(c.sums), []byte(c.signature)); err == nil || !strings.Contains(err.Error(), c.want) {
+		_, err := verify(c.key, []byte(c.sums), []byte(c.signature))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}

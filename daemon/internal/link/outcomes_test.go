@@ -51,13 +51,15 @@ func TestLoginCompleted_IsRecordedForEveryOutcome(t *testing.T) {
 		"conflict at the approval": {[]answer{pend, approved}, waitsFor(linkedAtAnother), []string{aborted}},
 		"daemon stops":             {[]answer{pend}, background(Wait{}), []string{aborted}},
 		"timeout, daemon stops":    {[]answer{pend}, waits(short), []string{aborted}},
-		"shown, never waited for":  {[]answer{pend}, then(func(t *testing.T, m *Manager, _ *fake) { ask(t, m) }, rest), []string{expired}},
+		"shown, never waited for": {[]answer{pend}, then(func(t *testing.T, m *Manager, _ *fake) { ask(t, m) }, rest),
+			[]string{expired}},
 		"shown, expired, daemon stops": {[]answer{pend}, func(t *testing.T, m *Manager, _ *fake) {
 			ask(t, m)
 			time.Sleep(time.Hour)
 		}, []string{expired}},
-		"login approved":                    {[]answer{approved}, logsIn(0), []string{success}},
-		"login denied":                      {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, logsIn(0), []string{denied}},
+		"login approved": {[]answer{approved}, logsIn(0), []string{success}},
+		"login denied": {[]answer{refusal(backend.CodeDeviceCodeDenied, 403, 0)}, logsIn(0),
+			[]string{denied}},
 		"login expired":                     {[]answer{pend}, logsIn(0), []string{expired}},
 		"login unreachable":                 {[]answer{reset}, logsIn(0), []string{network}},
 		"login interrupted":                 {[]answer{pend}, logsIn(7 * time.Second), []string{aborted}},

@@ -70,8 +70,8 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 		"memory model " + orNot(c.MemoryModel, hidden), "text model " + textModelWord(c.TextModel, hidden),
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
-	return onlyTextModel + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
-		describeCost(c.Cost))
+	return onlyTextModel + fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version,
+		strings.Join(parts, ", "), describeCost(c.Cost))
 }
 
 func textModelWord(id *string, hidden string) string {
