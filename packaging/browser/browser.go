@@ -35,7 +35,8 @@ func Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if host, port, err := net.SplitHostPort(address); err == nil && loopback.IsBrowserHost(host) && !loopback.IsHost(host) {
+		host, port, err := net.SplitHostPort(address)
+		if err == nil && loopback.IsBrowserHost(host) && !loopback.IsHost(host) {
 			address = net.JoinHostPort("localhost", port)
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)

@@ -48,7 +48,8 @@ func newAgentPage(t *testing.T) *agentPage {
 // visit opens the page at a host, and returns the cookies that the browser sent.
 func (p *agentPage) visit(t *testing.T, browser context.Context, host string) []*http.Cookie {
 	t.Helper()
-	run(t, browser, "open the agent's page", chromedp.Navigate("http://"+host+":"+p.port+"/"), until(`document.title === "My app"`))
+	run(t, browser, "open the agent's page", chromedp.Navigate("http://"+host+":"+p.port+"/"),
+		until(`document.title === "My app"`))
 	return p.cookies()
 }
 
@@ -82,7 +83,8 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 	}
 	approve(t, browser, linked.VerificationURL, linked.UserCode, "ada@example.org")
 	token := linked.token(t, b)
-	if status, body := withToken(t, http.MethodPost, b.url+"/api/sessions", token, `{"project":"com.example.hello"}`); status >= 300 {
+	status, body := withToken(t, http.MethodPost, b.url+"/api/sessions", token, `{"project":"com.example.hello"}`)
+	if status >= 300 {
 		t.Fatalf("make a project: got %d %s", status, body)
 	}
 

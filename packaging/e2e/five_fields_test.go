@@ -48,20 +48,22 @@ func TestFiveFields_LinkAtTheConfiguredBackend(t *testing.T) {
 		t.Errorf("whoami: exit %d, want 0: %s%s", exit, out, errs)
 	}
 	a := startAgent(w, "modern", false)
-	if r := a.call("createSimulatorSession", map[string]any{"project": "com.example.five", "openBrowser": false}); r.IsError ||
-		r.str(t, "status") != "active" {
+	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.five", "openBrowser": false})
+	if r.IsError || r.str(t, "status") != "active" {
 		t.Errorf("a gated call: got %v, want an active session", r.Structured)
 	}
 	var before, after map[string]any
 	if json.Unmarshal(text, &before) != nil || !readJSON(path, &after) || after["backendUrl"] != b.url ||
 		after["authToken"] != before["authToken"] || len(after) != 6 {
-		t.Errorf("auth.json has %d fields and the backend %v; want the five fields and %s", len(after), after["backendUrl"], b.url)
+		t.Errorf("auth.json has %d fields and the backend %v; want the five fields and %s", len(after), after["backendUrl"],
+			b.url)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("auth.json: %v, %v; want mode 0600", info, err)
 	}
 
-	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), []byte("backend_url: "+stranger.url+"\n"), 0o600); err != nil {
+	config := []byte("backend_url: " + stranger.url + "\n")
+	if err := os.WriteFile(filepath.Join(w.dir, "config.yaml"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "the new setting counts", func() bool {

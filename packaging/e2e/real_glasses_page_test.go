@@ -130,7 +130,8 @@ func TestRealGlasses_PageHasNoCookie(t *testing.T) {
 	address, _, _ := strings.Cut(url, "#")
 	for _, method := range []string{"GET", "POST"} {
 		path := map[string]string{"GET": "links?take", "POST": "admit"}[method]
-		req, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(`{"token":"","secret":""}`))
+		req, err := http.NewRequestWithContext(t.Context(), method, address+path,
+			strings.NewReader(`{"token":"","secret":""}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,8 +162,8 @@ func (s *soak) compareMoney() {
 	}
 	s.compareLedger()
 	g := s.gateway.greedy
-	s.results.note("calls of the greedy account", fmt.Sprintf("billed %d, charged %d, paid by the operator %d, lost with a "+
-		"killed backend %d micro-USD", g.billed, g.charged, l.Operator, g.lost))
+	s.results.note("calls of the greedy account", fmt.Sprintf("billed %d, charged %d, paid by the operator %d, "+
+		"lost with a killed backend %d micro-USD", g.billed, g.charged, l.Operator, g.lost))
 	for _, a := range s.gateway.apps {
 		a.compareViews(s)
 	}

@@ -148,7 +148,8 @@ func (g *greedy) bill() (calls int, billed, above int64) {
 // cost beyond their holds.
 func (g *greedy) compare(l ledger) {
 	if g.charged+l.Operator < g.billed || l.Operator > g.aboveHolds+g.lost || g.aboveHolds > 0 && l.Operator == 0 {
-		g.results.report("greedy account: the provider billed %d micro-USD, %d of them above holds, and %d lost with a killed "+
-			"backend; the account paid %d, and the operator %d", g.billed, g.aboveHolds, g.lost, g.charged, l.Operator)
+		g.results.report("greedy account: the provider billed %d micro-USD, %d of them above holds, and %d lost "+
+			"with a killed backend; the account paid %d, and the operator %d", g.billed, g.aboveHolds, g.lost, g.charged,
+			l.Operator)
 	}
 }

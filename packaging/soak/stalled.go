@@ -45,7 +45,8 @@ func (s *soak) stallReaders(ctx context.Context) {
 // backend until it gives up sending the rest.
 func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	kills := s.backend.kills.Load()
-	conn, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", strings.TrimPrefix(s.backend.url, "http://"))
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(s.backend.url, "http://"))
 	if err != nil {
 		return ""
 	}

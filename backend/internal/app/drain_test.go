@@ -42,7 +42,8 @@ func (p endingPart) Serve(ctx context.Context) error {
 // Serve finishes the work that requests leave behind, such as mail, including work from the last request.
 func TestServe_FinishesWorkOfRequests(t *testing.T) {
 	dir := t.TempDir()
-	c := config.Embedded(dir, "http://localhost:1", "http://service-1a2b3c4d.localhost:1", []byte(strings.Repeat("k", 32)), "")
+	c := config.Embedded(dir, "http://localhost:1", "http://service-1a2b3c4d.localhost:1",
+		[]byte(strings.Repeat("k", 32)), "")
 	c.Database = filepath.Join(dir, "service.db")
 	a, err := New(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 // BenchmarkPendingPoll measures the request that waiting clients send most often.
 func BenchmarkPendingPoll(b *testing.B) {
-	settings := config.Embedded(b.TempDir(), "http://localhost:1", "http://service-1a2b3c4d.localhost:1", []byte(strings.Repeat("k", 32)), "")
+	settings := config.Embedded(b.TempDir(), "http://localhost:1", "http://service-1a2b3c4d.localhost:1",
+		[]byte(strings.Repeat("k", 32)), "")
 	settings.Database = filepath.Join(b.TempDir(), "service.db")
 	a, err := New(b.Context(), Options{Config: settings, Embedded: true, InstanceID: "bench",
 		Log: slog.New(slog.DiscardHandler)})

@@ -37,7 +37,8 @@ func TestLogin_OverSSH(t *testing.T) {
 	p := onTerminal(t, l.home, 80, env, "login")
 	p.await("left")
 	shown := p.text()
-	url := regexp.MustCompile(`http://service-[0-9a-f]+\.localhost:([0-9]+)/activate\?code=([B-Z]{4}-[B-Z]{4})`).FindStringSubmatch(shown)
+	page := regexp.MustCompile(`http://service-[0-9a-f]+\.localhost:([0-9]+)/activate\?code=([B-Z]{4}-[B-Z]{4})`)
+	url := page.FindStringSubmatch(shown)
 	if url == nil {
 		t.Fatalf("no URL is on the terminal:\n%s", shown)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // fiveFields is auth.json as another program writes it: with the fields of a token response and the scope.
-const fiveFields = `{"authToken":"svc_topsecret","accountId":"acc","linkedAt":"2026-01-02T03:04:05Z","expiresAt":null,` +
-	`"scope":"account_full"}`
+const fiveFields = `{"authToken":"svc_topsecret","accountId":"acc","linkedAt":"2026-01-02T03:04:05Z",` +
+	`"expiresAt":null,"scope":"account_full"}`
 
 // in returns a function that returns the backend at address, as it is when the function is called.
 func in(address *string) func() string { return func() string { return *address } }
@@ -142,7 +142,8 @@ func TestWithBackend_KeepsOtherFields(t *testing.T) {
 	if err != nil || !strings.Contains(string(got), `"n": 1e400`) || strings.Count(string(got), "backendUrl") != 1 {
 		t.Errorf("%s, %v", got, err)
 	}
-	if got, err := withBackend([]byte(`{"authToken":"svc_a","accountId":"acc","backendurl":""}`), "https://a"); err == nil {
+	got, err = withBackend([]byte(`{"authToken":"svc_a","accountId":"acc","backendurl":""}`), "https://a")
+	if err == nil {
 		t.Errorf("a second spelling hides the field, but the file became %s", got)
 	}
 }

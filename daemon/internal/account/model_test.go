@@ -163,8 +163,8 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 		return
 	}
 	l, err := parse(data)
-	if err != nil || l.AuthToken.Reveal() != m.file.token || l.BackendURL != mintedAt[m.file.token] || strings.Contains(string(data), "theirs") != m.file.theirs ||
-		info.Mode().Perm() != 0o600 {
+	if err != nil || l.AuthToken.Reveal() != m.file.token || l.BackendURL != mintedAt[m.file.token] ||
+		strings.Contains(string(data), "theirs") != m.file.theirs || info.Mode().Perm() != 0o600 {
 		t.Fatalf("auth.json is %s (%v, mode %v), want %+v", data, err, info.Mode(), m.file)
 	}
 }

@@ -196,7 +196,8 @@ func (s *Store) adopt(l Link, data []byte) Link {
 			s.o.Log.Warn("failed to add the backend to auth.json, so its token is not used", "err", err)
 		}
 		l.State, l.AuthToken, l.BackendURL = OtherBackend, "", ""
-		l.Detail = "auth.json does not name the backend that issued its token, and the backend could not be added: " + err.Error()
+		l.Detail = "auth.json does not name the backend that issued its token, and the backend could not be added: " +
+			err.Error()
 		return l
 	}
 	s.o.Log.Info("added the backend to auth.json, which named none", "backend", l.BackendURL)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/tools"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -78,14 +79,16 @@ func withBackendOutcome(p TelemetryPurged, err error) error {
 
 // sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending and the client
 // prints it. If the client disconnects before the response is sent, the notice stays pending.
-func (s *Server) sendWithNotice(ctx context.Context, prints bool, result *controlv1.ToolResult,
+func (s *Server) sendWithNotice(ctx context.Context, prints bool, result tools.Result,
 	send func(*controlv1.CallToolResponse) error) error {
+	message := &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
+		Images: imageMessages(result)}
 	var done func(sent bool)
 	due := false
 	if prints {
-		result.Notice, done, due = s.o.Telemetry.TakeNotice(ctx)
+		message.Notice, done, due = s.o.Telemetry.TakeNotice(ctx)
 	}
-	err := send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{Result: result}})
+	err := send(&controlv1.CallToolResponse{Event: &controlv1.CallToolResponse_Result{Result: message}})
 	if due {
 		done(err == nil && ctx.Err() == nil)
 	}

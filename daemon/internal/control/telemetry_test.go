@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/tools"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
@@ -62,7 +63,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 		var shown []bool
 		s := New(Options{Telemetry: &fake{notice: func(sent bool) { shown = append(shown, sent) }}})
 		var sent *controlv1.CallToolResponse
-		err := s.sendWithNotice(c.ctx, true, &controlv1.ToolResult{Structured: "{}"},
+		err := s.sendWithNotice(c.ctx, true, tools.Result{Structured: []byte("{}")},
 			func(r *controlv1.CallToolResponse) error { sent = r; return c.err })
 		if !errors.Is(err, c.err) || len(shown) != 1 || shown[0] != c.want ||
 			sent.GetResult().GetNotice() != "telemetry is on" || sent.GetResult().GetStructured() != "{}" {
@@ -74,7 +75,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 // A client that does not print the notice, such as a shell's completion, does not use it up.
 func TestNoticeIsNotSentToAClientThatDoesNotPrintIt(t *testing.T) {
 	s := New(Options{Telemetry: &fake{notice: func(bool) { t.Error("the notice was claimed") }}})
-	err := s.sendWithNotice(t.Context(), false, &controlv1.ToolResult{}, func(r *controlv1.CallToolResponse) error {
+	err := s.sendWithNotice(t.Context(), false, tools.Result{}, func(r *controlv1.CallToolResponse) error {
 		if notice := r.GetResult().GetNotice(); notice != "" {
 			t.Errorf("sent %q", notice)
 		}

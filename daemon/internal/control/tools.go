@@ -47,8 +47,7 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest,
 	}
 	sending.Lock()
 	defer sending.Unlock()
-	return s.sendWithNotice(ctx, r.GetPrintsNotice(), &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured),
-		Images: imageMessages(result)}, stream.Send)
+	return s.sendWithNotice(ctx, r.GetPrintsNotice(), result, stream.Send)
 }
 
 // OpenLocalSession starts a session that lasts as long as the stream. Otherwise the session of a killed
@@ -67,7 +66,7 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	if ctx.Err() != nil {
 		return statusError(ctx.Err())
 	}
-	err = s.sendWithNotice(ctx, r.GetPrintsNotice(), &controlv1.ToolResult{IsError: result.IsError, Structured: string(result.Structured)},
+	err = s.sendWithNotice(ctx, r.GetPrintsNotice(), result,
 		func(r *controlv1.CallToolResponse) error {
 			return stream.Send(&controlv1.OpenLocalSessionResponse{Result: r.GetResult()})
 		})

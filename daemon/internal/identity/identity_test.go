@@ -76,7 +76,8 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 	if err := install.SetLastVersion("1.2.3"); err != nil {
 		t.Fatal(err)
 	}
-	if !other.NoticeShownAt(Agents).Equal(at) || !other.NoticeShownAt(Terminal).IsZero() || other.LastVersion() != "1.2.3" {
+	if !other.NoticeShownAt(Agents).Equal(at) || !other.NoticeShownAt(Terminal).IsZero() ||
+		other.LastVersion() != "1.2.3" {
 		t.Error(other.NoticeShownAt(Agents), other.NoticeShownAt(Terminal), other.LastVersion())
 	}
 	if data, _ := os.ReadFile(path); !strings.Contains(string(data), `"future": 1`) {

@@ -94,8 +94,8 @@ func New(o Options) *Recorder {
 		o.Jitter = rand.Float64
 	}
 	files := newLockedDir(filepath.Join(o.Dir, Dir))
-	return &Recorder{o: o, notice: notice{taken: map[identity.Audience]bool{}}, log: newJournal(files), spool: newSpool(files), full: make(chan struct{}, 1),
-		writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
+	return &Recorder{o: o, notice: notice{taken: map[identity.Audience]bool{}}, log: newJournal(files),
+		spool: newSpool(files), full: make(chan struct{}, 1), writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
 // Record writes an event to the local log and, if the caller's switches may allow its upload, to the spool. It drops

@@ -61,7 +61,8 @@ func TestGetPlatformInfo_ListsTransports(t *testing.T) {
 	w.added = []backend.Transport{{Name: "own", Title: "Own glasses", DeviceModels: []string{"even_g1"}}}
 	_, fields := w.call(t, "getPlatformInfo", `{}`, IO{})
 	list, err := json.Marshal(fields["transports"])
-	want := `[{"id":"localsim","name":"LocalSimTransport","needsAccount":false,"tool":"startLocalSimulation","virtualClock":true},` +
+	want := `[{"id":"localsim","name":"LocalSimTransport","needsAccount":false,"tool":"startLocalSimulation",` +
+		`"virtualClock":true},` +
 		`{"id":"browsersim","needsAccount":true,"tool":"createSimulatorSession"},` +
 		`{"deviceModels":["even_g1"],"id":"own","needsAccount":false,"tool":"startLocalSimulation"}]`
 	if err != nil || string(list) != want {
