@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/pressly/goose/v3"
 
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
@@ -202,18 +201,7 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 		where := database(t)
 		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 		keys := []string{secret.New(credential.ProjectKey), secret.New(credential.ProjectKey)}
-		db := enginetest.Connect(t, where)
-		dialect := goose.DialectSQLite3
-		if enginetest.IsPostgres(where) {
-			dialect = goose.DialectPostgres
-		}
-		provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := provider.UpTo(t.Context(), 4); err != nil {
-			t.Fatal(err)
-		}
+		db := migratedTo(t, where, 4)
 		statements := []string{
 			`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at) VALUES ('ada', 'ada@example.org', 'x', 'active', 1, 1)`,
 			`INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', 'com.example.app', 1)`,
