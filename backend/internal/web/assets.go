@@ -39,6 +39,11 @@ type asset struct {
 // content opens a body for one response. All responses share its bytes, because clients may read slowly.
 type content func() io.Reader
 
+// inMemory returns the content of a body.
+func inMemory(body []byte) content {
+	return func() io.Reader { return bytes.NewReader(body) }
+}
+
 // shared returns the content that make returns, which it calls for the first response.
 func shared(make func() []byte) content {
 	body := sync.OnceValue(make)
@@ -67,9 +72,9 @@ func findAssets() (assetSet, error) {
 			set.add(asset{name: e.Name(), body: embeddedFile(assetFiles, "assets/"+e.Name())})
 		}
 	}
-	set.add(asset{name: "bluetooth.js", body: shared(func() []byte { return webbluetooth.Script })})
-	set.add(asset{name: "panelcheck.js", body: shared(func() []byte { return panelcheck.Script })})
-	set.add(asset{name: "report.css", body: shared(func() []byte { return []byte(pagestyle.Report) })})
+	set.add(asset{name: "bluetooth.js", body: inMemory(webbluetooth.Script)})
+	set.add(asset{name: "panelcheck.js", body: inMemory(panelcheck.Script)})
+	set.add(asset{name: "report.css", body: inMemory([]byte(pagestyle.Report))})
 	set.addProgram()
 	set.versionImports()
 	return set, nil

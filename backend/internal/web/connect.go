@@ -42,7 +42,7 @@ func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set("Cache-Control", "public, max-age=60")
-	serveContent(rw, r, htmlType, hashOf(d.HTML, 12), shared(func() []byte { return d.HTML }))
+	serveContent(rw, r, htmlType, hashOf(d.HTML, 12), inMemory(d.HTML))
 }
 
 // connectPreview shows the page of one of the account's projects, with sample data and no script, for a frame in the

@@ -95,7 +95,7 @@ func (w *Web) serveDocs(set docsSet, rw http.ResponseWriter, r *http.Request) {
 func (w *Web) sendDocs(file docsFile, rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	rw.Header().Set("Cache-Control", "public, max-age=300")
-	serveContent(rw, r, file.kind, hashOf(file.body, 8), shared(func() []byte { return file.body }))
+	serveContent(rw, r, file.kind, hashOf(file.body, 8), inMemory(file.body))
 }
 
 func (w *Web) renderDocs() (docsSet, error) {
