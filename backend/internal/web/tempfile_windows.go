@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openTempFile opens a file in dir, or in the user's own folder if dir is "", that nobody else can open. The file
+// openTempFile opens a file in dir, or in the user's own folder if dir is "". Other users cannot open it, and it
 // disappears when it is closed or the process ends.
 func openTempFile(dir string) (*os.File, error) {
 	path := filepath.Join(cmp.Or(dir, os.TempDir()), ".export-"+rand.Text())

@@ -1,7 +1,6 @@
 // Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
 // continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes; the
-// pages on which to approve them can be read only with the code. The
-// package knows neither the backend nor the tools.
+// pages on which to approve them can be read only with the code. The package knows neither the backend nor the tools.
 package codes
 
 import (
@@ -195,8 +194,8 @@ func (s *Store) mac(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// cipherOf returns a cipher whose key follows from the file's key and the code. Its errors are impossible, because the
-// key has the right length.
+// cipherOf returns a cipher whose key is derived from the file's key and the code. It cannot fail, because the key has
+// the right length.
 func (s *Store) cipherOf(deviceCode string) cipher.AEAD {
 	block, _ := aes.NewCipher(s.mac("page " + deviceCode))
 	aead, _ := cipher.NewGCMWithRandomNonce(block)

@@ -318,8 +318,8 @@ func FuzzParseAdded(f *testing.F) {
 	})
 }
 
-// Only a copy that this daemon could have made runs: no link, writable by nobody else, and executable. Any other is
-// made again.
+// Only a copy that this daemon could have made runs: an executable file, not a link, that other users cannot write to.
+// Any other is made again.
 func TestCopyOf_ReplacesWhatItDidNotMake(t *testing.T) {
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, map[string]any{"name": "own"})

@@ -46,8 +46,8 @@ func (h *Host) copyOf(a addedAdapter) (string, error) {
 	return path, nil
 }
 
-// isOwnProgram reports whether a file is one that copyProgram could have made: no link, executable, and writable by
-// nobody else.
+// isOwnProgram reports whether copyProgram could have made a file: it is executable, not a link, and other users cannot
+// write to it.
 func isOwnProgram(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular() && isExecutable(info) && info.Mode().Perm()&0o022 == 0
