@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +39,11 @@ func TestAddedAdapter_CannotBeExchangedAfterItsCheck(t *testing.T) {
 			replaceFile(t, program, good)
 			swapped := exchangeWhen(t, program, event, "#!/bin/sh\ntouch '"+marker+"'\n")
 			w.ctl("tool", "call", "startLocalSimulation", "--arg", "transport="+name)
-			<-swapped
+			select {
+			case <-swapped:
+			case <-time.After(15 * time.Second):
+				t.Fatalf("the daemon has not %s the program", what)
+			}
 			if _, err := os.Stat(marker); err == nil {
 				t.Fatalf("the daemon ran a program that was exchanged when the approved one was %s", what)
 			}
