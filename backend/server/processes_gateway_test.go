@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/packaging/enginetest"
 	"github.com/service-dev/service/packaging/llmtest"
@@ -127,10 +128,17 @@ func TestGateway_ServerStandsStill(t *testing.T) {
 		p := s.start()
 		stream, closed := p.begin(llmtest.WaitsInside, "Grüße")
 		defer closed()
-		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		s.exec("UPDATE credit_holds SET lease_until = 1")
+		s.until("the server is stopped outside a transaction, which would lock SQLite's file", func() bool {
+			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+			defer cancel()
+			if _, err := s.db.ExecContext(ctx, "UPDATE credit_holds SET lease_until = 1"); err != nil {
+				return p.cmd.Process.Signal(syscall.SIGCONT) != nil
+			}
+			return true
+		})
 		s.start()
 		s.until("the money is back", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
 		s.provider.Continue()

@@ -139,15 +139,24 @@ func (s *soak) checkLedger(ctx context.Context) {
 	}
 }
 
-// compareLedger compares the ledger, while no call is in flight, with the charges that the apps saw in their usage.
-// Only calls of the greedy account cost the operator something.
+// compareLedger compares the ledger, while no app makes a call, with the charges that the apps saw in their usage. Only
+// calls of the greedy account cost the operator something. The gateway may still be settling calls that this account
+// left in a burst that a kill interrupted.
 func (s *soak) compareLedger() {
-	charged := s.gateway.greedy.charged
-	for _, a := range s.gateway.apps {
-		charged += a.seen.MicroUSD
-	}
-	l, err := s.readLedger()
-	if err != nil || !l.OK || l.Used-l.Operator != charged {
+	var charged int64
+	var l ledger
+	var err error
+	if !eventually(recovery, func() bool {
+		if err = s.gateway.greedy.readUsage(); err != nil {
+			return false
+		}
+		charged = s.gateway.greedy.charged
+		for _, a := range s.gateway.apps {
+			charged += a.seen.MicroUSD
+		}
+		l, err = s.readLedger()
+		return err == nil && l.OK && l.Used-l.Operator == charged
+	}) {
 		s.results.report("the ledger %+v, %v does not match the projects' usage of %d micro-USD", l, err, charged)
 	}
 	s.gateway.greedy.compare(l)

@@ -22,15 +22,15 @@ import (
 type greedy struct {
 	*soak
 	owner *browser.Linked
-	// apps have keys of one project and are on different addresses of this machine, because each key and each address has
-	// a limit of its own.
+	// apps have keys of one project and are on different addresses of this machine, because each key and each address
+	// has a limit of its own.
 	apps []*modelApp
 	rng  *rand.Rand
 	from int // number of the provider's records before the next burst
 	seen backendapi.GatewaySums
 
-	// In micro-USD: what the account paid, what the provider billed for it, and the part of the bill for calls that cost
-	// more than their holds. lost was billed while the backend was killed, which returns the holds of its calls.
+	// In micro-USD: what the account paid, what the provider billed for it, and the part of the bill for calls that
+	// cost more than their holds. lost was billed while the backend was killed, which returns the holds of its calls.
 	charged, billed, aboveHolds, lost int64
 }
 
@@ -110,11 +110,7 @@ func (g *greedy) count(kills int64) {
 	if !eventually(recovery, func() bool {
 		killed = g.backend.kills.Load() != kills
 		calls, billed, above = g.bill()
-		now, err := g.apps[0].usage()
-		if err == nil {
-			g.seen, g.charged = now.Totals, now.Totals.MicroUSD
-		}
-		return err == nil && (killed || int(now.Totals.Calls-seen.Calls) >= calls)
+		return g.readUsage() == nil && (killed || int(g.seen.Calls-seen.Calls) >= calls)
 	}) {
 		g.results.report("greedy account: the usage includes %d of %d calls within %s", g.seen.Calls-seen.Calls, calls,
 			recovery)
@@ -125,6 +121,15 @@ func (g *greedy) count(kills int64) {
 		return
 	}
 	g.billed, g.aboveHolds = g.billed+billed, g.aboveHolds+above
+}
+
+// readUsage reads what the account has paid so far.
+func (g *greedy) readUsage() error {
+	now, err := g.apps[0].usage()
+	if err == nil {
+		g.seen, g.charged = now.Totals, now.Totals.MicroUSD
+	}
+	return err
 }
 
 // bill returns the number and the price of the calls that the provider received in the current burst, and the part of
@@ -149,7 +154,7 @@ func (g *greedy) bill() (calls int, billed, above int64) {
 func (g *greedy) compare(l ledger) {
 	if g.charged+l.Operator < g.billed || l.Operator > g.aboveHolds+g.lost || g.aboveHolds > 0 && l.Operator == 0 {
 		g.results.report("greedy account: the provider billed %d micro-USD, %d of them above holds, and %d lost "+
-			"with a killed backend; the account paid %d, and the operator %d", g.billed, g.aboveHolds, g.lost, g.charged,
-			l.Operator)
+			"with a killed backend; the account paid %d, and the operator %d",
+			g.billed, g.aboveHolds, g.lost, g.charged, l.Operator)
 	}
 }

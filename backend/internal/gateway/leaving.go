@@ -1,0 +1,57 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+)
+
+// detach lets the call go on without the app. It returns the error for an app whose key was revoked, and nil for one
+// that has left.
+func (t *transfer) detach(cause error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.to = nil
+	if !t.ended {
+		t.drain()
+	}
+	switch {
+	case errors.Is(cause, errLeft):
+		return nil
+	case t.begun:
+		return t.broken(cause)
+	}
+	return t.unanswered(cause)
+}
+
+// drain keeps the request to the provider running, so that the account pays what the provider reports, if the account
+// pays at all. If too many answers are already being drained, it cancels the request. The caller holds mu.
+func (t *transfer) drain() {
+	if t.hold == "" {
+		t.cancel(errLeft)
+		return
+	}
+	leave, err := t.s.drains.Enter(context.Background(), t.who.Account) // it does not wait
+	if err != nil {
+		t.cancel(errLeft)
+		return
+	}
+	t.leave = leave
+}
+
+// end releases what the call used.
+func (t *transfer) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	if t.leave != nil {
+		t.leave()
+	}
+	t.cancel(nil)
+}
+
+// hasLeft reports whether the app no longer listens.
+func (t *transfer) hasLeft() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.to == nil
+}
