@@ -116,8 +116,8 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 	thief.open(at + "/account/mcp-access/all?level=read_write")
 	thief.submit("/account/mcp-access/all")
 	thief.wantRefused("raise the access to all projects")
-	if _, body := withToken(t, http.MethodGet, b.url+"/api/projects/com.example.hello", token, ""); strings.Contains(body,
-		`"analytics":"read_write"`) {
+	_, body = withToken(t, http.MethodGet, b.url+"/api/projects/com.example.hello", token, "")
+	if strings.Contains(body, `"analytics":"read_write"`) {
 		t.Errorf("the access was raised: %s", body)
 	}
 

@@ -55,8 +55,8 @@ func TestFiveFields_LinkAtTheConfiguredBackend(t *testing.T) {
 	var before, after map[string]any
 	if json.Unmarshal(text, &before) != nil || !readJSON(path, &after) || after["backendUrl"] != b.url ||
 		after["authToken"] != before["authToken"] || len(after) != 6 {
-		t.Errorf("auth.json has %d fields and the backend %v; want the five fields and %s", len(after), after["backendUrl"],
-			b.url)
+		t.Errorf("auth.json has %d fields and the backend %v; want the five fields and %s",
+			len(after), after["backendUrl"], b.url)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("auth.json: %v, %v; want mode 0600", info, err)

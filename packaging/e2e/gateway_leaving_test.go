@@ -40,8 +40,10 @@ func (g *gatewayWorld) beginCall(ctx context.Context, key, model string) <-chan 
 func (g *gatewayWorld) beginLongCall(ctx context.Context, key, model, text string) <-chan int {
 	done := make(chan int, 1)
 	go func() {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.backend.url+"/v1/chat/completions", strings.NewReader(
-			`{"model":"`+model+`","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"`+text+`"}]}`))
+		call := `{"model":"` + model + `","stream":true,"max_tokens":100,` +
+			`"messages":[{"role":"user","content":"` + text + `"}]}`
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.backend.url+"/v1/chat/completions",
+			strings.NewReader(call))
 		if err != nil {
 			panic(err)
 		}
@@ -82,16 +84,16 @@ func TestGateway_AppsThatLeavePay(t *testing.T) {
 			leave(model)
 			g.provider.Continue()
 			if l := g.settled(); l.Used != g.bill() || l.Operator != 0 {
-				t.Errorf("%s: the account paid %d and the operator %d, the provider bills %d", model, l.Used, l.Operator,
-					g.bill())
+				t.Errorf("%s: the account paid %d and the operator %d, the provider bills %d",
+					model, l.Used, l.Operator, g.bill())
 			}
 		}
 		before := g.ledger().Used
 		held := leave(llmtest.WaitsInside)
 		g.provider.Close() // its answer ends without a report
 		if l := g.settled(); l.Used != before+held || l.Operator != 0 || !l.OK {
-			t.Errorf("without a report the account paid %d and the operator %d, the hold was %d", l.Used-before, l.Operator,
-				held)
+			t.Errorf("without a report the account paid %d and the operator %d, the hold was %d",
+				l.Used-before, l.Operator, held)
 		}
 	})
 }

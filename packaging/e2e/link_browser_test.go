@@ -38,7 +38,9 @@ func TestCompleteAuthLink_OpensThePageOnce(t *testing.T) {
 		"no desktop before": {nil, func(w *world) (string, string) {
 			return asks(w.with("DISPLAY="), map[string]any{})
 		}, 1},
-		"forbidden": {[]string{"SERVICE_NO_AUTO_OPEN=1"}, func(w *world) (string, string) { return asks(w, closed) }, 0},
+		"forbidden": {[]string{"SERVICE_NO_AUTO_OPEN=1"}, func(w *world) (string, string) {
+			return asks(w, closed)
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

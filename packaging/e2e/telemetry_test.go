@@ -55,7 +55,8 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 						}
 					}
 				}
-				if notice, _ := r.Structured["notice"].(string); mentionsNotice(notice) != inText || len(r.Structured) < 2 {
+				notice, _ := r.Structured["notice"].(string)
+				if mentionsNotice(notice) != inText || len(r.Structured) < 2 {
 					t.Errorf("the structured content is %v; want an answer with the notice: %v", r.Structured, inText)
 				}
 			}

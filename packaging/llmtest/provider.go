@@ -79,8 +79,8 @@ type Call struct {
 // Provider is a running provider. Create one with Start.
 type Provider struct {
 	URL string // base address, with /v1
-	// Reasoning is how long the model Reasons thinks. Patience is how long a model hangs before the connection is broken
-	// off; 0 means until the client leaves. Set both before the first call.
+	// Reasoning is how long the model Reasons thinks. Patience is how long a model hangs before the connection is
+	// broken off; 0 means until the client leaves. Set both before the first call.
 	Reasoning, Patience time.Duration
 
 	server *httptest.Server

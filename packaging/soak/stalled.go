@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -52,8 +53,8 @@ func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	}
 	defer conn.Close()
 	encoding := []string{"gzip", "identity"}[n%2]
-	if _, err := fmt.Fprintf(conn, "GET /assets/simulator.wasm HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: %s\r\n\r\n",
-		encoding); err != nil {
+	request := "GET /assets/simulator.wasm HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: " + encoding + "\r\n\r\n"
+	if _, err := io.WriteString(conn, request); err != nil {
 		return ""
 	}
 	for since := time.Now(); time.Since(since) < cutWithin; pause(ctx, time.Second) {
@@ -78,7 +79,8 @@ func isOpen(conn net.Conn) (open bool, err error) {
 	}
 	var info *unix.TCPInfo
 	if controlErr := raw.Control(func(fd uintptr) {
-		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) //nolint:gosec // descriptors are small
+		//nolint:gosec // Descriptors are small.
+		info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	}); controlErr != nil || err != nil {
 		return false, err
 	}

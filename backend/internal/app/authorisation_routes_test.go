@@ -175,7 +175,8 @@ var walk = []visit{
 	// projects.
 	{pattern: "GET /account/projects/{id}", path: twin, whose: self},
 	{pattern: "POST /account/projects/{id}", path: twin, whose: self, form: "name=Renamed", acts: true},
-	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self, form: "name=ci&password={password}",
+	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self,
+		form: "name=ci&password={password}",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{twinKey}/rotate"},
 	{pattern: "POST /account/projects/{id}/keys/{key}/rotate", path: twin + "/keys/{twinKey}/rotate",

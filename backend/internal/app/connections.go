@@ -85,8 +85,8 @@ func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 	release, err = l.open.Enter(context.Background(), limit.Caller(address)) // never waits
 	if err != nil {
 		l.refused.Do(func() {
-			l.log.Warn("refused connections: the address has too many open; if it is a proxy, add it to trusted_proxies",
-				"address", address)
+			l.log.Warn("refused connections: the address has too many open; "+
+				"if it is a proxy, add it to trusted_proxies", "address", address)
 		})
 		return nil, false
 	}

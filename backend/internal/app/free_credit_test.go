@@ -35,15 +35,18 @@ func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 					w.signUpAndOut(email, ip)
 				}
 				var browsers, grants, networks int
-				if err := w.db.QueryRow(`SELECT (SELECT COUNT(*) FROM web_sessions), COUNT(*), COUNT(DISTINCT network_hash)
-					FROM credit_free_grants WHERE network_hash <> ''`).Scan(&browsers, &grants, &networks); err != nil {
+				if err := w.db.QueryRow(`SELECT (SELECT COUNT(*) FROM web_sessions), COUNT(*),
+					COUNT(DISTINCT network_hash) FROM credit_free_grants WHERE network_hash <> ''`).
+					Scan(&browsers, &grants, &networks); err != nil {
 					t.Fatal(err)
 				}
 				if browsers != 0 || grants != 2 || networks != 1 {
-					t.Errorf("got %d signed-in browsers and %d grants to %d networks, want 0, 2 and 1", browsers, grants, networks)
+					t.Errorf("got %d signed-in browsers and %d grants to %d networks, want 0, 2 and 1",
+						browsers, grants, networks)
 				}
 				// An operator created Ada's account, so its network is unknown.
-				if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
+				res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", ""))
+				if res.StatusCode != http.StatusOK {
 					t.Errorf("call of Ada's app: got %d %s, want 200", res.StatusCode, text)
 				}
 			}, func(c *config.Config) { c.TrustedProxies = tc.trusted })

@@ -83,8 +83,8 @@ func (a *App) limitRequests(next http.Handler, refused map[string]http.HandlerFu
 		leave, err := inProgress.Enter(r.Context(), address) // never waits
 		if err != nil {
 			full.Do(func() {
-				a.log.Warn("refused requests: the address has too many in progress; if it is a proxy, add it to trusted_proxies",
-					"address", address)
+				a.log.Warn("refused requests: the address has too many in progress; "+
+					"if it is a proxy, add it to trusted_proxies", "address", address)
 			})
 			w.Header().Set("Connection", "close")
 			refusals.ServeHTTP(w, r)

@@ -81,8 +81,8 @@ func TestStalledReaders_TakeLittleMemory(t *testing.T) {
 	for ; now > limit && time.Now().Before(until); now = liveMemory() {
 	}
 	if now > limit {
-		t.Errorf("%d stalled connections take %d KB of memory, want at most %d KB", each*len(requests), (now-before)>>10,
-			(limit-before)>>10)
+		t.Errorf("%d stalled connections take %d KB of memory, want at most %d KB",
+			each*len(requests), (now-before)>>10, (limit-before)>>10)
 	}
 }
 
@@ -130,8 +130,8 @@ func (h *authWorld) getRequests() map[string]string {
 	h.t.Helper()
 	all := map[string]string{}
 	add := func(path string, headers ...string) {
-		all[strings.Join(append([]string{path}, headers...), ", ")] = "GET " + path + " HTTP/1.1\r\nHost: localhost:\r\n" +
-			strings.Join(append(headers, "\r\n"), "\r\n")
+		all[strings.Join(append([]string{path}, headers...), ", ")] = "GET " + path +
+			" HTTP/1.1\r\nHost: localhost:\r\n" + strings.Join(append(headers, "\r\n"), "\r\n")
 	}
 	values := h.valuesOf(h.owner, h.things)
 	for _, v := range walk {

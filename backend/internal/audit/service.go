@@ -14,8 +14,8 @@ import (
 const (
 	MaxListed = 200 // entries per listing
 	Kept      = 400 * 24 * time.Hour
-	// KeptOfPerson is how many entries an account keeps of its holder. KeptOfOther is how many it keeps of each link, of
-	// the operator and of the backend. Each has a share of its own, so that an agent cannot push out the entries of
+	// KeptOfPerson is how many entries an account keeps of its holder. KeptOfOther is how many it keeps of each link,
+	// of the operator and of the backend. Each has a share of its own, so that an agent cannot push out the entries of
 	// others; in its own share, it cannot push out what an undo needs.
 	KeptOfPerson = 10_000
 	KeptOfOther  = 5_000
@@ -51,8 +51,8 @@ type Store interface {
 	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
 	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
 	// SweepAudit deletes entries from before old, and the oldest entries beyond each actor's share in accounts with an
-	// entry from after recent. It keeps the latest entry for each setting that can be undone (Entry.Settings). It returns
-	// the number of deleted entries.
+	// entry from after recent. It keeps the latest entry for each setting that can be undone (Entry.Settings). It
+	// returns the number of deleted entries.
 	SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error)
 }
 

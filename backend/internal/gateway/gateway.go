@@ -91,8 +91,8 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	d := Limits{1024, 1024, 256, 8, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second, 500 * time.Millisecond,
-		5 * time.Second}
+	d := Limits{1024, 1024, 256, 8, time.Minute, time.Minute, 10 * time.Minute,
+		20 * time.Second, 500 * time.Millisecond, 5 * time.Second}
 	for _, n := range []struct{ into, value *int }{
 		{&l.Calls, &d.Calls}, {&l.Scripts, &d.Scripts}, {&l.Drains, &d.Drains}, {&l.Share, &d.Share},
 	} {

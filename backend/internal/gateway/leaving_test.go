@@ -48,8 +48,9 @@ func (p reasoningProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 			err = wait(r.Context(), time.Hour)
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(written, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":%d}}\n\n"+
-				"data: [DONE]\n\n", reasonedTokens)
+			_, err = fmt.Fprintf(written,
+				"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":%d}}\n\n"+
+					"data: [DONE]\n\n", reasonedTokens)
 		}
 		_ = written.CloseWithError(err)
 	}()
@@ -116,10 +117,11 @@ func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 		"while the model reasons": {reasoningProvider{0, 5 * time.Minute, true}, false, time.Second, false, receipt},
 		"before the first byte": {reasoningProvider{30 * time.Second, time.Minute, true}, false, time.Second, false,
 			receipt},
-		"without a receipt":             {reasoningProvider{0, time.Minute, false}, false, time.Second, false, 0},
-		"without an answer":             {reasoningProvider{time.Hour, 0, false}, false, time.Second, false, 0},
-		"while too many are drained":    {reasoningProvider{0, time.Minute, true}, false, time.Second, true, 0},
-		"its key revoked":               {reasoningProvider{0, 5 * time.Minute, true}, true, time.Second, false, receipt},
+		"without a receipt":          {reasoningProvider{0, time.Minute, false}, false, time.Second, false, 0},
+		"without an answer":          {reasoningProvider{time.Hour, 0, false}, false, time.Second, false, 0},
+		"while too many are drained": {reasoningProvider{0, time.Minute, true}, false, time.Second, true, 0},
+		"its key revoked": {reasoningProvider{0, 5 * time.Minute, true}, true, time.Second, false,
+			receipt},
 		"its key revoked, no receipt":   {reasoningProvider{0, time.Minute, false}, true, time.Second, false, 0},
 		"its key revoked, no answer":    {reasoningProvider{time.Hour, 0, false}, true, time.Second, false, 0},
 		"after the whole answer (kept)": {reasoningProvider{0, 0, true}, false, time.Minute, false, receipt},

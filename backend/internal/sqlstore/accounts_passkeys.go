@@ -77,8 +77,8 @@ func (s *Store) InsertPasskey(
 				(id, account_id, credential_id, name, credential, sign_count, created_at, host)
 			SELECT $1, id, $2, $3, $4, $5, $6, $9 FROM accounts WHERE id = $7 AND state = 'active'
 				AND (SELECT COUNT(*) FROM passkeys WHERE account_id = $7) < $8`,
-			p.ID, p.CredentialID, p.Name, string(p.Credential), int64(p.SignCount), toMS(p.CreatedAt), p.AccountID, limit,
-			p.Host)
+			p.ID, p.CredentialID, p.Name, string(p.Credential), int64(p.SignCount), toMS(p.CreatedAt),
+			p.AccountID, limit, p.Host)
 	})
 	if isDuplicate(err) {
 		return passkey.ErrInvalid

@@ -85,10 +85,12 @@ func TestMigrate_KeepsGatewayUsageOfChosenDefaults(t *testing.T) {
 		db := migratedTo(t, where, 32)
 		for id, rows := range map[string]string{"never": "", "voice": "('voice', 'assistant_config', 'voice', 'off')",
 			"off": "('off', 'assistant_config', 'gatewayUsage', 'off'), ('off', 'analytics', '', 'off')"} {
-			statements := []string{`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at)
+			statements := []string{`INSERT INTO accounts
+				(id, email, password_hash, state, privacy_accepted_at, created_at)
 				VALUES ('` + id + `', '` + id + `@example.org', 'x', 'active', 1, 1)`}
 			if rows != "" {
-				statements = append(statements, "INSERT INTO account_grants (account_id, capability, field, level) VALUES "+rows)
+				statements = append(statements,
+					"INSERT INTO account_grants (account_id, capability, field, level) VALUES "+rows)
 			}
 			for _, statement := range statements {
 				if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -102,7 +104,9 @@ func TestMigrate_KeepsGatewayUsageOfChosenDefaults(t *testing.T) {
 		s := openStore(t, where)
 		defer s.Close()
 		service := &grants.Service{Store: s}
-		for id, want := range map[string]grants.Level{"never": grants.ReadWrite, "voice": grants.Read, "off": grants.Off} {
+		for id, want := range map[string]grants.Level{
+			"never": grants.ReadWrite, "voice": grants.Read, "off": grants.Off,
+		} {
 			got, _, err := service.All(t.Context(), id)
 			if err != nil || got.Assistant[grants.GatewayUsage] != want {
 				t.Errorf("account %s: level %s (error %v), want %s", id, got.Assistant[grants.GatewayUsage], err, want)

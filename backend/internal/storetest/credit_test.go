@@ -128,8 +128,10 @@ func notFarmed(t *testing.T, f *purses) {
 		for i := range 25 {
 			id := fmt.Sprint(n.name, i)
 			addAccount(t, f.store, f.clock, id, id+"@example.org")
-			fatal(t, f.store.InsertWebSession(t.Context(), id, account.BrowserSession{ID: id, Hash: id, Visit: n.visit(i),
-				CreatedAt: f.clock.now(), UsedAt: f.clock.now(), ExpiresAt: f.clock.now().Add(time.Hour)}))
+			fatal(t, f.store.InsertWebSession(t.Context(), id, account.BrowserSession{
+				ID: id, Hash: id, Visit: n.visit(i),
+				CreatedAt: f.clock.now(), UsedAt: f.clock.now(), ExpiresAt: f.clock.now().Add(time.Hour),
+			}))
 			if free(id) > 0 {
 				granted++
 			}

@@ -66,8 +66,9 @@ func (w *Web) showTooMany(c *call) error {
 func (w *Web) showBusy(c *call) error {
 	c.rw.Header().Set("Retry-After", "1")
 	return w.showMessage(c, http.StatusTooManyRequests, message{
-		Title: "Too many requests at the same time", Text: []string{"Wait until the others have ended, then try again."},
-		Href: "/", Label: "Go to the start page", Quiet: true,
+		Title: "Too many requests at the same time",
+		Text:  []string{"Wait until the others have ended, then try again."},
+		Href:  "/", Label: "Go to the start page", Quiet: true,
 	})
 }
 
@@ -121,8 +122,8 @@ var notices = map[string]notice{
 	"verified": {Text: "Thank you, the address is confirmed."},
 	"password": {Text: "The new password is saved. You are signed out in all other browsers."},
 	"reset":    {Text: "The new password is saved, and you are signed in with it."},
-	"passkeys-lost": {Text: "Add a passkey again below. The ones that you have belong to the old address of these pages " +
-		"and do not work here."},
+	"passkeys-lost": {Text: "Add a passkey again below. The ones that you have belong to the old address " +
+		"of these pages and do not work here."},
 	"passkey-added": {Text: "The passkey is added. You can now sign in with it."},
 	"passkey-removed": {Text: "The passkey is removed and no longer signs you in. " +
 		"You may delete it from your device too."},

@@ -129,7 +129,8 @@ func (w *Web) provePasskey(c *call, f *proofForm) (needed bool, err error) {
 	if errors.Is(err, passkey.ErrClone) {
 		f.Problem = copiedPasskey
 	}
-	known := []error{passkey.ErrInvalid, passkey.ErrUnknown, passkey.ErrClone, passkey.ErrSuspended, account.ErrNotFound}
+	known := []error{passkey.ErrInvalid, passkey.ErrUnknown, passkey.ErrClone, passkey.ErrSuspended,
+		account.ErrNotFound}
 	if err != nil && !isAny(err, known) {
 		return true, err
 	}

@@ -108,7 +108,8 @@ func TestApprove_WithAPasskey(t *testing.T) {
 	}
 	f.keys = []passkey.Passkey{{ID: "mine", CreatedAt: time.Now()}}
 	begin := func(code string) string {
-		m := beginURL.FindStringSubmatch(v.get("/activate?code="+code).want(http.StatusOK, "Approve with a passkey").page)
+		approval := v.get("/activate?code="+code).want(http.StatusOK, "Approve with a passkey")
+		m := beginURL.FindStringSubmatch(approval.page)
 		if m == nil {
 			t.Fatal("the page has no challenge")
 		}
@@ -118,7 +119,8 @@ func TestApprove_WithAPasskey(t *testing.T) {
 	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey)
 	v.send(begin(code)).want(http.StatusOK)
 	v.get(page).send(approveURL(code), "credential", "yours").want(http.StatusUnprocessableEntity, badPasskey)
-	v.send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey) // no challenge is left
+	// No challenge is left.
+	v.send(approveURL(code), "credential", "mine").want(http.StatusUnprocessableEntity, badPasskey)
 	if len(f.approved) > 0 {
 		t.Fatalf("approved %v with a passkey for something else", f.approved)
 	}
@@ -187,7 +189,8 @@ func TestActionOf_IgnoresOnlyTokensAndProofs(t *testing.T) {
 		return actionOf(&call{Request: r})
 	}
 	same := action("/keys", url.Values{"name": {"a"}})
-	if got := action("/keys", url.Values{"name": {"a"}, "csrf": {"x"}, "password": {"y"}, "proof": {"z"}}); got != same {
+	added := url.Values{"name": {"a"}, "csrf": {"x"}, "password": {"y"}, "proof": {"z"}}
+	if got := action("/keys", added); got != same {
 		t.Errorf("got %q, want %q", got, same)
 	}
 	for _, other := range []string{

@@ -58,8 +58,8 @@ func (w *Web) showExportBusy(c *call) error {
 	c.rw.Header().Set("Retry-After", "60")
 	return w.showMessage(c, http.StatusTooManyRequests, message{
 		Title: "Another export is not finished",
-		Text: []string{"Your account's data is being downloaded already, or the server makes exports for many others. " +
-			"Wait until that download ends, then try again."},
+		Text: []string{"Your account's data is being downloaded already, or the server makes exports for many " +
+			"others. Wait until that download ends, then try again."},
 		Href: "/account/settings", Label: "Back to the settings", Quiet: true,
 	})
 }

@@ -107,9 +107,11 @@ func TestSiteHost_BrowserThatResolvesIt(t *testing.T) {
 // A browser that does not resolve the name stays at localhost, where everything but passkeys works, and is asked once.
 func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	site, name := newNamedSite(t, asksProof)
-	s := &pageTest{t: t, site: site, ctx: newBrowser(t, []string{"host-resolver-rules=MAP service-*.localhost ~NOTFOUND"})}
+	s := &pageTest{t: t, site: site,
+		ctx: newBrowser(t, []string{"host-resolver-rules=MAP service-*.localhost ~NOTFOUND"})}
 	s.open("/signin?next=/account/settings#here")
-	s.see(`location.href === "` + site.URL + `/signin?next=/account/settings#here" && document.querySelector("#password")`)
+	s.see(`location.href === "` + site.URL +
+		`/signin?next=/account/settings#here" && document.querySelector("#password")`)
 	if eval[bool](s, `!!document.querySelector("[data-passkey]")`) {
 		t.Error("the sign-in at localhost offers passkeys, which are bound to the name")
 	}
@@ -156,7 +158,8 @@ func TestSiteHost_PasskeysOfAnotherHost(t *testing.T) {
 		v.host = name
 		v.get("/signin").send("/signin", "email", "ada@example.org", "password", adaPassword).want(http.StatusSeeOther)
 		if got := v.header.Get("Location") == settingsPath+"?done=passkeys-lost"; got != test.lost {
-			t.Errorf("hosts %q: the sign-in leads to %s, want the settings: %v", test.hosts, v.header.Get("Location"), test.lost)
+			t.Errorf("hosts %q: the sign-in leads to %s, want the settings: %v", test.hosts, v.header.Get("Location"),
+				test.lost)
 		}
 		v.get(settingsPath+"?done=passkeys-lost").want(http.StatusOK, "Add a passkey again")
 		if got := strings.Contains(v.page, "another address"); got != (len(test.hosts) > 0) {

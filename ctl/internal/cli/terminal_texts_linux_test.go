@@ -102,8 +102,9 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 		t.Errorf("piped output is coloured or wrapped:\n%s%s", out, errOut)
 	}
 	sessions := onTerminal(t, l.home, 60, nil, "session", "list").exits(exitYes)
-	if !regexp.MustCompile(`(?m)^  age +\d+ s$`).MatchString(sessions) ||
-		!regexp.MustCompile(`(?m)^  page +http://service-[0-9a-f]+\.localhost:\d+/s/ses_[a-z0-9]+$`).MatchString(sessions) {
+	age := regexp.MustCompile(`(?m)^  age +\d+ s$`)
+	page := regexp.MustCompile(`(?m)^  page +http://service-[0-9a-f]+\.localhost:\d+/s/ses_[a-z0-9]+$`)
+	if !age.MatchString(sessions) || !page.MatchString(sessions) {
 		t.Errorf("the session's age or its whole URL is missing:\n%s", sessions)
 	}
 }

@@ -71,8 +71,8 @@ func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 			FixHint: "install nothing from there, and tell whoever publishes it"}
 	case errors.Is(err, upgrade.ErrStale):
 		return &client.Error{Code: codeReleasesStale, Message: fmt.Sprintf("%s: %v", source.URL, err),
-			FixHint: "Check this machine's date. If it is right, look for a newer release over another network, or ask " +
-				"whoever publishes it to sign the list again."}
+			FixHint: "Check this machine's date. If it is right, look for a newer release over another network, " +
+				"or ask whoever publishes it to sign the list again."}
 	case err != nil:
 		return &client.Error{Code: codeReleasesUnreached, Message: "look for the newest release: " + err.Error(),
 			Retryable: true, FixHint: "check the network, then try again"}

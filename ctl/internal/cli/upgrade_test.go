@@ -36,7 +36,8 @@ func signReleases(t *testing.T, dir string, at time.Time) (public string) {
 	global := ed25519.Sign(sk, append(slices.Clone(signature), comment...))
 	line := base64.StdEncoding.EncodeToString
 	const id = "12345678"
-	text := fmt.Sprintf("untrusted comment: x\n%s\ntrusted comment: %s\n%s\n", line(append([]byte("ED"+id), signature...)),
+	text := fmt.Sprintf("untrusted comment: x\n%s\ntrusted comment: %s\n%s\n",
+		line(append([]byte("ED"+id), signature...)),
 		comment, line(global))
 	for name, data := range map[string][]byte{"SHA256SUMS": list, "SHA256SUMS.minisig": []byte(text)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {

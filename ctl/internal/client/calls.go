@@ -152,8 +152,9 @@ func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Res
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	asking := context.AfterFunc(ctx, end)
 	defer asking()
-	stream, err := c.api.OpenLocalSession(held, &controlv1.OpenLocalSessionRequest{Caller: c.caller, Arguments: arguments,
-		PrintsNotice: c.printsNotice})
+	stream, err := c.api.OpenLocalSession(held, &controlv1.OpenLocalSessionRequest{
+		Caller: c.caller, Arguments: arguments, PrintsNotice: c.printsNotice,
+	})
 	if err != nil {
 		end()
 		return nil, nil, refusal(err)

@@ -151,7 +151,9 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	cwd := dialer.WorkingDir()
 	c := &Client{
 		Daemon: daemon, conn: conn, spoke: spoke, api: controlv1.NewControlClient(conn),
-		caller:       &controlv1.Caller{Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version},
+		caller: &controlv1.Caller{
+			Env: environ(), Cwd: []byte(cwd), Client: o.Program, Version: buildinfo.Version,
+		},
 		printsNotice: o.PrintsNotice,
 	}
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)

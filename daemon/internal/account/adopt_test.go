@@ -52,8 +52,8 @@ func TestFileWithoutBackend_BelongsToTheBackendInForce(t *testing.T) {
 					t.Errorf("%+v; want the link of %s", l, first)
 				}
 				got := fmt.Sprint(fieldsOf(t, dir))
-				want := fmt.Sprint(map[string]any{"authToken": token, "accountId": "acc", "linkedAt": "2026-01-02T03:04:05Z",
-					"expiresAt": nil, "scope": "account_full", "backendUrl": first})
+				want := fmt.Sprint(map[string]any{"authToken": token, "accountId": "acc",
+					"linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil, "scope": "account_full", "backendUrl": first})
 				if got != want {
 					t.Errorf("auth.json holds %s, want %s", got, want)
 				}
@@ -90,7 +90,8 @@ func TestFileWithoutBackend_ThatCannotBeWritten(t *testing.T) {
 		go func() { _ = s.Serve(ctx) }()
 		time.Sleep(time.Minute)
 		for _, address := range []string{"https://a", "embedded:", "embedded:1", ""} {
-			if l := s.For(address); l.State != OtherBackend || l.AuthToken != "" || !strings.Contains(l.Detail, "read-only") {
+			if l := s.For(address); l.State != OtherBackend || l.AuthToken != "" ||
+				!strings.Contains(l.Detail, "read-only") {
 				t.Errorf("at %q: %+v; want the link elsewhere, with the reason", address, l)
 			}
 		}

@@ -79,7 +79,8 @@ func TestStore_KeepsThePageSecret(t *testing.T) {
 		t.Error(err)
 	}
 	put(t, s, "sdc_a", issued) // a second gated call keeps the marks
-	if got, ok, err := at(dir, start).Find("sdc_a"); !ok || err != nil || got.Page != page || !got.Opened || !got.Aborted {
+	if got, ok, err := at(dir, start).Find("sdc_a"); !ok || err != nil || got.Page != page || !got.Opened ||
+		!got.Aborted {
 		t.Errorf("%+v, %v, %v; want the page and both marks", got, ok, err)
 	}
 	s.file.Codes[0].Page[0] ^= 1

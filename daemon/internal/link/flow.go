@@ -248,7 +248,8 @@ func (m *Manager) updateCode(f *flow, change func(*codes.Issued)) {
 func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string) bool) bool {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
-	if f == nil || f.exclusive || f.code.VerificationURL == "" || f.opening || f.opened && !again || !f.isUsable(m.Now()) {
+	if f == nil || f.exclusive || f.code.VerificationURL == "" || f.opening || f.opened && !again ||
+		!f.isUsable(m.Now()) {
 		m.mu.Unlock()
 		return false
 	}

@@ -67,7 +67,8 @@ func TestComplete_OpensThePageOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}, 1, 0},
-		"about to expire": {func(*testing.T, *Manager, Code, *browser) { time.Sleep(10*time.Minute - time.Second) }, 1, 0},
+		"about to expire": {func(*testing.T, *Manager, Code, *browser) { time.Sleep(10*time.Minute - time.Second) },
+			1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, pend, func(t *testing.T, m *Manager, f *fake, _ string) {

@@ -57,10 +57,12 @@ func TestPoll_FastClock(t *testing.T) {
 
 func TestIntervals(t *testing.T) {
 	for said, want := range map[time.Duration]time.Duration{
-		0: 5 * time.Second, -time.Second: 5 * time.Second, time.Second: 5 * time.Second, 7 * time.Second: 7 * time.Second,
+		0: 5 * time.Second, -time.Second: 5 * time.Second, time.Second: 5 * time.Second,
+		7 * time.Second: 7 * time.Second,
 	} {
 		run(t, []answer{pending(said), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] < want || f.gaps()[0] > want+want/10 {
+			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] < want ||
+				f.gaps()[0] > want+want/10 {
 				t.Errorf("interval %v: gaps %v, error %v; want the bounded interval", said, f.gaps(), err)
 			}
 		})

@@ -77,8 +77,8 @@ type Wait struct {
 	Interval time.Duration
 	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
-	// OpenPage opens the page of the code in the caller's browser and reports whether it did; it may be nil. It is called
-	// if the page has not been opened yet.
+	// OpenPage opens the page of the code in the caller's browser and reports whether it did; it may be nil. It is
+	// called if the page has not been opened yet.
 	OpenPage func(ctx context.Context, page string) bool
 }
 

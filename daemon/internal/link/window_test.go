@@ -39,7 +39,8 @@ func TestComplete_WindowLongerThanOneWait(t *testing.T) {
 				}
 				time.Sleep(time.Until(start.Add(test.approved + time.Minute)))
 				if f.count("account.linked") != 1 || m.Polling() != 0 {
-					t.Errorf("events %v, %d codes polled; want the approval fetched without a call", f.events, m.Polling())
+					t.Errorf("events %v, %d codes polled; want the approval fetched without a call", f.events,
+						m.Polling())
 				}
 				if out, err := complete(t, m, code, Wait{}); err != nil || out.AccountID != "acc" {
 					t.Errorf("a later call: %+v, %v; want the link", out, err)

@@ -75,7 +75,8 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 				t.Errorf("the last block is %v, want the notice", block)
 			}
 		}
-		if len(structured) != fields || content[0].(map[string]any)["text"] != fmt.Sprintf(`{"a":%v}`, structured["a"]) {
+		text := fmt.Sprintf(`{"a":%v}`, structured["a"])
+		if len(structured) != fields || content[0].(map[string]any)["text"] != text {
 			t.Errorf("answer %v", answer)
 		}
 	}
@@ -109,7 +110,8 @@ func TestFailedCallCarriesNoNotice(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
 	c.initialize()
 	for _, tool := range []string{"echo", "missing"} {
-		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"fail":true}}}`)
+		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool +
+			`","arguments":{"fail":true}}}`)
 		if got := c.line(); strings.Contains(got, "by the way") || !strings.Contains(got, "rror") {
 			t.Errorf("%s: %s, want an error without the notice", tool, got)
 		}

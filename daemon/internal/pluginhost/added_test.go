@@ -335,8 +335,10 @@ func TestCopyOf_ReplacesWhatItDidNotMake(t *testing.T) {
 		"a link":         func() error { return errors.Join(os.Remove(copied), os.Symlink(path, copied)) },
 		"not executable": func() error { return os.Chmod(copied, 0o400) },
 		"writable":       func() error { return os.Chmod(copied, 0o777) },
-		"another file":   func() error { return errors.Join(os.Remove(copied), os.WriteFile(copied, []byte("x"), 0o500)) },
-		"missing":        func() error { return os.Remove(copied) },
+		"another file": func() error {
+			return errors.Join(os.Remove(copied), os.WriteFile(copied, []byte("x"), 0o500))
+		},
+		"missing": func() error { return os.Remove(copied) },
 	} {
 		if err := spoil(); err != nil {
 			t.Fatal(err)

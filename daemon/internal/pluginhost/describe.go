@@ -25,7 +25,8 @@ func shippedTransports() []backend.Transport {
 	return []backend.Transport{
 		{Name: LocalSim, Title: "LocalSimTransport: simulated glasses on this machine", VirtualClock: true},
 		{Name: BrowserSim, Title: "Browser simulator", NeedsAccount: true, HostsSessions: true},
-		{Name: RealDevice, Title: "RealDeviceTransport: real glasses over Bluetooth LE", DeviceModels: kinds.DeviceModels()},
+		{Name: RealDevice, Title: "RealDeviceTransport: real glasses over Bluetooth LE",
+			DeviceModels: kinds.DeviceModels()},
 	}
 }
 

@@ -23,7 +23,8 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	for range 10 {
 		wg.Go(func() {
 			if text, done, ok := w.Take(shell()); ok {
-				for _, says := range []string{"Usage telemetry is on", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1"} {
+				for _, says := range []string{"Usage telemetry is on", "decline-privacy", "SERVICE_TELEMETRY=0",
+					"DO_NOT_TRACK=1"} {
 					if !strings.Contains(strings.ToLower(text), strings.ToLower(says)) {
 						t.Errorf("the notice does not say %s: %s", says, text)
 					}
