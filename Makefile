@@ -69,7 +69,7 @@ run: build ## demonstrate the main workflow: link an account, open a live simula
 
 test: wasm ## run every test with the race detector; skip those with missing requirements (in CI they fail)
 	@sh $(NPM_DIR)/setup.sh
-	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 25m $(TESTS)
+	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 45m $(TESTS)
 
 test-full: wasm ## like test, with all repetitions
 	@sh $(NPM_DIR)/setup.sh

@@ -10,7 +10,7 @@ import (
 
 // starters are the packages that tests use to start processes.
 var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest",
-	module + "packaging/enginetest", module + "packaging/glassestest/chromium",
+	module + "packaging/enginetest", module + "packaging/chromium",
 	module + "packaging/glassestest/peripheral/frame", module + "packaging/usersystemd", module + "ctl/internal/dialer"}
 
 // Processes started by a test must end with the test binary, so the TestMain of such packages uses the reaper.

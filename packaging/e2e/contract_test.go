@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -28,7 +29,7 @@ import (
 func TestContract_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	needAgent(t)
-	needBrowser(t)
+	chromium.Require(t)
 	b := startBackend(t, "")
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url)
 	steps := contractSteps(fixtures(t))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 const password = "correct horse battery"
@@ -214,8 +216,8 @@ func until(js string) chromedp.Action[chromedp.Void] {
 			yes, err := chromedp.Evaluate[bool](`Boolean(`+js+`)`)(ctx, target)
 			return err == nil && yes
 		}
-		if !eventually(20*time.Second, func() bool { return holds() || ctx.Err() != nil }) {
-			return chromedp.Void{}, fmt.Errorf("not true within 20 s: %s", js)
+		if !eventually(chromium.StepLimit, func() bool { return holds() || ctx.Err() != nil }) || ctx.Err() != nil {
+			return chromedp.Void{}, fmt.Errorf("not true within %s: %s", chromium.StepLimit, js)
 		}
 		return chromedp.Void{}, ctx.Err()
 	}
@@ -228,7 +230,7 @@ func picture(t *testing.T, browser context.Context, name string) {
 	if dir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
+	ctx, cancel := context.WithTimeout(browser, chromium.StepLimit)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err == nil {
@@ -241,9 +243,7 @@ func picture(t *testing.T, browser context.Context, name string) {
 
 func run(t *testing.T, browser context.Context, what string, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(browser, 40*time.Second)
-	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
+	if err := chromium.Do(browser, steps...); err != nil {
 		look, stop := context.WithTimeout(browser, 5*time.Second)
 		defer stop()
 		url, _ := chromedp.Run(look, chromedp.Location())
@@ -254,9 +254,7 @@ func run(t *testing.T, browser context.Context, what string, steps ...chromedp.A
 
 func textOf(t *testing.T, browser context.Context, selector string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
-	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Text(selector))
+	text, err := chromium.Run(browser, chromedp.Text(selector))
 	if err != nil {
 		t.Fatalf("read the text of %s: %v", selector, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/oidctest"
 )
 
@@ -105,7 +106,7 @@ func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.P
 // checkCookies checks that scripts cannot read our cookies, and that other sites' forms do not send them.
 func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 	t.Helper()
-	all, err := chromedp.Run(browser, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult,
+	all, err := chromium.Run(browser, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult,
 		error) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{b.url}})
 	})

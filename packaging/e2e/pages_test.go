@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
@@ -237,9 +238,7 @@ func media(t *testing.T, browser context.Context, feature, value string) {
 
 func evaluate[T any](t *testing.T, browser context.Context, js string) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
-	defer cancel()
-	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](js))
+	v, err := chromium.Run(browser, chromedp.Evaluate[T](js))
 	if err != nil {
 		t.Fatalf("%s: %v", js, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -29,11 +29,11 @@ type glassesPage struct {
 
 func newGlassesPage(w *airSpace) *glassesPage {
 	w.t.Helper()
-	tab := chromium.Open(w.t, w.radio.Address)
+	tab := chromium.OpenBluetooth(w.t, w.radio.Address)
 	chooser := chromium.NewChooser(tab, w.t)
 	do := func(step chromedp.Action[chromedp.Void]) {
 		w.t.Helper()
-		if err := chromedp.Do(tab, step); err != nil {
+		if err := chromium.Do(tab, step); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func newGlassesPage(w *airSpace) *glassesPage {
 		},
 		await: func(js string) {
 			w.t.Helper()
-			if _, err := chromedp.Run(tab, chromedp.Poll[bool](js)); err != nil {
+			if _, err := chromium.Run(tab, chromedp.Poll[bool](js)); err != nil {
 				w.t.Fatalf("wait for %s on the page: %v", js, err)
 			}
 		},

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // A new password of an account of the embedded backend keeps the account's passkeys, unless the person says otherwise.
@@ -17,7 +19,7 @@ func TestResetPassword_KeepsPasskeys(t *testing.T) {
 	w := newWorld(t, "")
 	url := backendURL(t, w)
 	browser := newBrowser(t)
-	if _, err := chromedp.Run(browser, addAuthenticator); err != nil {
+	if _, err := chromium.Run(browser, addAuthenticator); err != nil {
 		t.Fatal(err)
 	}
 	status := func(words string) chromedp.Action[chromedp.Void] {

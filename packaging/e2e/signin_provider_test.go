@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/oidctest"
 )
 
@@ -118,7 +119,7 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	provider, b := startProvider(t, "")
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
 	browser := newBrowser(t)
-	if _, err := chromedp.Run(browser, addAuthenticator); err != nil {
+	if _, err := chromium.Run(browser, addAuthenticator); err != nil {
 		t.Fatal(err)
 	}
 	settings := b.url + "/account/settings"

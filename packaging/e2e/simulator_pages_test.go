@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -45,8 +46,7 @@ func TestSimulatorPages_NewestIsActive(t *testing.T) {
 		t.Errorf("an input that the model does not support: got %+v, want unsupported", r)
 	}
 
-	second, closeSecond := chromedp.NewContext(s.browser)
-	defer closeSecond()
+	second, closeSecond := chromium.Tab(s.browser, t)
 	run(t, second, "open a second page", chromedp.Navigate(s.url), until(plays))
 	run(t, s.browser, "look on", until(looksOn))
 	if r := s.must(s.control(glasses.SimState, struct{}{})); r.State.Battery.Level != 9 {

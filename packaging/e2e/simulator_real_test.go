@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 )
 
@@ -46,7 +46,7 @@ func TestRealGlasses_RunTheAppsOfTheSimulatorInThePage(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
 	a := startAgent(w.world, "modern", false)
-	browser := linkAnd(t, w.world, a, chromium.Flags(w.radio.Address)...)
+	browser := linkAnd(t, w.world, a, chromium.BluetoothFlags(w.radio.Address)...)
 	desk := deskApps(t)["go"]
 	simulated := a.call("startLocalSimulation", map[string]any{"fresh": true, "deviceModel": "even_g1"})
 	rows, picture := useDesk(t, w.world, a, desk, simulated, func(id string) {

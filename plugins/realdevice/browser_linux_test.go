@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/plugins/internal/attachtest"
@@ -32,7 +32,7 @@ type visit struct {
 func newVisit(t *testing.T, channels ...int) *visit {
 	t.Helper()
 	w := newWorld(t, fakebluez.Options{}, channels...)
-	v := &visit{world: w, t: t, tab: chromium.Open(t, w.Address)}
+	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address)}
 	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
 		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
 	})
@@ -48,7 +48,7 @@ func (v *visit) url() string {
 
 func (v *visit) do(steps ...chromedp.Action[chromedp.Void]) {
 	v.t.Helper()
-	if err := chromedp.Do(v.tab, steps...); err != nil {
+	if err := chromium.Do(v.tab, steps...); err != nil {
 		v.t.Fatal(err)
 	}
 }
@@ -57,8 +57,8 @@ func (v *visit) do(steps ...chromedp.Action[chromedp.Void]) {
 func (v *visit) await(js string) {
 	v.t.Helper()
 	isTrue := chromedp.Poll[bool](js, chromedp.WithPollingInterval(50*time.Millisecond))
-	if _, err := chromedp.Run(v.tab, isTrue); err != nil {
-		text, _ := chromedp.Run(v.tab, chromedp.Evaluate[string]("document.body.innerText"))
+	if _, err := chromium.Run(v.tab, isTrue); err != nil {
+		text, _ := chromium.Run(v.tab, chromedp.Evaluate[string]("document.body.innerText"))
 		v.t.Fatalf("wait for %s: %v; the page shows %s", js, err, text)
 	}
 }
@@ -283,7 +283,8 @@ func TestPage_HasOneTab(t *testing.T) {
 	v := newVisit(t, 27)
 	address, _, _ := strings.Cut(v.url(), "#")
 	v.connectPair(v.pairs[0])
-	first, second := v.tab, chromium.Tab(v.tab, t)
+	first := v.tab
+	second, _ := chromium.Tab(first, t, chromedp.WithNewWindow(false))
 	v.tab = second
 	v.do(chromedp.Navigate(address))
 	v.awaitText("main", "Another tab has the glasses")
@@ -303,10 +304,7 @@ func TestPage_HasOneTab(t *testing.T) {
 func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
-	front := chromium.Tab(v.tab, t)
-	if err := chromedp.Do(front, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
+	chromium.Tab(v.tab, t, chromedp.WithNewWindow(false)) // in front of the page
 	v.await("document.hidden")
 	beats := 2
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -330,7 +328,7 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 // A browser without Web Bluetooth leaves the address good for another one.
 func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 	w := newWorld(t, fakebluez.Options{}, 27)
-	v := &visit{world: w, t: t, tab: chromium.Open(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
+	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
 	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
 		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
 	})
@@ -345,7 +343,7 @@ func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 // answer: the service waits for that.
 func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
 	v := newVisit(t, 27)
-	answer, err := chromedp.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
+	answer, err := chromium.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
 		const events = [];
 		const bluetooth = new Bluetooth((e) => events.push(e.kind));
 		bluetooth.links.set("left", { input: {}, opening: null });

@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -46,7 +47,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	got := ""
 	for end := time.Now().Add(15 * time.Second); got != "same" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var err error // the page draws when the browser lets it
-		if got, err = chromedp.Run(browser, chromedp.Evaluate[string](fmt.Sprintf(samePixels, s.SessionID))); err != nil {
+		if got, err = chromium.Run(browser, chromedp.Evaluate[string](fmt.Sprintf(samePixels, s.SessionID))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 
 	run(t, browser, chromedp.Navigate(b.url+"/account"))
 	see(t, browser, ".session", "Hello Glasses")
-	if steps, err := chromedp.Run(browser, chromedp.Evaluate[bool](`!!document.querySelector("#first")`)); err != nil || steps {
+	if steps, err := chromium.Run(browser, chromedp.Evaluate[bool](`!!document.querySelector("#first")`)); err != nil || steps {
 		t.Errorf("the first steps stay although an app was seen (error %v)", err)
 	}
 	run(t, browser, chromedp.Click(`.account-nav a[href="/account/sessions"]`))

@@ -23,6 +23,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -177,23 +178,7 @@ func newBrowser(t *testing.T) context.Context {
 	if _, err := os.Stat("../web/wasm/simulator.wasm.gz"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("SKIPPED: the simulator's program is not built (make wasm), the simulator page was not tested")
 	}
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("chromium is not installed")
-		}
-		t.Skip("SKIPPED: no chromium, the simulator page was not tested")
-	}
-	profile := t.TempDir()
-	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.WindowSize(1280, 1100))...)
-	ctx, stop := chromedp.NewContext(alloc)
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
-	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
-	return ctx
+	return chromium.Open(t, chromedp.WindowSize(1280, 1100))
 }
 
 // The page draws what an app shows and sends taps by mouse and keyboard. After a restart of the backend it recovers
@@ -243,7 +228,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 
 func checkRows(t *testing.T, browser context.Context) {
 	t.Helper()
-	seqs, err := chromedp.Run(browser,
+	seqs, err := chromium.Run(browser,
 		chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
 	if err != nil || len(seqs) == 0 {
 		t.Fatalf("read the log: got rows %v (error %v), want at least one", seqs, err)
@@ -258,7 +243,7 @@ func checkRows(t *testing.T, browser context.Context) {
 func run(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	for _, a := range actions {
-		if _, err := chromedp.Run(ctx, a); err != nil {
+		if _, err := chromium.Run(ctx, a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,13 +253,10 @@ func run(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.
 func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Helper()
 	expr := fmt.Sprintf(`document.querySelector(%q)?.innerText.includes(%q) ?? false`, selector, text)
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
-		// Evaluation fails while the page navigates.
-		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expr)); err == nil && ok {
-			return
-		}
+	if chromium.Eventually(ctx, expr) {
+		return
 	}
-	body, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	body, _ := chromium.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
 	t.Fatalf("%s never showed %q:\n%s", selector, text, body)
 }
 
@@ -290,7 +272,7 @@ func shot(t *testing.T, ctx context.Context, name string) {
 		width, height int64
 	}{{"desktop", 1280, 1100}, {"phone", 390, 1500}} {
 		run(t, ctx, chromedp.EmulateViewport(size.width, size.height))
-		png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+		png, err := chromium.Run(ctx, chromedp.CaptureScreenshot())
 		if err != nil {
 			t.Fatal(err)
 		}

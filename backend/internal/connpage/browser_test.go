@@ -6,14 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // embedder is the page of an app that shows the connection page in a frame and records its messages.
@@ -29,13 +29,6 @@ type window struct {
 // openWindow starts a browser and a server, with the connection page at /page and an embedding app at /.
 func openWindow(t *testing.T, p Page) *window {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("chromium is not installed")
-		}
-		t.Skip("SKIPPED, missing: chromium")
-	}
 	d, err := Render(p, Live)
 	if err != nil {
 		t.Fatal(err)
@@ -48,24 +41,14 @@ func openWindow(t *testing.T, p Page) *window {
 	})
 	mux.HandleFunc("GET /favicon.ico", func(http.ResponseWriter, *http.Request) {})
 	server := httptest.NewServer(mux)
-	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.WindowSize(900, 1000))
-	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
-	ctx, stop := chromedp.NewContext(alloc)
-	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
-	t.Cleanup(func() { cancel(); stop(); stopAlloc(); server.Close() })
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start chromium: %v", err)
-	}
+	t.Cleanup(server.Close)
+	ctx := chromium.Open(t, chromedp.WindowSize(900, 1000))
 	return &window{t, ctx, server.URL}
 }
 
 func (w *window) do(steps ...chromedp.Action[chromedp.Void]) {
 	w.t.Helper()
-	if err := chromedp.Do(w.ctx, steps...); err != nil {
+	if err := chromium.Do(w.ctx, steps...); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -73,19 +56,17 @@ func (w *window) do(steps ...chromedp.Action[chromedp.Void]) {
 // see waits until a JavaScript condition holds in the page.
 func (w *window) see(js string) {
 	w.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if yes, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
-			return
-		}
+	if chromium.Eventually(w.ctx, js) {
+		return
 	}
-	text, _ := chromedp.Run(w.ctx,
+	text, _ := chromium.Run(w.ctx,
 		chromedp.Evaluate[string](`document.body.innerText + "\n" + (window.frames[0]?.document.body.innerText ?? "") + JSON.stringify(window.got ?? null)`))
 	w.t.Fatalf("the condition never became true: %s; the page shows:\n%s", js, text)
 }
 
 func (w *window) run(js string) {
 	w.t.Helper()
-	if _, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool](js+"; true")); err != nil {
+	if _, err := chromium.Run(w.ctx, chromedp.Evaluate[bool](js+"; true")); err != nil {
 		w.t.Fatalf("%s: %v", js, err)
 	}
 }
@@ -105,7 +86,7 @@ func (w *window) picture(name string, width, height int64) {
 		return
 	}
 	w.do(chromedp.EmulateViewport(width, height))
-	png, err := chromedp.Run(w.ctx, chromedp.FullScreenshot(100))
+	png, err := chromium.Run(w.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -201,7 +182,7 @@ func (w *window) stumbles() {
 		w.run(string(axe))
 		w.run(`window.found = null; axe.run(document, {resultTypes: ["violations"]}).then((r) => { window.found = r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary)).join("\n"); })`)
 		w.see(`found !== null`)
-		if found, err := chromedp.Run(w.ctx, chromedp.Evaluate[string](`found`)); err != nil || found != "" {
+		if found, err := chromium.Run(w.ctx, chromedp.Evaluate[string](`found`)); err != nil || found != "" {
 			w.t.Errorf("%s: %s (%v)", scheme, found, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -77,7 +78,7 @@ func TestSessions_PictureIsCurrent(t *testing.T) {
 	look := func() string {
 		s.open(sessionsPath)
 		s.see(`document.querySelector(".screen img").complete && document.querySelector(".screen img").naturalWidth > 0`)
-		png, err := chromedp.Run(s.ctx, chromedp.Screenshot(".screen img"))
+		png, err := chromium.Run(s.ctx, chromedp.Screenshot(".screen img"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,23 +6,26 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // frame returns a picture of the preview. The page cannot read its content, so tests compare pixels.
 func (s *pageTest) frame() string {
 	s.t.Helper()
-	png, err := chromedp.Run(s.ctx, chromedp.Screenshot(".preview-frames"))
+	png, err := chromium.Run(s.ctx, chromedp.Screenshot(".preview-frames"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return string(png)
 }
 
-// frameChanges waits until the preview looks different, and returns its picture.
+// frameChanges waits until the preview is loaded and looks different, and returns its picture.
 func (s *pageTest) frameChanges(before string) string {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); {
-		if now := s.frame(); now != before {
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); {
+		s.see(`document.readyState === "complete"`) // also the frame
+		if now := s.frame(); now != before && now == s.frame() {
 			return now
 		}
 	}
@@ -59,7 +62,7 @@ func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	}
 	s.do(chromedp.Submit("#title"))
 	s.see(`document.body.innerText.includes("Saved.")`)
-	for end := time.Now().Add(15 * time.Second); s.frame() != entered; {
+	for end := time.Now().Add(chromium.StepLimit); s.frame() != entered; {
 		if time.Now().After(end) {
 			t.Fatal("the saved page does not look as its preview did")
 		}

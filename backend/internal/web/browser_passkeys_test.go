@@ -18,6 +18,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/passkey"
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // keyStore keeps ada's passkeys in memory for the real passkey service.
@@ -87,7 +88,7 @@ func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauth
 	t.Cleanup(site.Close)
 	site.URL = url
 	s := &pageTest{t: t, site: site, ctx: newBrowser(t, nil)}
-	id, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
+	id, err := chromium.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
 		if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 			return "", err
 		}
@@ -130,7 +131,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	s.do(chromedp.Click("form[data-passkey] button")) // the authenticator still has the passkey
 	s.see(`document.querySelector("[role=alert]")?.innerText.includes("was not accepted")`)
 
-	if _, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
+	if _, err := chromium.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
 		return cdp.Call(ctx, target, webauthn.ClearCredentials,
 			webauthn.ClearCredentialsParams{AuthenticatorID: authenticator})
 	}); err != nil {

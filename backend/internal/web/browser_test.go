@@ -4,16 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // newBrowser returns a browser without cookies. Tests share one process, in which each has a browser context of its
@@ -24,25 +24,16 @@ func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOpti
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
 		missing(t, "the simulator's program (make wasm)")
 	}
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		missing(t, "chromium")
-	}
-	var ctx context.Context
-	var stop context.CancelFunc
+	chromium.Require(t)
 	if len(flags)+len(more) > 0 {
-		ctx, stop, err = startChromium(path, t.TempDir(), flags, more...)
-		if err != nil {
-			t.Fatal(err)
-		}
-	} else {
-		shared, err := sharedChromium()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop = chromedp.NewContext(shared, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
+		return chromium.Open(t, append(options(flags), more...)...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	shared, err := sharedChromium()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := chromedp.NewContext(shared, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
+	ctx, cancel := context.WithTimeout(ctx, chromium.TestLimit)
 	t.Cleanup(func() { cancel(); stop() })
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("open a page in chromium: %v", err)
@@ -52,26 +43,13 @@ func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOpti
 
 // sharedChromium starts the process of most tests. TestMain ends it.
 var sharedChromium = sync.OnceValues(func() (context.Context, error) {
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "chromium-*")
-	if err != nil {
-		return nil, err
-	}
-	ctx, _, err := startChromium(path, dir, nil)
+	ctx, _, err := chromium.Start(options(nil)...)
 	return ctx, err
 })
 
-// startChromium starts a process that runs until stop is called.
-func startChromium(
-	path, dir string, flags []string, more ...chromedp.ExecAllocatorOption,
-) (ctx context.Context, stop context.CancelFunc, err error) {
-	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	opts = append(opts, chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true), chromedp.WindowSize(1280, 800))
+// options returns the options for flags, each of which is a name or name=value.
+func options(flags []string) []chromedp.ExecAllocatorOption {
+	opts := []chromedp.ExecAllocatorOption{chromedp.WindowSize(1280, 800)}
 	for _, f := range flags {
 		name, value, _ := strings.Cut(f, "=")
 		if value == "" {
@@ -80,15 +58,7 @@ func startChromium(
 		}
 		opts = append(opts, chromedp.Flag(name, value))
 	}
-	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
-	ctx, stopTab := chromedp.NewContext(alloc)
-	stop = func() { stopTab(); stopAlloc() }
-	// The browser runs as long as the context of its first call.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("start chromium: %w", err)
-	}
-	return ctx, stop, nil
+	return opts
 }
 
 func missing(t *testing.T, what string) {
@@ -101,7 +71,7 @@ func missing(t *testing.T, what string) {
 
 func (s *pageTest) do(steps ...chromedp.Action[chromedp.Void]) {
 	s.t.Helper()
-	if err := chromedp.Do(s.ctx, steps...); err != nil {
+	if err := chromium.Do(s.ctx, steps...); err != nil {
 		s.t.Fatalf("%v; the page shows:\n%s", err, s.text("body"))
 	}
 }
@@ -109,18 +79,15 @@ func (s *pageTest) do(steps ...chromedp.Action[chromedp.Void]) {
 // see waits until a JavaScript condition is true on the page.
 func (s *pageTest) see(js string) {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		// Evaluation fails during a navigation.
-		if yes, err := chromedp.Run(s.ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
-			return
-		}
+	if chromium.Eventually(s.ctx, js) {
+		return
 	}
 	s.t.Fatalf("the condition never became true: %s; the page shows:\n%s", js, s.text("body"))
 }
 
 func eval[T any](s *pageTest, js string) T {
 	s.t.Helper()
-	v, err := chromedp.Run(s.ctx, chromedp.Evaluate[T](js))
+	v, err := chromium.Run(s.ctx, chromedp.Evaluate[T](js))
 	if err != nil {
 		s.t.Fatalf("%s: %v", js, err)
 	}
@@ -128,7 +95,7 @@ func eval[T any](s *pageTest, js string) T {
 }
 
 func (s *pageTest) text(selector string) string {
-	text, _ := chromedp.Run(s.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`,
+	text, _ := chromium.Run(s.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`,
 		selector)))
 	return text
 }
@@ -157,7 +124,7 @@ func (s *pageTest) picture(name string) {
 		s.do(chromedp.EmulateViewport(size.width, size.height))
 		for kind, shot := range map[string]chromedp.Action[[]byte]{"": chromedp.CaptureScreenshot(),
 			"-full": chromedp.FullScreenshot(100)} {
-			png, err := chromedp.Run(s.ctx, shot)
+			png, err := chromium.Run(s.ctx, shot)
 			if err != nil {
 				s.t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"image/jpeg"
 	"testing"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/frame"
@@ -25,7 +25,7 @@ func TestRealGlasses_OneChoiceForAFrame(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = d.Close() })
 	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{d}, MTU: 247, PairOnDemand: true})
-	s := realTest{pageTest: openPageTest(t, "brilliant_frame", nil, chromium.Flags(radio.Address)...), radio: radio}
+	s := realTest{pageTest: openPageTest(t, "brilliant_frame", nil, chromium.BluetoothFlags(radio.Address)...), radio: radio}
 	s.person = chromium.NewChooser(s.ctx, t)
 	s.see(`!document.querySelector("#real-begin").disabled && document.querySelector("#real-begin").checkVisibility()`)
 	s.do(chromium.Press("#real-begin"))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
@@ -64,7 +64,7 @@ func (s *realTest) say(upright, border string) {
 // wantArms waits until both arms show a picture.
 func (s *realTest) wantArms(what string, isWanted func(image.Image) bool) {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		shown := s.panels()
 		if shown[g1.Left] != nil && shown[g1.Right] != nil && isWanted(shown[g1.Left]) && isWanted(shown[g1.Right]) {
 			return

@@ -11,7 +11,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
@@ -33,7 +33,7 @@ func newRealTest(t *testing.T, more ...peripheral.Peripheral) *realTest {
 	radio := fakebluez.Start(t, fakebluez.Options{
 		Peripherals: append([]peripheral.Peripheral{pair.Left(), pair.Right()}, more...),
 	})
-	s := openPageTest(t, "even_g1", nil, chromium.Flags(radio.Address)...)
+	s := openPageTest(t, "even_g1", nil, chromium.BluetoothFlags(radio.Address)...)
 	t.Cleanup(func() {
 		radio.Emulate(func(int64) {
 			if v := pair.Violations(); len(v) > 0 {
@@ -64,7 +64,7 @@ func (s *realTest) choose(link, name string) {
 // wantFree waits until both arms are disconnected.
 func (s *realTest) wantFree() {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if !s.radio.Connected(s.pair.Left()) && !s.radio.Connected(s.pair.Right()) {
 			return
 		}
@@ -103,7 +103,7 @@ func (s *realTest) panels() (shown [2]image.Image) {
 func (s *realTest) wantPanels(show string) {
 	s.t.Helper()
 	want := drawn(s.t, "even_g1", show)
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if shown := s.panels(); isLit(shown[0], want) && isLit(shown[1], want) {
 			return
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -39,7 +40,7 @@ func (s *pageTest) share() []byte {
 // cookies returns the values of the cookies of the page.
 func (s *pageTest) cookies() (values []string) {
 	s.t.Helper()
-	all, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult, error) {
+	all, err := chromium.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (network.GetCookiesResult, error) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{s.site.URL}})
 	})
 	if err != nil || len(all.Cookies) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -236,7 +237,7 @@ func (s *pageTest) command(typ string, payload any) string {
 // next waits for a frame of this type, and with this ID unless that is empty, and removes it from the received frames.
 func (s *pageTest) next(typ, id string) heardFrame {
 	s.t.Helper()
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		for i, f := range s.heard {
 			if f.Type == typ && (id == "" || f.ID == id) {

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
@@ -162,7 +163,7 @@ func TestSimulatorThrough_HasBuiltInScenes(t *testing.T) {
 // of the panel the page draws a line.
 func (s *pageTest) wantPageShows(want *image.NRGBA) {
 	s.t.Helper()
-	data, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
+	data, err := chromium.Run(s.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		s.t.Fatal(err)
 	}

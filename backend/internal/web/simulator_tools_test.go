@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -134,10 +135,9 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 // newVideo opens a WebM in a page of its own, because the simulator page may not play any.
 func newVideo(s *pageTest, data string) *pageTest {
 	s.t.Helper()
-	ctx, stop := chromedp.NewContext(s.ctx)
-	s.t.Cleanup(stop)
-	v := &pageTest{t: s.t, ctx: ctx}
-	v.do(chromedp.Navigate("about:blank"), chromedp.Evaluate[chromedp.Void](`var video = document.createElement("video"); video.muted = true; video.src = "data:video/webm;base64,`+data+`";`))
+	tab, _ := chromium.Tab(s.ctx, s.t)
+	v := &pageTest{t: s.t, ctx: tab}
+	v.do(chromedp.Evaluate[chromedp.Void](`var video = document.createElement("video"); video.muted = true; video.src = "data:video/webm;base64,` + data + `";`))
 	v.see("video.readyState >= 2 || video.error")
 	if problem := eval[string](v, `video.error?.message ?? ""`); problem != "" {
 		s.t.Fatalf("the browser does not play the clip: %s", problem)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/echo"
@@ -33,7 +33,7 @@ func TestRadio_ServesChromium(t *testing.T) {
 		fmt.Fprintf(&echoed, " %d/200", i)
 	}
 	for _, name := range []string{"Echo_L", "Echo_R"} {
-		if err := chromedp.Do(tab, chromedp.Click("button")); err != nil {
+		if err := chromium.Do(tab, chromedp.Click("button")); err != nil {
 			t.Fatal(err)
 		}
 		got := evaluate(tab, "chosen")
@@ -59,7 +59,7 @@ type answer struct {
 func evaluate(tab context.Context, js string) <-chan answer {
 	got := make(chan answer, 1)
 	go func() {
-		text, err := chromedp.Run(tab, chromedp.Evaluate[string](js, chromedp.EvalAwaitPromise))
+		text, err := chromium.Run(tab, chromedp.Evaluate[string](js, chromedp.EvalAwaitPromise))
 		got <- answer{text, err}
 	}()
 	return got
@@ -75,14 +75,14 @@ func wantText(t *testing.T, got <-chan answer, want string) {
 // openPage returns a tab that shows a page with the script.
 func openPage(t *testing.T, r *fakebluez.Radio) context.Context {
 	t.Helper()
-	tab := chromium.Open(t, r.Address)
+	tab := chromium.OpenBluetooth(t, r.Address)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "<!DOCTYPE html><title>Bluetooth</title><script>%s</script>"+
 			"<button onclick=\"chosen = choose('%s', '%s', '%s')\">Choose</button>",
 			pageScript, echo.Service, echo.Write, echo.Notify)
 	}))
 	t.Cleanup(page.Close)
-	if err := chromedp.Do(tab, chromedp.Navigate(page.URL)); err != nil {
+	if err := chromium.Do(tab, chromedp.Navigate(page.URL)); err != nil {
 		t.Fatal(err)
 	}
 	return tab

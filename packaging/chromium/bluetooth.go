@@ -1,10 +1,7 @@
-// Package chromium opens pages in a real Chromium whose Bluetooth is an emulated one, for tests of Web Bluetooth.
 package chromium
 
 import (
 	"context"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -15,46 +12,20 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Tab returns another tab in front of a tab of Open, which it hides.
-func Tab(other context.Context, t *testing.T) context.Context {
+// OpenBluetooth is Open for a Chromium that uses Web Bluetooth over the D-Bus at this address.
+func OpenBluetooth(t *testing.T, bus string, flags ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
-	tab, stop := chromedp.NewContext(other, chromedp.WithNewWindow(false))
-	t.Cleanup(stop)
-	return tab
-}
-
-// Open returns an empty tab of a Chromium of its own that reaches Bluetooth over the D-Bus at this address.
-func Open(t *testing.T, bus string, flags ...chromedp.ExecAllocatorOption) context.Context {
-	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("chromium is missing")
-		}
-		t.Skip("SKIPPED, chromium is missing: apt-get install chromium")
-	}
-	opts := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-component-update", true))
-	opts = append(opts, Flags(bus)...)
+	opts := BluetoothFlags(bus)
 	for _, flag := range []string{ // with these, a hidden tab would not be slowed down as a person's is
 		"disable-background-timer-throttling", "disable-backgrounding-occluded-windows", "disable-renderer-backgrounding",
 	} {
 		opts = append(opts, chromedp.Flag(flag, false))
 	}
-	opts = append(opts, flags...)
-	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
-	tab, stop := chromedp.NewContext(alloc)
-	tab, cancel := context.WithTimeout(tab, 90*time.Second)
-	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
-	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("start chromium: %v", err)
-	}
-	return tab
+	return Open(t, append(opts, flags...)...)
 }
 
-// Flags are the options of a Chromium that reaches Bluetooth over the D-Bus at this address.
-func Flags(bus string) []chromedp.ExecAllocatorOption {
+// BluetoothFlags are the options of a Chromium that reaches Bluetooth over the D-Bus at this address.
+func BluetoothFlags(bus string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.Flag("enable-features", "WebBluetooth"), // off by default on Linux
 		chromedp.Env("DBUS_SYSTEM_BUS_ADDRESS="+bus, "DBUS_SESSION_BUS_ADDRESS="+bus),
@@ -121,6 +92,7 @@ func (c *Chooser) Cancel() {
 func (c *Chooser) await(find func(*deviceaccess.EventDeviceRequestPrompted) int) (
 	*deviceaccess.EventDeviceRequestPrompted, int) {
 	c.t.Helper()
+	limit := time.After(StepLimit)
 	for {
 		select {
 		case p := <-c.prompts:
@@ -128,7 +100,7 @@ func (c *Chooser) await(find func(*deviceaccess.EventDeviceRequestPrompted) int)
 				c.done[p.ID] = true
 				return p, i
 			}
-		case <-c.tab.Done():
+		case <-limit:
 			c.t.Fatal("the browser showed no list with the device")
 		}
 	}
