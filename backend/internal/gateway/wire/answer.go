@@ -184,31 +184,43 @@ func eventData(text []byte) (data []byte, ok bool) {
 	return data, ok
 }
 
-// Members that contain the text of an answer: in events that append to it, and in a whole answer.
+// Members that contain the text of an answer: in events that append to it, and in a whole answer. Providers use several
+// names for what a model thought, and some send the same text under two of them, so only the longest counts.
 var (
-	streamTexts = map[API][]string{
-		Chat:      {`"content"`, `"arguments"`, `"reasoning_content"`, `"refusal"`},
-		Responses: {`"delta"`},
-		Messages:  {`"text"`, `"partial_json"`, `"thinking"`},
+	thoughts    = []string{`"reasoning_content"`, `"reasoning"`, `"reasoning_text"`, `"thinking"`}
+	streamTexts = map[API][][]string{
+		Chat:      {{`"content"`}, {`"arguments"`}, {`"refusal"`}, thoughts},
+		Responses: {{`"delta"`}},
+		Messages:  {{`"text"`}, {`"partial_json"`}, thoughts},
 	}
-	wholeTexts = []string{`"content"`, `"text"`, `"arguments"`, `"reasoning_content"`, `"refusal"`, `"thinking"`}
+	wholeTexts = [][]string{{`"content"`}, {`"text"`}, {`"arguments"`}, {`"refusal"`}, thoughts}
 )
 
 // count counts the text in data, so that the usage can be estimated.
-func (a *Answer) count(data []byte, names []string) {
-	before := a.text
-	for _, name := range names {
-		for rest := data; ; {
-			i := bytes.Index(rest, []byte(name))
-			if i < 0 {
-				break
-			}
-			rest = bytes.TrimLeft(rest[i+len(name):], " \t\r\n:")
-			a.text += stringLength(rest)
+func (a *Answer) count(data []byte, texts [][]string) {
+	var counted int64
+	for _, names := range texts {
+		var longest int64
+		for _, name := range names {
+			longest = max(longest, textLength(data, []byte(name)))
 		}
+		counted += longest
 	}
-	if a.text > before {
+	if counted > 0 {
+		a.text += counted
 		a.events++
+	}
+}
+
+// textLength returns the length of all strings in data that are members with this quoted name.
+func textLength(data, name []byte) (length int64) {
+	for {
+		i := bytes.Index(data, name)
+		if i < 0 {
+			return length
+		}
+		data = bytes.TrimLeft(data[i+len(name):], " \t\r\n:")
+		length += stringLength(data)
 	}
 }
 

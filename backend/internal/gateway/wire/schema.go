@@ -2,10 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,62 +49,6 @@ type decoder struct {
 
 // rule checks a value and appends its encoding to d.out. To omit the field, it appends nothing.
 type rule func(d *decoder, path string, v jsontext.Value) error
-
-// checkText refuses text that two parsers could read differently: repeated names, invalid UTF-8, and numbers outside
-// the range of a float64. It also limits the nesting depth.
-func checkText(body []byte) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(body))
-	for ended := false; ; ended = d.StackDepth() == 0 {
-		token, err := d.ReadToken()
-		switch {
-		case errors.Is(err, io.EOF) && ended:
-			return nil
-		case errors.Is(err, jsontext.ErrDuplicateName):
-			return malformed(d, err, "the body repeats a name within an object")
-		case err != nil:
-			return malformed(d, err, "the body is not one valid JSON object")
-		case d.StackDepth() > maxDepth:
-			return malformed(d, nil, fmt.Sprintf("the body is nested deeper than %d levels", maxDepth))
-		case ended || d.StackDepth() == 0 && token.Kind() != '}':
-			return malformed(d, nil, "the body is not one JSON object")
-		case token.Kind() == '0' && !isNumber(token.String()):
-			return malformed(d, nil, "the body has a number out of range")
-		}
-	}
-}
-
-// maxPath is the maximum length of a field's path in an error, in bytes.
-const maxPath = 100
-
-// malformed returns an error that says where the text is invalid, or how far the decoder has read.
-func malformed(d *jsontext.Decoder, err error, what string) error {
-	at, field := d.InputOffset(), d.StackPointer()
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
-		at, field = syntax.ByteOffset, syntax.JSONPointer
-	}
-	var path string
-	for token := range field.Tokens() {
-		switch _, err := strconv.Atoi(token); {
-		case err == nil:
-			path += "[" + token + "]"
-		case path == "":
-			path = token
-		default:
-			path += "." + token
-		}
-	}
-	path = path[:min(len(path), maxPath)]
-	if path != "" {
-		what += ", in " + path
-	}
-	return &FieldError{InvalidJSON, path, fmt.Sprintf("%s, near byte %d", what, at)}
-}
-
-func isNumber(text string) bool {
-	f, err := strconv.ParseFloat(text, 64)
-	return err == nil && len(text) <= maxNumber && !math.IsInf(f, 0)
-}
 
 // text accepts a string of at most limit bytes.
 func text(limit int) rule {
@@ -228,15 +169,13 @@ func list(most int, element rule) rule {
 		}
 		n := 0
 		d.out = append(d.out, '[')
+		start := len(d.out)
 		err := each(v, func(_ string, e jsontext.Value) error {
 			at := fmt.Sprintf("%s[%d]", path, n)
 			if n++; n > most {
 				return invalid(path, "has more than %d entries", most)
 			}
-			if n > 1 {
-				d.out = append(d.out, ',')
-			}
-			return element(d, at, e)
+			return d.unlessOmitted(start, "", func() error { return element(d, at, e) })
 		})
 		d.out = append(d.out, ']')
 		return err
@@ -275,7 +214,13 @@ func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...js
 type fields map[string]rule
 
 // object accepts an object that has all required members and only allowed ones.
-func object(allowed fields, required ...string) rule {
+func object(allowed fields, required ...string) rule { return objectRule(allowed, required, false) }
+
+// answered is object for a part of an answer, which apps send back as they received it: providers and clients add
+// members, and set others to null. Both are omitted.
+func answered(allowed fields, required ...string) rule { return objectRule(allowed, required, true) }
+
+func objectRule(allowed fields, required []string, isAnswer bool) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '{' {
 			return invalid(path, "is not an object")
@@ -284,11 +229,14 @@ func object(allowed fields, required ...string) rule {
 		start, seen := len(d.out), map[string]bool{}
 		err := each(v, func(name string, value jsontext.Value) error {
 			r, ok := allowed[name]
-			if !ok {
+			switch {
+			case isAnswer && (!ok || value.Kind() == 'n'):
+				return nil
+			case !ok:
 				return unsupported(join(path, name), "")
 			}
 			seen[name] = true
-			return d.member(r, start, join(path, name), name, value)
+			return d.unlessOmitted(start, name, func() error { return r(d, join(path, name), value) })
 		})
 		if err != nil {
 			return err
@@ -303,18 +251,21 @@ func object(allowed fields, required ...string) rule {
 	}
 }
 
-// member appends a member to the object whose members start at start, unless r omits its value.
-func (d *decoder) member(r rule, start int, path, name string, v jsontext.Value) error {
+// unlessOmitted appends a member with this name, or an element if name is empty, to the object or list whose content
+// begins at start. If add appends nothing, it is omitted.
+func (d *decoder) unlessOmitted(start int, name string, add func() error) error {
 	before := len(d.out)
 	if before > start {
 		d.out = append(d.out, ',')
 	}
-	if err := d.quote(name); err != nil {
-		return err
+	if name != "" {
+		if err := d.quote(name); err != nil {
+			return err
+		}
+		d.out = append(d.out, ':')
 	}
-	d.out = append(d.out, ':')
 	empty := len(d.out)
-	if err := r(d, path, v); err != nil {
+	if err := add(); err != nil {
 		return err
 	}
 	if len(d.out) == empty {
@@ -359,6 +310,13 @@ func image(r rule) rule {
 
 // variant accepts an object whose member kind selects its rule. Without that member, fallback is used.
 func variant(kind, fallback string, choices map[string]rule) rule {
+	return variantRule(kind, fallback, choices, nil)
+}
+
+// answeredPart is variant for a part of an answer. It omits parts of other types, such as a provider's own.
+func answeredPart(choices map[string]rule) rule { return variantRule("type", "", choices, dropped) }
+
+func variantRule(kind, fallback string, choices map[string]rule, other rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '{' {
 			return invalid(path, "is not an object")
@@ -374,6 +332,9 @@ func variant(kind, fallback string, choices map[string]rule) rule {
 		}
 		r, ok := choices[chosen]
 		if !ok {
+			r = other
+		}
+		if r == nil {
 			return unsupported(join(path, kind), " with the value "+strconv.Quote(clip(chosen)))
 		}
 		return r(d, path, v)

@@ -5,6 +5,7 @@ package wire
 var (
 	anyText   = text(textInBytes)
 	name      = text(maxName)
+	id        = anyText // some providers put what they thought into the id of a call
 	onlyNull  = orNull(only("null", ""))
 	noMore    = only("1", ": send one request for each answer")
 	oneOutput = orNull(integer(1, maxOutput))
@@ -53,21 +54,20 @@ var jsonSchema = fields{
 
 // The chat completions interface.
 var (
-	chatText  = object(fields{"type": word("text"), "text": anyText}, "text")
+	chatText  = fields{"type": word("text"), "text": anyText}
 	chatImage = image(object(fields{
 		"type": word("image_url"),
 		"image_url": object(fields{
 			"url": anyText, "detail": orNull(word("auto", "low", "high", "original")),
 		}, "url"),
 	}, "image_url"))
-	chatRefusal = object(fields{"type": word("refusal"), "refusal": anyText}, "refusal")
+	refusal = fields{"type": word("refusal"), "refusal": anyText}
 
-	texts = byKind(anyText, list(maxList, variant("type", "", map[string]rule{"text": chatText})), nil)
+	texts = byKind(anyText, list(maxList, variant("type", "", map[string]rule{"text": object(chatText, "text")})), nil)
 
-	chatCall = object(fields{
-		"id": name, "type": word("function"),
-		"function": object(fields{"name": name, "arguments": anyText, "parsed_arguments": dropped}, "name"),
-		"index":    dropped,
+	chatCall = answered(fields{
+		"id": id, "type": word("function"), "function": answered(fields{"name": name, "arguments": anyText}, "name"),
+		"extra_content": anyObject, // Gemini requires it back
 	}, "id", "function")
 
 	chatMessage = variant("role", "", map[string]rule{
@@ -75,14 +75,12 @@ var (
 		"system":    object(fields{"role": anything, "content": texts, "name": name}, "content"),
 		"user": object(fields{"role": anything, "name": name,
 			"content": byKind(anyText, list(maxList, variant("type", "",
-				map[string]rule{"text": chatText, "image_url": chatImage})), nil)}, "content"),
-		// Apps send back messages that they received, including fields without meaning and fields added by clients.
-		"assistant": object(fields{"role": anything, "name": name, "refusal": orNull(anyText),
-			"content": orNull(byKind(anyText, list(maxList, variant("type", "",
-				map[string]rule{"text": chatText, "refusal": chatRefusal})), nil)),
-			"tool_calls": orNull(list(maxTools, chatCall)), "audio": onlyNull, "function_call": onlyNull,
-			"annotations": dropped, "reasoning_content": dropped, "parsed": dropped}),
-		"tool": object(fields{"role": anything, "content": texts, "tool_call_id": name}, "content", "tool_call_id"),
+				map[string]rule{"text": object(chatText, "text"), "image_url": chatImage})), nil)}, "content"),
+		"assistant": answered(fields{"role": anything, "name": name, "refusal": anyText,
+			"content": byKind(anyText, list(maxList, answeredPart(map[string]rule{
+				"text": answered(chatText, "text"), "refusal": answered(refusal, "refusal")})), nil),
+			"tool_calls": list(maxTools, chatCall), "audio": onlyNull, "function_call": onlyNull}),
+		"tool": object(fields{"role": anything, "content": texts, "tool_call_id": id}, "content", "tool_call_id"),
 	})
 
 	chatBody = object(common(fields{
@@ -113,27 +111,33 @@ var (
 	inputText  = object(fields{"type": word("input_text"), "text": anyText}, "text")
 	inputImage = image(object(fields{"type": word("input_image"), "image_url": anyText,
 		"detail": orNull(word("auto", "low", "high", "original")), "file_id": onlyNull}, "image_url"))
-	outputText = object(fields{"type": word("output_text"), "text": anyText, "annotations": dropped,
-		"logprobs": dropped, "parsed": dropped}, "text")
+	outputText = answered(fields{"type": word("output_text"), "text": anyText}, "text")
 
 	inputParts = map[string]rule{"input_text": inputText, "input_image": inputImage}
 
+	inputMessage = object(fields{
+		"type": anything, "role": anything, "id": orNull(id), "status": orNull(name),
+		"content": byKind(anyText, list(maxList, variant("type", "", inputParts)), nil),
+	}, "content")
+
 	responsesItem = variant("type", "message", map[string]rule{
-		"message": object(fields{
-			"type": anything, "role": word("user", "assistant", "system", "developer"), "id": name, "status": name,
-			"phase": orNull(name),
-			"content": byKind(anyText, list(maxList, variant("type", "", map[string]rule{
-				"input_text": inputText, "input_image": inputImage, "output_text": outputText, "refusal": chatRefusal,
-			})), nil),
-		}, "role", "content"),
-		"function_call": object(fields{"type": anything, "id": name, "call_id": name, "name": name,
-			"arguments": anyText, "parsed_arguments": dropped, "status": orNull(name)}, "call_id", "name"),
-		"function_call_output": object(fields{"type": anything, "id": orNull(name), "call_id": name,
+		"message": variant("role", "", map[string]rule{
+			"user": inputMessage, "system": inputMessage, "developer": inputMessage,
+			"assistant": answered(fields{
+				"type": anything, "role": anything, "id": id, "status": name, "phase": name,
+				"content": byKind(anyText, list(maxList, answeredPart(map[string]rule{
+					"input_text": inputText, "output_text": outputText, "refusal": answered(refusal, "refusal"),
+				})), nil),
+			}, "content"),
+		}),
+		"function_call": answered(fields{"type": anything, "id": id, "call_id": id, "name": name,
+			"arguments": anyText, "status": name}, "call_id", "name"),
+		"function_call_output": object(fields{"type": anything, "id": orNull(id), "call_id": id,
 			"output": byKind(anyText, list(maxList, variant("type", "", inputParts)), nil),
 			"status": orNull(name)}, "call_id", "output"),
-		"reasoning": object(fields{"type": anything, "id": name, "status": orNull(name), "content": dropped,
-			"encrypted_content": orNull(anyText),
-			"summary":           list(maxList, object(fields{"type": word("summary_text"), "text": anyText}, "text"))}),
+		"reasoning": answered(fields{"type": anything, "id": id, "status": name, "encrypted_content": anyText,
+			"summary": list(maxList, answeredPart(map[string]rule{
+				"summary_text": answered(fields{"type": anything, "text": anyText}, "text")}))}),
 	})
 
 	responsesBody = object(common(fields{
@@ -170,21 +174,24 @@ var (
 			"base64": object(fields{"type": anything, "media_type": name, "data": anyText}, "media_type", "data"),
 			"url":    object(fields{"type": anything, "url": anyText}, "url"),
 		})}, "source"))
-	resultBlock = object(fields{"type": anything, "tool_use_id": name, "is_error": orNull(boolean),
+	resultBlock = object(fields{"type": anything, "tool_use_id": id, "is_error": orNull(boolean),
 		"cache_control": cacheControl, "content": byKind(anyText, list(maxList,
 			variant("type", "", map[string]rule{"text": textBlock, "image": imageBlock})), nil)}, "tool_use_id")
 
+	userMessage = object(fields{"role": anything, "content": byKind(anyText, list(maxList, variant("type", "",
+		map[string]rule{"text": textBlock, "image": imageBlock, "tool_result": resultBlock})), nil)}, "content")
+	modelMessage = answered(fields{"role": anything, "content": byKind(anyText, list(maxList, answeredPart(
+		map[string]rule{
+			"text": answered(fields{"type": anything, "text": anyText, "cache_control": cacheControl}, "text"),
+			"tool_use": answered(fields{"type": anything, "id": id, "name": name, "input": anyObject,
+				"cache_control": cacheControl}, "id", "name", "input"),
+			"thinking":          answered(fields{"type": anything, "thinking": anyText, "signature": anyText}),
+			"redacted_thinking": answered(fields{"type": anything, "data": anyText}),
+		})), nil)}, "content")
+
 	messagesBody = object(common(fields{
-		"messages": list(maxList, object(fields{
-			"role": word("user", "assistant"),
-			"content": byKind(anyText, list(maxList, variant("type", "", map[string]rule{
-				"text": textBlock, "image": imageBlock, "tool_result": resultBlock,
-				"tool_use": object(fields{"type": anything, "id": name, "name": name, "input": anyObject,
-					"caller": dropped, "cache_control": cacheControl}, "id", "name", "input"),
-				"thinking":          object(fields{"type": anything, "thinking": anyText, "signature": anyText}),
-				"redacted_thinking": object(fields{"type": anything, "data": anyText}),
-			})), nil),
-		}, "role", "content")),
+		"messages": list(maxList, variant("role", "",
+			map[string]rule{"user": userMessage, "assistant": modelMessage})),
 		"max_tokens": take(oneOutput), "top_k": orNull(integer(0, 1<<31)),
 		"system": orNull(byKind(anyText, list(maxList,
 			variant("type", "", map[string]rule{"text": textBlock})), nil)),
