@@ -276,9 +276,13 @@ func (c *Config) checkURLs() error {
 		address *string
 	}{{"base_url", &c.BaseURL}, {"site_url", &c.SiteURL}} {
 		u, err := url.Parse(*a.address)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" ||
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
 			u.User != nil {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
+		}
+		if strings.Trim(u.Path, "/") != "" || strings.ContainsAny(*a.address, "?#") {
+			return fmt.Errorf("setting %s: the address has a path, a query or a fragment, but pages and programs need a host "+
+				"of their own, such as https://service.example.org", a.key)
 		}
 		if u.Scheme == "http" && !loopback.IsHost(u.Hostname()) {
 			return fmt.Errorf("setting %s: plain http is allowed only on this machine, because elsewhere browsers drop the "+

@@ -94,6 +94,7 @@ func TestLoad_ErrorsNameTheSetting(t *testing.T) {
 		{"base_url", "ftp://x"}, {"base_url", "localhost:8080"}, {"base_url", "http://"}, {"base_url", "http://:8080"},
 		{"base_url", "http://service.example.org"}, {"site_url", "http://192.168.1.7:8080"},
 		{"base_url", "https://user:pass@x"}, {"site_url", "javascript:alert(1)"}, {"site_url", "https://x/?a=b"},
+		{"base_url", "https://x/service"}, {"site_url", "https://x/a/"}, {"site_url", "https://x#a"}, {"base_url", "https://x?"},
 		{"link_code_ttl", "4"}, {"link_code_ttl", "3601"}, {"link_code_ttl", "10m"}, {"link_code_ttl", "5.5"},
 		{"link_code_ttl", "-1"},
 		{"link_poll_interval", "0"}, {"link_grace", "301"}, {"link_unused_token_after", "0"},

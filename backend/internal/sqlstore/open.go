@@ -29,12 +29,21 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 }
 
 func openAndMigrate(ctx context.Context, database string, log *slog.Logger, observe observer) (*Store, error) {
+	if err := checkAddress(database); err != nil {
+		return nil, err
+	}
 	if err := createFile(database); err != nil {
 		return nil, err
 	}
 	s, err := open(database, observe)
 	if err != nil {
 		return nil, err
+	}
+	if s.engine == "postgres" {
+		if err := checkSessions(ctx, s.writes); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("open PostgreSQL: %w", err)
+		}
 	}
 	if err := s.migrate(ctx, log); err != nil {
 		s.Close()
@@ -62,6 +71,9 @@ func createFile(database string) error {
 
 // Attach opens a database that a server uses or has used. It neither creates nor migrates it.
 func Attach(ctx context.Context, database string) (*Store, error) {
+	if err := checkAddress(database); err != nil {
+		return nil, err
+	}
 	if !isPostgres(database) {
 		if _, err := os.Stat(database); err != nil {
 			return nil, fmt.Errorf("open database: %w; name it with --database or SERVICE_BACKEND_DATABASE", err)

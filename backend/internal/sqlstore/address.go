@@ -1,0 +1,89 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// keywordValue matches the other notation of libpq for the address of a server, as in "host=db password=secret".
+var keywordValue = regexp.MustCompile(
+	`(?i)(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|sslmode)\s*=`)
+
+// checkAddress returns an error for an address that is neither a postgres:// URL without ambiguities nor a path. A
+// parser could take a part of a password for the host, so the error contains no part of the address.
+func checkAddress(database string) error {
+	switch {
+	case isPostgres(database) && strings.Count(database, "@") > 1:
+		return errors.New("the database URL contains more than one @: write the user name's and the password's as %40")
+	case isPostgres(database):
+		if _, err := pgx.ParseConfig(database); err != nil { // omitted, because it may contain a password
+			return errors.New("the database URL cannot be parsed: it has the form " +
+				"postgres://user:password@host:port/name?sslmode=require. In the user name and the password, write / as %2F, " +
+				"? as %3F, # as %23, % as %25 and a space as %20")
+		}
+	case strings.Contains(database, "://"):
+		return errors.New("the database URL does not begin with postgres:// (in small letters): other database servers are " +
+			"not supported. For SQLite, give the path of a file")
+	case keywordValue.MatchString(database):
+		return errors.New("the database is given as keywords and values (host=...): write a URL of the form " +
+			"postgres://user:password@host:port/name. For SQLite, give the path of a file")
+	}
+	return nil
+}
+
+// errShared is the error for a pool that gives a connection's next transaction to another connection of the server.
+var errShared = errors.New("the database is reached through a pool that shares connections between transactions, such " +
+	"as PgBouncer with pool_mode = transaction: locks and prepared statements of a session do not work there. Set " +
+	"pool_mode = session, or connect to PostgreSQL itself")
+
+// checkSessions returns an error if two transactions of one connection reach different sessions of the server. While
+// the second connection is in a transaction, such a pool cannot give the first one the session that it had.
+func checkSessions(ctx context.Context, db *sql.DB) error {
+	first, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	before, err := sessionOf(ctx, first)
+	if err != nil {
+		return err
+	}
+	tx, err := second.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := sessionOf(ctx, tx); err != nil {
+		return err
+	}
+	after, err := sessionOf(ctx, first)
+	switch {
+	case err != nil:
+		return err
+	case after != before:
+		return errShared
+	}
+	return nil
+}
+
+// sessionOf returns the id of the process that serves a session.
+func sessionOf(ctx context.Context, q interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (pid int64, err error) {
+	// The simple protocol prepares no statement, which such a pool may not know.
+	if err := q.QueryRowContext(ctx, `SELECT pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return 0, fmt.Errorf("read the session's process id: %w", err)
+	}
+	return pid, nil
+}
