@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -33,6 +34,18 @@ type Person struct {
 	Subject       string
 	Email         string
 	EmailVerified bool
+	// NoClaim omits email_verified. InUserInfo moves the address and the claim to the userinfo endpoint, which is about
+	// another person if OtherSubject is set.
+	NoClaim, InUserInfo, OtherSubject bool
+}
+
+// claims returns what the provider says about the person's address.
+func (who Person) claims() map[string]any {
+	claims := map[string]any{"email": who.Email, "email_verified": who.EmailVerified}
+	if who.NoClaim {
+		delete(claims, "email_verified")
+	}
+	return claims
 }
 
 // Faults make the provider's responses invalid. The zero value changes nothing.
@@ -102,6 +115,7 @@ func Start() (*Provider, error) {
 	mux.HandleFunc("GET /authorize", p.authorize)
 	mux.HandleFunc("POST /authorize", p.authorize)
 	mux.HandleFunc("POST /token", p.token)
+	mux.HandleFunc("GET /userinfo", p.userInfo)
 	p.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(p.done)
@@ -187,11 +201,23 @@ func (p *Provider) discovery(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, map[string]any{
 		"issuer": p.Issuer, "authorization_endpoint": p.Issuer + "/authorize", "token_endpoint": p.Issuer + "/token",
-		"jwks_uri":                 p.Issuer + "/keys",
+		"jwks_uri": p.Issuer + "/keys", "userinfo_endpoint": p.Issuer + "/userinfo",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
 		"token_endpoint_auth_methods_supported": methods,
 	})
+}
+
+func (p *Provider) userInfo(w http.ResponseWriter, r *http.Request) {
+	_, who := p.now(r)
+	claims := map[string]any{"sub": who.Subject}
+	if who.InUserInfo {
+		maps.Copy(claims, who.claims())
+	}
+	if who.OtherSubject {
+		claims["sub"] = "another"
+	}
+	answer(w, claims)
 }
 
 func (p *Provider) keys(w http.ResponseWriter, r *http.Request) {
@@ -286,9 +312,10 @@ func (p *Provider) sign(g grant, f Faults) string {
 		now = now.Add(-time.Hour)
 	}
 	claims := map[string]any{"iss": or(f.Issuer, p.Issuer), "aud": or(f.Audience, ClientID), "sub": g.person.Subject,
-		"nonce": or(f.Nonce, g.nonce),
-		"email": g.person.Email, "email_verified": g.person.EmailVerified, "iat": now.Unix(),
-		"exp": now.Add(5 * time.Minute).Unix()}
+		"nonce": or(f.Nonce, g.nonce), "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	if !g.person.InUserInfo {
+		maps.Copy(claims, g.person.claims())
+	}
 	head := map[string]string{"alg": "RS256", "kid": "one", "typ": "JWT"}
 	if f.Unsigned {
 		head["alg"] = "none"

@@ -143,7 +143,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	f.links.Revoked, f.links.Made = a.hub.Ended, f.notifyOfLink
 	f.accounts.SignedIn = f.credit.Welcome
 	f.accounts.Ended = func(accountID string) { a.hub.Ended(accountID, "") }
-	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
+	if f.providers, err = oidc.Load(c.OIDCFile, nil, o.Log); err != nil {
 		return nil, fmt.Errorf("setting oidc_providers: %w", err)
 	}
 	seal, err := hex.DecodeString(hash.Hash("web", "passkey ceremonies"))

@@ -68,7 +68,7 @@ func TestPrecedence(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	c, err := load(t, []string{"--listen", "127.0.0.1:9000", "--base-url", "https://api.example/base/", "--site-url",
+	c, err := load(t, []string{"--listen", "127.0.0.1:9000", "--base-url", "https://api.example/", "--site-url",
 		"https://example/",
 		"--trusted-proxies", "10.0.0.7/8, 192.0.2.1,,2001:db8::/32", "--data-dir", "d"})
 	if err != nil {
@@ -76,7 +76,7 @@ func TestAddresses(t *testing.T) {
 	}
 	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"),
 		netip.MustParsePrefix("2001:db8::/32")}
-	if c.BaseURL != "https://api.example/base" || c.SiteURL != "https://example" || len(c.TrustedProxies) != 3 ||
+	if c.BaseURL != "https://api.example" || c.SiteURL != "https://example" || len(c.TrustedProxies) != 3 ||
 		c.Database != filepath.Join("d", "service.db") {
 		t.Errorf("%+v", c)
 	}

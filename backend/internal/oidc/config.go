@@ -29,6 +29,7 @@ type settings struct {
 	ClientSecret     string   `yaml:"client_secret"`
 	ClientSecretFile string   `yaml:"client_secret_file"`
 	Scopes           []string `yaml:"scopes"`
+	TrustEmail       bool     `yaml:"trust_email"`
 }
 
 var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
@@ -89,7 +90,7 @@ func parse(text []byte) ([]settings, error) {
 			return nil, nil
 		}
 		return nil, errors.New("not a list of providers with the keys id, name, issuer, " +
-			"client_id, client_secret, client_secret_file, scopes")
+			"client_id, client_secret, client_secret_file, scopes, trust_email")
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, errors.New("file has more than one YAML document")

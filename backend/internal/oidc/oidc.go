@@ -5,11 +5,13 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,6 +62,7 @@ type Service struct {
 	all  []*provider
 	http *http.Client
 	now  func() time.Time
+	log  *slog.Logger
 }
 
 // provider is discovered on first use, so that the backend can start while the provider is down.
@@ -69,14 +72,15 @@ type provider struct {
 	found  *gooidc.Provider
 	style  oauth2.AuthStyle // how the token endpoint expects the client secret
 	failed time.Time        // when discovery last failed
+	warned bool             // logged that the provider does not vouch for addresses
 }
 
 // Load reads the providers file. An empty path means no providers, and a nil now means time.Now.
-func Load(file string, now func() time.Time) (*Service, error) {
+func Load(file string, now func() time.Time, log *slog.Logger) (*Service, error) {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Service{http: newClient(http.DefaultTransport), now: now}
+	s := &Service{http: newClient(http.DefaultTransport), now: now, log: log}
 	if file == "" {
 		return s, nil
 	}
@@ -110,7 +114,8 @@ func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, e
 }
 
 // Finish checks the query of the provider's redirect, redeems its code, and verifies the ID token's signature, issuer,
-// audience, nonce and expiry. The error may be ErrDenied, ErrUnreachable or ErrInvalidAnswer.
+// audience, nonce and expiry. If the ID token does not vouch for the e-mail address, it also reads the provider's
+// userinfo endpoint. The error may be ErrDenied, ErrUnreachable or ErrInvalidAnswer.
 func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(a.State)) != 1 {
 		return Identity{}, fmt.Errorf("%w: state", ErrInvalidAnswer)
@@ -144,7 +149,43 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	if err != nil {
 		return Identity{}, verifyError(err)
 	}
-	return identity(a, checked)
+	id, err := identity(a, checked)
+	if err != nil || id.EmailVerified {
+		return id, err
+	}
+	if answered, ok := emailFrom(ctx, found, token, checked.Subject); ok {
+		id.Email, id.EmailVerified = cmp.Or(answered.Email, id.Email), answered.EmailVerified
+	}
+	if id.Email != "" && !id.EmailVerified {
+		id.EmailVerified = p.TrustEmail
+		s.warnOnce(ctx, p)
+	}
+	return id, nil
+}
+
+// emailFrom returns the person's address from the userinfo endpoint, if the provider has one and its answer is about
+// the subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
+func emailFrom(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string) (Identity, bool) {
+	if found.UserInfoEndpoint() == "" {
+		return Identity{}, false
+	}
+	answer, err := found.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil || answer.Subject != subject {
+		return Identity{}, false
+	}
+	return Identity{Email: answer.Email, EmailVerified: answer.EmailVerified && answer.Email != ""}, true
+}
+
+// warnOnce logs that a provider does not vouch for addresses, and the setting that accepts them anyway.
+func (s *Service) warnOnce(ctx context.Context, p *provider) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.TrustEmail || p.warned {
+		return
+	}
+	p.warned = true
+	s.log.WarnContext(ctx, "identity provider does not confirm e-mail addresses, so people cannot sign up with it; "+
+		"set trust_email if it checks them itself", "provider", p.ID, "claim", "email_verified", "setting", "trust_email")
 }
 
 func identity(a Attempt, token *gooidc.IDToken) (Identity, error) {

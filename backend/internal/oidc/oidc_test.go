@@ -1,8 +1,10 @@
 package oidc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,6 +20,14 @@ const callback = "http://localhost:1/signin/oidc/acme/callback"
 
 func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) {
 	t.Helper()
+	return startedWith(t, "", now, slog.New(slog.DiscardHandler))
+}
+
+// startedWith starts a provider and a service with more settings of it.
+func startedWith(
+	t *testing.T, settings string, now func() time.Time, log *slog.Logger,
+) (*oidctest.Provider, *Service) {
+	t.Helper()
 	p, err := oidctest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -25,14 +35,14 @@ func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) 
 	t.Cleanup(p.Close)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "providers.yaml")
-	text := fmt.Sprintf("providers:\n- id: acme\n  name: Acme\n  issuer: %s\n  client_id: %s\n  client_secret_file: secret\n", p.Issuer, oidctest.ClientID)
+	text := fmt.Sprintf("providers:\n- id: acme\n  name: Acme\n  issuer: %s\n  client_id: %s\n  client_secret_file: secret\n%s", p.Issuer, oidctest.ClientID, settings)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(oidctest.ClientSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Load(file, now)
+	s, err := Load(file, now, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +97,49 @@ func TestSignIn(t *testing.T) {
 	}
 	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
 		t.Errorf("discovery ran %d times, want 1", n)
+	}
+}
+
+// Providers say in different ways that an address is the person's, or not at all.
+func TestFinish_FindsWhetherTheEmailIsVerified(t *testing.T) {
+	const trusted = "  trust_email: true\n"
+	for name, c := range map[string]struct {
+		settings       string
+		person         oidctest.Person
+		email          string
+		verified, warn bool
+	}{
+		"no claim":                {"", oidctest.Person{NoClaim: true}, "ada@example.org", false, true},
+		"no claim, trusted":       {trusted, oidctest.Person{NoClaim: true}, "ada@example.org", true, false},
+		"false":                   {"", oidctest.Person{}, "ada@example.org", false, true},
+		"false, trusted":          {trusted, oidctest.Person{}, "ada@example.org", true, false},
+		"userinfo":                {"", oidctest.Person{InUserInfo: true, EmailVerified: true}, "ada@example.org", true, false},
+		"userinfo, false":         {"", oidctest.Person{InUserInfo: true}, "ada@example.org", false, true},
+		"userinfo, trusted":       {trusted, oidctest.Person{InUserInfo: true, NoClaim: true}, "ada@example.org", true, false},
+		"userinfo of another one": {trusted, oidctest.Person{InUserInfo: true, EmailVerified: true, OtherSubject: true}, "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			p, s := startedWith(t, c.settings, nil, slog.New(slog.NewTextHandler(&log, nil)))
+			c.person.Subject, c.person.Email = "1", "ada@example.org"
+			p.Be(c.person)
+			for range 2 {
+				a := begin(t, s)
+				got, err := s.Finish(t.Context(), a, visit(t, a))
+				if err != nil || got.Email != c.email || got.EmailVerified != c.verified {
+					t.Errorf("got %+v, %v; want address %q, verified %t", got, err, c.email, c.verified)
+				}
+			}
+			want := 0
+			if c.warn {
+				want = 1
+			}
+			for _, part := range []string{"provider=acme", "claim=email_verified", "setting=trust_email"} {
+				if n := strings.Count(log.String(), part); n != want {
+					t.Errorf("the log has %s %d times, want %d:\n%s", part, n, want, &log)
+				}
+			}
+		})
 	}
 }
 
@@ -208,10 +261,10 @@ func TestProvidersFile(t *testing.T) {
 			t.Errorf("%s: got %v, want an error that quotes no value", name, err)
 		}
 	}
-	if s, err := Load("", nil); err != nil || len(s.Providers()) != 0 {
+	if s, err := Load("", nil, nil); err != nil || len(s.Providers()) != 0 {
 		t.Errorf("no file: got %v, want no providers and no error", err)
 	}
-	if _, err := Load(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
+	if _, err := Load(filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
 		t.Error("a missing file was accepted")
 	}
 }

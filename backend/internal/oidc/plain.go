@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -53,12 +54,13 @@ func checkEndpoints(found *gooidc.Provider) error {
 		Authorization string `json:"authorization_endpoint"`
 		Token         string `json:"token_endpoint"`
 		Keys          string `json:"jwks_uri"`
+		UserInfo      string `json:"userinfo_endpoint"` // optional
 	}
 	if err := found.Claims(&says); err != nil {
 		return err
 	}
 	for name, address := range map[string]string{"authorization_endpoint": says.Authorization,
-		"token_endpoint": says.Token, "jwks_uri": says.Keys} {
+		"token_endpoint": says.Token, "jwks_uri": says.Keys, "userinfo_endpoint": cmp.Or(says.UserInfo, says.Token)} {
 		if u, err := url.Parse(address); err != nil || !isPrivate(u) {
 			return fmt.Errorf("%s: %w", name, errPlain)
 		}

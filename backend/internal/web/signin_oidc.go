@@ -185,8 +185,9 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 			"Nothing was changed."}
 	case errors.Is(err, account.ErrUnverifiedEmail):
 		m.Title = name + " does not vouch for your address"
-		m.Text = []string{"Confirm your e-mail address at " + name + " first. " +
-			"Or create an account with a password and link " + name + " in its settings."}
+		m.Text = []string{name + " did not say that the address is yours. If you can confirm it there, do that and try again.",
+			"Otherwise create an account with a password and link " + name + " in its settings. The server's log tells its " +
+				"operator which setting accepts addresses from " + name + "."}
 	case errors.Is(err, account.ErrUnverifiedAccount), errors.Is(err, account.ErrEmailTaken):
 		m.Title = "This address already has an account"
 		m.Text = []string{
