@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // Limits of a script.
@@ -133,6 +134,10 @@ func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxFile {
 		return nil, &strictjson.Error{Message: fmt.Sprintf("the script has %d bytes, the limit is %d", len(data), MaxFile),
 			Beyond: true}
+	}
+	data, err := textfile.Decode(data)
+	if err != nil {
+		return nil, &strictjson.Error{Message: err.Error()}
 	}
 	var s Script
 	if err := shape().Decode(data, &s); err != nil {

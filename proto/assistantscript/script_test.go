@@ -71,6 +71,13 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestParse_SkipsByteOrderMark(t *testing.T) {
+	parsed(t, "\ufeff{\"rules\":[{\"when\":{\"always\":true},\"reply\":{\"text\":\"Hi\"}}]}")
+	if _, err := Parse([]byte("\xff\xfe{\x00}\x00")); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("got %v, want an error that names UTF-16", err)
+	}
+}
+
 func TestEncode_IsReadAsTheSameScript(t *testing.T) {
 	s := parsed(t, shopping)
 	again := parsed(t, string(s.Encode()))

@@ -179,9 +179,17 @@ func TestKey(t *testing.T) {
 	}
 }
 
+func TestKey_WithByteOrderMark(t *testing.T) {
+	_, err := load(t, []string{"--hmac-key-file", write(t, "key", "\ufeff"+keyHex+"\r\n")}, "SERVICE_BACKEND_HMAC_KEY", "")
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestKey_Refused(t *testing.T) {
 	for name, key := range map[string]string{
 		"too short": keyHex[:62], "not hexadecimal": strings.Repeat("secretkey", 8), "odd": keyHex + "0",
+		"UTF-16":    "\xff\xfe" + keyHex,
 		"two lines": keyHex + "\n" + keyHex,
 	} {
 		t.Run(name, func(t *testing.T) {

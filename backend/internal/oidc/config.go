@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/service-dev/service/proto/textfile"
 )
 
 const (
@@ -67,6 +69,9 @@ func (p *settings) readSecret(dir string) error {
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
+		return fmt.Errorf("provider %s: read client_secret_file: %w", p.ID, err)
+	}
+	if secret, err = textfile.Decode(secret); err != nil {
 		return fmt.Errorf("provider %s: read client_secret_file: %w", p.ID, err)
 	}
 	if p.ClientSecret = strings.TrimSpace(string(secret)); p.ClientSecret == "" {

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // Read returns the content of a file of at most limit bytes.
@@ -25,6 +27,9 @@ func Read(path string, limit int64) ([]byte, error) {
 	}
 	if int64(len(text)) > limit {
 		return nil, fmt.Errorf("read %s: the file is larger than %d KB", path, limit>>10)
+	}
+	if text, err = textfile.Decode(text); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return text, nil
 }

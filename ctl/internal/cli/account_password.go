@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/passwords"
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // Codes of a password that is not reset.
@@ -142,7 +143,11 @@ func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("read the password: %w", err)
 		}
-		return strings.TrimRight(line, "\r\n"), nil
+		text, err := textfile.Decode([]byte(line))
+		if err != nil {
+			return "", badPassword("the password was not read from standard input: " + err.Error())
+		}
+		return strings.TrimRight(string(text), "\r\n"), nil
 	}
 	for try := 1; ; try++ {
 		typed, refused, err := a.typedPassword(ctx, email)

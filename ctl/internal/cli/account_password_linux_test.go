@@ -263,7 +263,10 @@ func TestResetPassword_InScript(t *testing.T) {
 	wantText(t, out, `"code": "password_not_accepted"`, "10 to 200 characters")
 
 	l.run(exitYes, "", "daemon", "stop")
-	out, _ = l.run(exitYes, newPassword+"\n", "account", "reset-password", "ADA@example.org", "--stdin", "--json")
+	out, _ = l.run(exitNo, "\xff\xfen\x00\n\x00", "account", "reset-password", "--stdin", "--json")
+	wantText(t, out, `"code": "password_not_accepted"`, "UTF-16")
+	// PowerShell begins files with a byte order mark, which is not part of the password.
+	out, _ = l.run(exitYes, "\ufeff"+newPassword+"\r\n", "account", "reset-password", "ADA@example.org", "--stdin", "--json")
 	wantText(t, out, `"email": "ada@example.org"`, `"linksRevoked": 0`, `"browsersSignedOut": 1`)
 	l.run(exitYes, "", "whoami", "--refresh")
 

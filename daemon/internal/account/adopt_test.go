@@ -35,16 +35,19 @@ func fieldsOf(t *testing.T, dir string) (fields map[string]any) {
 // no later setting moves the token.
 func TestFileWithoutBackend_BelongsToTheBackendInForce(t *testing.T) {
 	for name, first := range map[string]string{"configured": "https://a", "embedded": "embedded:"} {
-		for when, arrives := range map[string]bool{"at the start": false, "later": true} {
+		for when, c := range map[string]struct {
+			arrives bool
+			mark    string
+		}{"at the start": {}, "later": {true, ""}, "with a byte order mark": {false, "\ufeff"}} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				dir, backend := t.TempDir(), first
 				var wrote []byte
 				o := Options{Dir: dir, Backend: in(&backend), Wrote: func(data []byte) { wrote = data }}
-				if !arrives {
-					put(t, dir, fiveFields)
+				if !c.arrives {
+					put(t, dir, c.mark+fiveFields)
 				}
 				s := Open(o)
-				if arrives {
+				if c.arrives {
 					put(t, dir, fiveFields)
 					s.Reload(t.Context())
 				}

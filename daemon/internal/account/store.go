@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // settleTime is how long another program may take to finish writing a file that does not parse yet.
@@ -162,12 +163,16 @@ func (s *Store) read() Link {
 	if err != nil {
 		return Link{State: Corrupt, Detail: err.Error()}
 	}
-	l, err := parse(data)
+	text, err := textfile.Decode(data)
+	var l Link
+	if err == nil {
+		l, err = parse(text)
+	}
 	if err != nil {
 		return Link{State: Corrupt, Detail: "reading " + s.path + ": " + err.Error()}
 	}
 	if l.BackendURL == "" {
-		return s.adopt(l, data)
+		return s.adopt(l, data, text)
 	}
 	return l
 }
@@ -181,13 +186,13 @@ type origin struct {
 // adopt completes a file that names no backend, as another program may write it: the token belongs to the backend that
 // is in force when the file is first read, and the file records that, so that no later setting sends the token
 // elsewhere. Until the file records it, the token is not used.
-func (s *Store) adopt(l Link, data []byte) Link {
+func (s *Store) adopt(l Link, data, text []byte) Link {
 	again := s.first.token == l.AuthToken
 	if !again {
 		s.first = origin{l.AuthToken, s.o.Backend()}
 	}
 	l.BackendURL = s.first.backend
-	complete, err := withBackend(data, l.BackendURL)
+	complete, err := withBackend(text, l.BackendURL)
 	if err == nil {
 		err = s.written(complete, statefile.Replace(s.path, data, complete))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	contract "github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
@@ -141,7 +142,11 @@ func parseManifest(path string, data []byte) (string, error) {
 	var manifest struct {
 		Project json.RawMessage `json:"project"`
 	}
-	if err := json.Unmarshal(data, &manifest); err != nil {
+	text, err := textfile.Decode(data)
+	if err != nil {
+		return "", manifestProblem(path, err.Error())
+	}
+	if err := json.Unmarshal(text, &manifest); err != nil {
 		return "", manifestProblem(path, "it is not a JSON object")
 	}
 	if len(manifest.Project) == 0 {

@@ -265,7 +265,10 @@ func TestOpen_ChoosesProject(t *testing.T) {
 	if got, _ := open(deep, Request{Project: "org.other.app"}); got != "org.other.app" {
 		t.Errorf("the project is %q, want the argument", got)
 	}
-	for i, text := range []string{"{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) +
+	if got, err := open(write("marked", "\ufeff{\"project\":\"com.example.marked\"}"), Request{}); got != "com.example.marked" {
+		t.Errorf("a manifest with a byte order mark: project %q, %v", got, err)
+	}
+	for i, text := range []string{"\xff\xfe{\x00}\x00", "{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) +
 		`"}`} {
 		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != CodeInvalidManifest {
 			t.Errorf("manifest %.20q: %v, want invalid_manifest", text, err)

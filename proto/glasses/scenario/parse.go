@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/proto/textfile"
 )
 
 // Error says why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the expected
@@ -31,6 +32,10 @@ type list struct {
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
 		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes, the limit is %d", len(data), MaxFile)}
+	}
+	data, err := textfile.Decode(data)
+	if err != nil {
+		return Scenario{}, &Error{Message: err.Error()}
 	}
 	var s Scenario
 	if err := fileShape().Decode(data, &s); err != nil {

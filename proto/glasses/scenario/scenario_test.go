@@ -151,3 +151,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestParse_SkipsByteOrderMark(t *testing.T) {
+	if _, err := Parse([]byte("\ufeff{\"scenario\":1,\"name\":\"x\",\"steps\":[{\"advance\":1}]}")); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse([]byte("\xff\xfe{\x00}\x00")); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("got %v, want an error that names UTF-16", err)
+	}
+}

@@ -1,0 +1,21 @@
+// Package textfile decodes the text of files that people write with an editor of their own. Some editors and shells
+// begin a file with a byte order mark, or write UTF-16. It knows nothing about what a file contains.
+package textfile
+
+import (
+	"bytes"
+	"errors"
+)
+
+// ErrUTF16 is the error for text in UTF-16, which PowerShell 5 writes by default.
+var ErrUTF16 = errors.New("it is UTF-16: save it as UTF-8")
+
+// Decode returns the text of a file without its byte order mark.
+func Decode(data []byte) ([]byte, error) {
+	isUTF16 := bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) ||
+		len(data) > 1 && (data[0] == 0) != (data[1] == 0) // the first character is ASCII
+	if isUTF16 {
+		return nil, ErrUTF16
+	}
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
+}
