@@ -50,8 +50,9 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 // mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, because
 // browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless while the
 // backend refuses the other user's connections. But if the port had to change, another program has had the old one.
+// Without an earlier port, none was taken.
 func mustSignInAgain(before, now int, p protection) bool {
-	return before != now || p.word != ""
+	return before != 0 && before != now || p.word != ""
 }
 
 // wordLetters contains no vowels, to avoid real words, and no letters that look alike.

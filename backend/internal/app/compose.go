@@ -90,7 +90,7 @@ func (a *App) compose(o Options) error {
 	limited := a.limitRequests(mux, map[string]http.HandlerFunc{
 		"/api/": routes.TooMany, "/v1/": models.TooMany, "/": tooManyRequests,
 	})
-	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(limited)))
+	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", withoutWorkers(textOnly(limited))))
 	if o.Embedded {
 		a.handler = ownHostOnly(site, a.handler)
 	}

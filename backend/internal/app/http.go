@@ -1,6 +1,7 @@
 package app
 
 import (
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
@@ -49,6 +50,26 @@ func withPolicies(https bool, next http.Handler) http.Handler {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		next.ServeHTTP(w, r)
+	})
+}
+
+// removedWorker is a service worker that removes itself and loads the pages again that it served.
+const removedWorker = `addEventListener("install", () => skipWaiting());
+addEventListener("activate", (e) => e.waitUntil(registration.unregister()
+	.then(() => clients.matchAll({ type: "window" })).then((all) => Promise.all(all.map((c) => c.navigate(c.url))))));
+`
+
+// withoutWorkers answers every request for the script of a service worker with removedWorker. Our pages register none,
+// so another program registered it while it had this address, and it would continue to serve pages at our origin.
+func withoutWorkers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Service-Worker") != "script" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = io.WriteString(w, removedWorker)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -195,6 +196,9 @@ func (d *daemon) background() []component {
 		list = append(list, component{"link", d.link.Serve})
 	} else { // the link revokes tokens at shutdown, which needs the adapters
 		list = append(list, component{"sessions", func(ctx context.Context) error {
+			if strings.HasPrefix(d.ownBackend(), backend.EmbeddedURL) {
+				d.host.AwaitConnections(ctx)
+			}
 			return d.serveSessions(ctx, component{"telemetry", d.recorder.Serve}, component{"link", d.link.Serve})
 		}})
 	}

@@ -5,6 +5,7 @@ package pluginhost
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,13 +23,22 @@ import (
 type address struct {
 	listeners []net.Listener
 	waiting   []*os.File // copies of them to wait for connections
+	release   func()     // ends hold and waits for it
 }
 
 // open returns copies of the listeners for a process, which the caller closes. It listens first if necessary, on the
-// port that the embedded backend keeps in its directory.
+// port that the embedded backend keeps in its directory. If the port was free for a while, it chooses another one: a
+// program that had it meanwhile may have left a service worker in a browser, which would continue to serve pages at
+// the backend's origin.
 func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 	if len(a.listeners) == 0 {
-		listeners, err := loopback.Listen(ctx, loopback.ReadPort(filepath.Join(dir, "port")))
+		file := filepath.Join(dir, portFile)
+		if !wasHeld(file) {
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+		}
+		listeners, err := loopback.Listen(ctx, loopback.ReadPort(file))
 		if err != nil {
 			return nil, err
 		}
@@ -37,8 +47,35 @@ func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 			a.close()
 			return nil, err
 		}
+		a.release = hold(file)
 	}
 	return copies(a.listeners)
+}
+
+// touchEvery is how often hold touches the file of the port.
+const touchEvery = heldFor / 3
+
+// hold touches the file of the port until release is called.
+func hold(file string) (release func()) {
+	ended, end := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() {
+		ticker := time.NewTicker(touchEvery)
+		defer ticker.Stop()
+		for {
+			_ = os.Chtimes(file, time.Time{}, time.Now()) // it is missing until the first start of the backend
+			select {
+			case <-ended.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return func() {
+		end()
+		done.Wait()
+		_ = os.Chtimes(file, time.Time{}, time.Now())
+	}
 }
 
 func copies(listeners []net.Listener) ([]*os.File, error) {
@@ -91,5 +128,8 @@ func isReadable(fd uintptr) bool {
 func (a *address) close() {
 	_ = loopback.Close(a.listeners)
 	closeFiles(a.waiting)
-	a.listeners, a.waiting = nil, nil
+	if a.release != nil {
+		a.release()
+	}
+	a.listeners, a.waiting, a.release = nil, nil, nil
 }

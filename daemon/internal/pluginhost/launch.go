@@ -31,8 +31,12 @@ const (
 	describeTimeout = 30 * time.Second
 )
 
-// embeddedDir is the directory of the embedded backend in the state directory.
-const embeddedDir = "backend"
+// embeddedDir is the directory of the embedded backend in the state directory, and portFile the file there that keeps
+// its port.
+const (
+	embeddedDir = "backend"
+	portFile    = "port"
+)
 
 // instance is one running process of an adapter.
 type instance struct {

@@ -3,6 +3,8 @@ package pluginhost
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -91,6 +93,46 @@ func (i *instance) askToRest(ctx context.Context, idle time.Duration) (*pluginv1
 	ctx, cancel := context.WithTimeout(ctx, restWait)
 	defer cancel()
 	return i.rpc.Rest(ctx, &pluginv1.RestRequest{IdleMs: uint32(idle.Milliseconds())})
+}
+
+// heldFor is how long the embedded backend's port counts as held after its file was touched. Apps try to connect again
+// for 19 s.
+const heldFor = 30 * time.Second
+
+// wasHeld reports whether the port in a file was held a moment ago.
+func wasHeld(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && time.Since(info.ModTime()).Abs() <= heldFor
+}
+
+// AwaitConnections lets the embedded backend rest from the start if it has served before, so that pages and apps that
+// wait for it can connect after the daemon was restarted. It does nothing where an adapter cannot rest, or if another
+// program has the address.
+func (h *Host) AwaitConnections(ctx context.Context) {
+	a, dir := h.adapters[Local], filepath.Join(h.opts.ConfigDir, embeddedDir)
+	if h.unavailable != nil || !wasHeld(filepath.Join(dir, portFile)) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.status.State != Stopped || a.life.Err() != nil {
+		return
+	}
+	listeners, err := a.address.open(ctx, dir)
+	closeFiles(listeners)
+	if err != nil || len(listeners) == 0 {
+		a.address.close()
+		return
+	}
+	a.setState(Starting) // until it rests
+	h.supervisors.Go(func() {
+		if a.rest(a.life) {
+			a.supervise(a.life)
+			return
+		}
+		a.address.close()
+		a.setStopped()
+	})
 }
 
 // rest waits until a call or a connection needs a new process. It returns false if ctx ends first.
