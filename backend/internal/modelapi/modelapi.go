@@ -50,12 +50,19 @@ type Options struct {
 // API serves the routes below /v1.
 type API struct {
 	Options
-	calls *limit.Limiter
+	calls  *limit.Limiter
+	bodies *limit.Slots // by account: large bodies that are being received
 }
 
 const (
 	callsPerMinute = 600 // per project key or session
 	root           = "/v1/"
+
+	// Bodies above largeBody, in bytes, and bodies of unknown length count towards these numbers: together they take at
+	// most 512 MB, those of one account 128 MB.
+	largeBody       = 64 << 10
+	largeBodies     = 128
+	largeBodiesEach = 32
 )
 
 // New returns an API with a rate limiter.
@@ -66,7 +73,8 @@ func New(o Options) *API {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 30 * time.Second
 	}
-	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now)}
+	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now),
+		bodies: limit.NewSlots(limit.Bounds{Running: largeBodies, RunningEach: largeBodiesEach})}
 }
 
 // route is a route that requires a project key or a session's token.
@@ -181,7 +189,7 @@ func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 
 // call serves one call through an interface.
 func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, api wire.API) {
-	body, err := readBody(w, r)
+	body, err := a.readBody(w, r, who.Account)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -202,7 +210,14 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 	}
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (a *API) readBody(w http.ResponseWriter, r *http.Request, account string) ([]byte, error) {
+	if r.ContentLength < 0 || r.ContentLength > largeBody {
+		leave, err := a.bodies.Enter(r.Context(), account) // it does not wait
+		if err != nil {
+			return nil, gateway.TooManyCalls()
+		}
+		defer leave()
+	}
 	body, err := httpjson.ReadBody(w, r, wire.MaxBody)
 	switch {
 	case errors.Is(err, httpjson.ErrTooLarge):
