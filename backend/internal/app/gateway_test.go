@@ -100,7 +100,7 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		{llmtest.AboveMax, true, 200, "[DONE]", "ok", ""},
 		{llmtest.EchoesKey, true, 200, "[removed]", "ok", ""},
 		{llmtest.EchoesKey, false, 200, "[removed]", "ok", ""},
-		{llmtest.LongLine, true, 200, "BROKEN", "failed", ""},
+		{llmtest.LongLine, true, 200, "BROKEN", "failed estimated", ""},
 		{llmtest.CutBeforeUsage, true, 200, "BROKEN", "failed estimated", ""},
 		{llmtest.CutAfterUsage, true, 200, "BROKEN", "failed", ""},
 		{llmtest.ErrorInside, true, 200, "BROKEN", "failed estimated", ""},

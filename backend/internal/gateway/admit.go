@@ -90,6 +90,9 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	if c.request.Output > 0 {
 		output = min(m.output, c.request.Output)
 	}
+	if err := c.request.CheckSize(output); err != nil {
+		return err
+	}
 	if output, err = c.reserve(ctx, input, output); err != nil {
 		return err
 	}

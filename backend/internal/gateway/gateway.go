@@ -83,8 +83,7 @@ type Limits struct {
 
 const (
 	settleTimeout  = 10 * time.Second
-	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
-	maxBadReceipts = 3       // consecutive bad reports before a model is hidden
+	maxBadReceipts = 3 // consecutive bad reports before a model is hidden
 	hiddenFor      = 10 * time.Minute
 	minShrunk      = 64          // minimum length in tokens to which limited credit may shorten an answer
 	afterEnd       = time.Second // how long a provider may keep a stream open after its end
@@ -191,7 +190,7 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 	}
 	leave, err := s.running.Enter(ctx, who.Account) // it does not wait
 	if err != nil {
-		return nil, tooManyCalls()
+		return nil, TooManyCalls()
 	}
 	s.calls.Add(1)
 	return sync.OnceFunc(func() {
@@ -200,8 +199,8 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 	}), nil
 }
 
-// tooManyCalls returns the refusal of a call for which this process, or the account's share of it, has no capacity.
-func tooManyCalls() *Refusal {
+// TooManyCalls returns the refusal of a call for which this process, or the account's share of it, has no capacity.
+func TooManyCalls() *Refusal {
 	return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
 }
 

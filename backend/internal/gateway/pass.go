@@ -186,8 +186,9 @@ func (t *transfer) readWhole(response *http.Response) ([]byte, error) {
 		return nil, errProvider
 	}
 	var body bytes.Buffer
-	_, err := body.ReadFrom(io.LimitReader(&resetting{t, response.Body}, maxAnswer+1))
-	if err == nil && body.Len() > maxAnswer {
+	most := t.request.MaxAnswer()
+	_, err := body.ReadFrom(io.LimitReader(&resetting{t, response.Body}, most+1))
+	if err == nil && int64(body.Len()) > most {
 		err = errTooLarge
 	}
 	return body.Bytes(), err
@@ -311,6 +312,10 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case left && isCut(err): // the operator pays
 	case left && !t.answer.Failed:
 		r = t.result(outcomeCancelled)
+	case errors.Is(err, errTooLarge), errors.Is(err, wire.ErrEventTooLarge):
+		// A request may have caused this, so the account must not pay less than for a complete answer.
+		r = t.result(outcomeFailed)
+		r.wholeHold = !t.answer.Final || t.answer.Malformed
 	case t.answer.Seen || t.answer.HasText():
 		r = t.result(outcomeFailed)
 	}
@@ -320,6 +325,8 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 		return nil
 	case t.begun:
 		return t.broken(err)
+	case errors.Is(err, errTooLarge):
+		return &Refusal{Code: CodeProviderError, Message: "the model's answer is too large: limit its length, or stream it"}
 	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
 		return t.busy("")
 	}

@@ -81,12 +81,12 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 	}
 	leave, err := c.s.waiting.Enter(ctx, c.who.Account) // it does not wait
 	if err != nil {
-		return tooManyCalls()
+		return TooManyCalls()
 	}
 	defer leave()
 	leaveSession, err := c.s.scripts.Enter(ctx, c.who.Session) // it does not wait
 	if err != nil {
-		return tooManyCalls()
+		return TooManyCalls()
 	}
 	defer leaveSession()
 	c.s.calls.Add(1) // before end, so that Serve waits for this call

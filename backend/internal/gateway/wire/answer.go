@@ -6,10 +6,7 @@ import (
 	"slices"
 )
 
-// MaxEvent is the largest event of a stream, in bytes.
-const MaxEvent = 1 << 20
-
-// ErrEventTooLarge is returned for an event above MaxEvent. No text model sends one that large.
+// ErrEventTooLarge is returned for an event of a stream that is larger than the request allows.
 var ErrEventTooLarge = errors.New("provider sent an event that is too large")
 
 // Answer parses a provider's answer while it is forwarded.
@@ -19,6 +16,7 @@ type Answer struct {
 	Failed, Ended bool
 	api           API
 	keepsAll      bool  // the app requested the chunk with the usage
+	maxEvent      int64 // bytes
 	most          int64 // highest number of tokens that a report can credibly contain
 	pending       []byte
 	events        int64 // number of events with text
@@ -29,7 +27,7 @@ type Answer struct {
 // NewAnswer returns a parser for one answer. most is the highest number of tokens that a usage report can credibly
 // contain.
 func NewAnswer(r *Request, most int64) *Answer {
-	return &Answer{api: r.API, keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
+	return &Answer{api: r.API, maxEvent: MaxEvent + r.room(), keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
 }
 
 // Whole parses an answer that is not streamed and reports whether it is a JSON object.
@@ -68,7 +66,7 @@ func (a *Answer) Feed(out, p []byte) ([]byte, error) {
 		}
 	}
 	a.pending = append(a.pending[:0], a.pending[start:]...)
-	if len(a.pending) > MaxEvent {
+	if int64(len(a.pending)) > a.maxEvent {
 		return out, ErrEventTooLarge
 	}
 	return out, nil

@@ -29,6 +29,9 @@ type Request struct {
 	Output int64
 	Images int64
 
+	size     int64  // bytes of the request as the app sent it
+	allowed  int64  // maximum length of the answer in tokens, after Encode
+	logprobs int64  // probabilities that the answer has for each token
 	body     []byte // an object without the members that Encode adds
 	text     int64  // bytes of text
 	messages int64
@@ -47,6 +50,11 @@ func Decode(api API, body []byte) (*Request, error) {
 		API: api, body: d.out, Images: int64(d.images), text: int64(len(d.out) - d.imageBytes),
 		messages: int64(bytes.Count(d.out, []byte(`"role":`)) + bytes.Count(d.out, []byte(`"type":`))),
 		Stream:   string(d.taken["stream"]) == "true",
+		size:     int64(len(body)),
+	}
+	r.logprobs, _ = strconv.ParseInt(string(d.taken["top_logprobs"]), 10, 64)
+	if string(d.taken["logprobs"]) == "true" {
+		r.logprobs++
 	}
 	r.Model, _ = stringOf(d.taken["model"])
 	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
@@ -70,6 +78,37 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 	return bound
 }
 
+// Limits on the size of an answer, in bytes, for a short request and a short answer. See room.
+const (
+	MaxAnswer = 8 << 20 // not streamed
+	MaxEvent  = 1 << 20 // an event of a stream
+)
+
+// room returns by how much an answer may be larger: providers of the responses interface repeat the instructions and
+// tools of the request, perhaps with escapes of 6 bytes, and the whole text in the last event.
+func (r *Request) room() int64 { return 6*r.size + 64*min(r.allowed, MaxTokens) }
+
+// MaxAnswer returns the maximum size of an answer that is not streamed, in bytes. Call it after Encode.
+func (r *Request) MaxAnswer() int64 { return MaxAnswer + r.room() }
+
+// bytesPerLogprob is the usual size of one probability in an answer, in bytes.
+const bytesPerLogprob = 128
+
+// CheckSize returns a *FieldError if an answer of output tokens with its probabilities would exceed the limits.
+func (r *Request) CheckSize(output int64) error {
+	limit := int64(MaxAnswer)
+	switch {
+	case r.logprobs == 0 || r.Stream && r.API == Chat:
+		return nil
+	case r.Stream: // the last event has all of them
+		limit = MaxEvent
+	}
+	if most := limit / (r.logprobs * bytesPerLogprob); output > most {
+		return invalid("top_logprobs", "makes an answer of %d tokens too large: limit the answer to %d tokens", output, most)
+	}
+	return nil
+}
+
 // Drop releases the request's text. Encode and InputBound must not be called afterwards.
 func (r *Request) Drop() { r.body = nil }
 
@@ -79,6 +118,7 @@ func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 +
 // Encode returns the body for a provider. model is the provider's name for the model. outputField is the field in
 // which the provider reads the maximum length of the answer, and output is that length in tokens.
 func (r *Request) Encode(model, outputField string, output int64) []byte {
+	r.allowed = output
 	out := append(make([]byte, 0, len(r.body)+len(model)+128), r.body[:len(r.body)-1]...)
 	add := func(name, value string) {
 		if out[len(out)-1] != '{' {

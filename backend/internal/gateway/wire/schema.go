@@ -42,7 +42,7 @@ func unsupported(path, why string) error {
 // decoder is the state of decoding one body.
 type decoder struct {
 	out        []byte                    // the encoded body
-	taken      map[string]jsontext.Value // top-level fields that are not written to out
+	taken      map[string]jsontext.Value // top-level fields that are not written to out, or noted
 	images     int
 	imageBytes int
 }
@@ -295,6 +295,14 @@ func take(r rule) rule {
 			d.taken[path], d.out = v.Clone(), d.out[:before]
 		}
 		return nil
+	}
+}
+
+// note accepts what r accepts, and also keeps the value of a top-level field.
+func note(r rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		d.taken[path] = v.Clone()
+		return r(d, path, v)
 	}
 }
 

@@ -101,7 +101,7 @@ var (
 			"type": anything, "json_schema": object(jsonSchema, "name"),
 		}, "json_schema"))),
 		"reasoning_effort": orNull(name), "verbosity": orNull(word("low", "medium", "high")),
-		"logit_bias": orNull(anyObject), "logprobs": orNull(boolean), "top_logprobs": orNull(integer(0, 20)),
+		"logit_bias": orNull(anyObject), "logprobs": note(orNull(boolean)), "top_logprobs": note(orNull(integer(0, 20))),
 		"user": orNull(name), "safety_identifier": orNull(name), "prompt_cache_key": orNull(name),
 	}), "model", "messages")
 )
@@ -157,7 +157,7 @@ var (
 			"format": format(object(fields{"type": anything, "name": name, "description": orNull(anyText),
 				"schema": anyObject, "strict": orNull(boolean)}, "name", "schema"))})),
 		"reasoning":    orNull(object(fields{"effort": orNull(name), "summary": orNull(name)})),
-		"top_logprobs": orNull(integer(0, 20)),
+		"top_logprobs": note(orNull(integer(0, 20))),
 		"user":         orNull(name), "safety_identifier": orNull(name), "prompt_cache_key": orNull(name),
 	}), "model", "input")
 )

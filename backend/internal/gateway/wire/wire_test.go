@@ -352,3 +352,47 @@ func TestDecode_DropsWhatClientsAdd(t *testing.T) {
 		}
 	}
 }
+
+// An answer with probabilities is refused if it would be too large, before it costs anything.
+func TestRequest_CheckSize(t *testing.T) {
+	const ask = `{"model":"m","messages":[{"role":"user","content":"x"}],"input":"x"`
+	for _, c := range []struct {
+		api    API
+		more   string
+		output int64
+		fits   bool
+	}{
+		{Chat, ``, 1 << 20, true},
+		{Chat, `,"logprobs":true`, 16384, true},
+		{Chat, `,"logprobs":true,"top_logprobs":20`, 3120, true},
+		{Chat, `,"logprobs":true,"top_logprobs":20`, 16384, false},
+		{Chat, `,"logprobs":true,"top_logprobs":20,"stream":true`, 16384, true},
+		{Responses, `,"top_logprobs":20`, 3000, true},
+		{Responses, `,"top_logprobs":20`, 16384, false},
+		{Responses, `,"top_logprobs":20,"stream":true`, 3000, false},
+	} {
+		field := map[API]string{Chat: `,"input":"x"`, Responses: `,"messages":[{"role":"user","content":"x"}]`}[c.api]
+		r := decode(t, c.api, strings.Replace(ask, field, "", 1)+c.more+"}")
+		if err := r.CheckSize(c.output); (err == nil) != c.fits {
+			t.Errorf("%s%s with %d tokens: %v, want fit %t", c.api, c.more, c.output, err, c.fits)
+		}
+	}
+}
+
+// Providers repeat a request's instructions and tools in events of the responses interface.
+func TestAnswer_AllowsEventsThatRepeatTheRequest(t *testing.T) {
+	text := strings.Repeat("é", MaxEvent)
+	r := decode(t, Responses, `{"model":"m","input":"x","instructions":"`+text+`"}`)
+	r.Encode("m", "max_output_tokens", 100)
+	event := `data: {"type":"response.completed","response":{"instructions":"` + strings.Repeat(`\u00e9`, MaxEvent) +
+		`","usage":{"input_tokens":9,"output_tokens":4}}}` + "\n\n"
+	a := NewAnswer(r, 10_000_000)
+	for i := 0; i < len(event); i += 32 << 10 {
+		if _, err := a.Feed(nil, []byte(event[i:min(i+32<<10, len(event))])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !a.Final || a.Usage.Out != 4 || int64(len(event)) > r.MaxAnswer() {
+		t.Errorf("usage %+v, final %t; want the report of the last event", a.Usage, a.Final)
+	}
+}
