@@ -55,18 +55,18 @@ func TestExamplesAreTheirLanguage(t *testing.T) {
 
 // Every example runs: it handles the events of an afternoon and exits when the session ends.
 func TestExamplesRun(t *testing.T) {
-	for language, command := range runs(t) {
-		if language == Kotlin {
-			continue // compiled by TestKotlinCompiles
+	for _, v := range variants(t) {
+		if v.language == Kotlin || v.compiled {
+			continue // TestKotlinCompiles compiles them, and JavaScript is no different
 		}
 		for _, topic := range ExampleTopicIDs() {
-			t.Run(language+"/"+topic, func(t *testing.T) {
+			t.Run(v.name+"/"+topic, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				e := exampleProject(t, dir, language, topic)
+				e := exampleProject(t, dir, v.language, topic)
 				s := newService(t)
 				write(t, filepath.Join(dir, "secret"), []byte(secret))
-				cmd := exec.Command(command[0], e.Name)
+				cmd := exec.Command(v.command[0], e.Name)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL="+s.url,
 					"SERVICE_GLASSES_SECRET_FILE="+filepath.Join(dir, "secret"), "NODE_NO_WARNINGS=1")

@@ -13,7 +13,7 @@ import (
 )
 
 // Version is the version of the generated module. It grows with every change that an app could notice.
-const Version = "1.2"
+const Version = "1.3"
 
 // The languages for which a module can be generated.
 const (

@@ -14,10 +14,10 @@ class _WebSocket:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if parts.scheme == "wss":
             self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=parts.hostname)
-        self._socket.settimeout(self.QUIET)
         self._file = self._socket.makefile("rb")
         try:
             self._handshake(parts, port)
+            self._socket.settimeout(self.QUIET)
         except Exception:
             self.drop()
             raise

@@ -11,7 +11,7 @@ interface Frame {
 const maxFrame = 64 << 10; // bytes of a text frame
 const maxUnacknowledged = 1000; // frames
 const firstPause = 300, longestPause = 10_000; // ms between attempts
-const patience = 10_000; // ms in which the first attach must succeed
+const patience = 10_000; // ms in which each attempt, and with repeats the first attach, must succeed
 
 /** Link keeps one session attached: it reconnects with its cursor and resends unacknowledged frames. */
 class Link {
@@ -80,8 +80,16 @@ class Link {
       socket.send(JSON.stringify({ v: 1, type: "hello", id: this.#id(), at: Date.now(), payload: hello }));
     };
     socket.onmessage = (message) => this.#message(message.data);
-    socket.onclose = (closed) => this.#lost(closed.code, closed.reason);
-    socket.onerror = () => {}; // a close follows
+    // A failed attempt is only an error in Node 20 and 22, and an error before a close elsewhere.
+    const ended = (code: number, reason: string) => {
+      clearTimeout(this.#timer);
+      socket.onopen = socket.onmessage = socket.onclose = socket.onerror = null;
+      socket.close();
+      this.#lost(code, reason);
+    };
+    socket.onclose = (closed) => ended(closed.code, closed.reason);
+    socket.onerror = () => ended(1006, "");
+    this.#timer = setTimeout(() => ended(1006, ""), patience); // until the welcome
   }
 
   #lost(code: number, reason: string): void {
@@ -140,6 +148,7 @@ class Link {
   }
 
   #welcome(frame: Frame): void {
+    clearTimeout(this.#timer);
     this.state = frame.payload.link;
     this.#attempt = 0;
     this.#cursor ??= frame.payload.lastSeq;
