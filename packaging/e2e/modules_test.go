@@ -37,8 +37,8 @@ func helloScript(t *testing.T, a *agent) string {
 	t.Helper()
 	dir := exampleInto(t, a, "typescript", "hello")
 	compile := exec.Command(nodeTool(t, "node/bin/node"), nodeTool(t, "typescript/bin/tsc"), "--strict",
-		"--rewriteRelativeImportExtensions", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler",
-		"--lib", "ES2023,DOM,DOM.Iterable", "hello.ts")
+		"--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable",
+		"hello.ts")
 	compile.Dir = dir
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("tsc: %v\n%s", err, out)

@@ -110,7 +110,7 @@ var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycach
 
 // extensions maps file extensions to languages.
 var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript",
-	".jsx": "javascript", ".mjs": "javascript",
+	".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
 // Inspect reads a project folder, within limits. It writes nothing, follows no symbolic link, and returns no secret.

@@ -90,7 +90,7 @@ func copyCompiled(t *testing.T, dir string) {
 	t.Helper()
 	shared := filepath.Join(probes, "js")
 	onceJavaScript.Do(func() {
-		compile := exec.Command(tool(t, "node"), tool(t, "tsc"), "--strict", "--rewriteRelativeImportExtensions", "--target", "ES2022",
+		compile := exec.Command(tool(t, "node"), tool(t, "tsc"), "--strict", "--target", "ES2022",
 			"--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable", "--outDir", shared,
 			"probe.ts")
 		compile.Dir = dir

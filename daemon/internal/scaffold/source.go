@@ -62,7 +62,9 @@ func (in *inspector) source(name string) {
 	}
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
-		in.exampleModule(name, data)
+		if !isCompiled(name) {
+			in.exampleModule(name, data)
+		}
 		return // the module's own commands are not the app's
 	}
 	code := !config && usesPattern().MatchString(text)
@@ -187,6 +189,11 @@ func (in *inspector) phrases(name, text string) {
 		}
 		at = end
 	}
+}
+
+// isCompiled reports whether a file is the output of a TypeScript compiler, or a loader.
+func isCompiled(name string) bool {
+	return extensions[path.Ext(name)] == "javascript" || strings.Contains(path.Base(name), ".d.")
 }
 
 var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)

@@ -1,5 +1,5 @@
 // An app for the tests: it reports in log frames what it saw.
-import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.ts";
+import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.js";
 
 async function ask(glasses: Glasses, question: string): Promise<void> {
   const tools: AssistantTool[] = [

@@ -22,7 +22,7 @@ class _WebSocket:
             self.drop()
             raise
 
-    def _handshake(self, parts, port: int) -> None:
+    def _handshake(self, parts: urllib.parse.SplitResult, port: int) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         path = (parts.path or "/") + ("?" + parts.query if parts.query else "")
         host = "[%s]" % parts.hostname if ":" in (parts.hostname or "") else parts.hostname
@@ -57,7 +57,7 @@ class _WebSocket:
         with self._lock:
             self._socket.sendall(head + mask + masked)
 
-    def receive(self):
+    def receive(self) -> Union[str, bytes, None]:
         """The next message: str or bytes; None when the peer closed. OSError when the connection broke."""
         message, kind = b"", 0
         while True:
@@ -86,7 +86,7 @@ class _WebSocket:
         except OSError:
             pass  # the reader will notice
 
-    def _frame(self):
+    def _frame(self) -> Tuple[bool, int, bytes]:
         first, second = self._read(2)
         length = second & 0x7F
         if length == 126:

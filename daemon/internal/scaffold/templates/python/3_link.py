@@ -14,7 +14,8 @@ class _Link:
     A thread reads and reconnects; what it reads goes to receive(frame, data), in order, on that thread.
     """
 
-    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable, end: Callable):
+    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable[[Any, Any], None],
+                 end: Callable[[GlassesError], None]):
         self.state = "offline"
         self._url, self._secret, self._app = url, secret, app
         self._receive, self._end = receive, end
@@ -25,7 +26,7 @@ class _Link:
         self._prefix = os.urandom(6).hex()
         self._count = 0
         self._cursor = None  # type: Optional[int]
-        self._unacknowledged = collections.OrderedDict()  # type: Dict[str, str]
+        self._unacknowledged = {}  # type: Dict[str, str]
         self._attempt = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="glasses-link", daemon=True)
@@ -78,7 +79,8 @@ class _Link:
 
     def _write(self, text: str) -> None:
         try:
-            self._socket.send(text)
+            if self._socket:
+                self._socket.send(text)
         except OSError:
             pass  # the reader notices, and unacknowledged frames are resent
 
@@ -96,7 +98,7 @@ class _Link:
             self._stopped.wait(min(_FIRST_PAUSE * 2 ** self._attempt, _LONGEST_PAUSE))
             self._attempt = min(self._attempt + 1, 10)
 
-    def _serve(self):
+    def _serve(self) -> Tuple[int, str]:
         socket = _WebSocket(self._url)
         try:
             with self._lock:
@@ -131,7 +133,7 @@ class _Link:
         for id in ids:
             self._refuse(id, {"code": "bad_frame", "message": "the frame was too big for the service"})
 
-    def _message(self, message) -> None:
+    def _message(self, message: Union[str, bytes]) -> None:
         data = None
         try:
             if isinstance(message, bytes):

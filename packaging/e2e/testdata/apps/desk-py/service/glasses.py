@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 
 class GlassesError(Exception):
@@ -67,7 +67,7 @@ def _is_release(asked: bool) -> bool:
     return asked or os.environ.get("SERVICE_RELEASE") == "1" or sys.flags.optimize > 0
 
 
-def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool):
+def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool) -> Tuple[str, str]:
     """Decides where to attach: never to a simulator in a release build, and only by the transport that was set."""
     release = _is_release(release)
     transport = transport or os.environ.get("SERVICE_GLASSES_TRANSPORT") or ("device" if release else "simulator")
@@ -120,7 +120,7 @@ class _WebSocket:
             self.drop()
             raise
 
-    def _handshake(self, parts, port: int) -> None:
+    def _handshake(self, parts: urllib.parse.SplitResult, port: int) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         path = (parts.path or "/") + ("?" + parts.query if parts.query else "")
         host = "[%s]" % parts.hostname if ":" in (parts.hostname or "") else parts.hostname
@@ -155,7 +155,7 @@ class _WebSocket:
         with self._lock:
             self._socket.sendall(head + mask + masked)
 
-    def receive(self):
+    def receive(self) -> Union[str, bytes, None]:
         """The next message: str or bytes; None when the peer closed. OSError when the connection broke."""
         message, kind = b"", 0
         while True:
@@ -184,7 +184,7 @@ class _WebSocket:
         except OSError:
             pass  # the reader will notice
 
-    def _frame(self):
+    def _frame(self) -> Tuple[bool, int, bytes]:
         first, second = self._read(2)
         length = second & 0x7F
         if length == 126:
@@ -229,7 +229,8 @@ class _Link:
     A thread reads and reconnects; what it reads goes to receive(frame, data), in order, on that thread.
     """
 
-    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable, end: Callable):
+    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable[[Any, Any], None],
+                 end: Callable[[GlassesError], None]):
         self.state = "offline"
         self._url, self._secret, self._app = url, secret, app
         self._receive, self._end = receive, end
@@ -240,7 +241,7 @@ class _Link:
         self._prefix = os.urandom(6).hex()
         self._count = 0
         self._cursor = None  # type: Optional[int]
-        self._unacknowledged = collections.OrderedDict()  # type: Dict[str, str]
+        self._unacknowledged = {}  # type: Dict[str, str]
         self._attempt = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="glasses-link", daemon=True)
@@ -293,7 +294,8 @@ class _Link:
 
     def _write(self, text: str) -> None:
         try:
-            self._socket.send(text)
+            if self._socket:
+                self._socket.send(text)
         except OSError:
             pass  # the reader notices, and unacknowledged frames are resent
 
@@ -311,7 +313,7 @@ class _Link:
             self._stopped.wait(min(_FIRST_PAUSE * 2 ** self._attempt, _LONGEST_PAUSE))
             self._attempt = min(self._attempt + 1, 10)
 
-    def _serve(self):
+    def _serve(self) -> Tuple[int, str]:
         socket = _WebSocket(self._url)
         try:
             with self._lock:
@@ -346,7 +348,7 @@ class _Link:
         for id in ids:
             self._refuse(id, {"code": "bad_frame", "message": "the frame was too big for the service"})
 
-    def _message(self, message) -> None:
+    def _message(self, message: Union[str, bytes]) -> None:
         data = None
         try:
             if isinstance(message, bytes):
@@ -445,25 +447,25 @@ class Glasses:
         # disabled, clock. An event reports each later change.
         self.initial_state = {}  # type: Dict[str, Any]
         self._changed = threading.Condition()  # guards what follows
-        self._inbox = collections.deque()  # frames that the app's thread has not read
+        self._inbox = collections.deque()  # type: Deque[Tuple[Any, Any]]  # frames that the app's thread has not read
         self._ended = None  # type: Optional[GlassesError]
         self._results = {}  # type: Dict[str, Any]  # of commands in progress: None, then the result's payload
         self._bytes = {}  # type: Dict[str, bytes]
-        self._events = collections.deque(maxlen=_MAX_QUEUE)
+        self._events = collections.deque(maxlen=_MAX_QUEUE)  # type: Deque[Event]
         self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
-        self._handled = collections.deque(maxlen=_MAX_QUEUE)  # events for handlers
+        self._handled = collections.deque(maxlen=_MAX_QUEUE)  # type: Deque[Event]  # for handlers
         self._timers = {}  # type: Dict[str, _Timer]  # by the id of their clock.sleep
         self._stalled = []  # type: List[_Timer]  # until glasses are attached
         self._due = []  # type: List[_Timer]  # due timers
         self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
-        self._seen = collections.OrderedDict()  # type: Dict[str, bool]
+        self._seen = {}  # type: Dict[str, bool]  # in the order in which they came
         self._calls = 0  # to the AI gateway, in progress
         self._link = _Link(url, secret, app, self._receive, self._end)
 
     def __enter__(self) -> "Glasses":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -581,7 +583,8 @@ class Glasses:
         """Writes an event of the app to the session's log, e.g. log("com.example.score", {"points": 3})."""
         self._link.send(type, payload)
 
-    def command(self, type: str, payload: Optional[Dict[str, Any]] = None):
+    def command(self, type: str, payload: Optional[Dict[str, Any]] = None,
+                ) -> Tuple[str, Dict[str, Any], Optional[bytes]]:
         """Sends any command of the protocol; the methods above use it. Returns (id, result, bytes or None)."""
         payload = {k: v for k, v in (payload or {}).items() if v is not None}
         id = self._link.send(type, payload, lambda id: self._results.__setitem__(id, None))
@@ -735,7 +738,7 @@ class Glasses:
             elif id in self._results:
                 self._results[id] = payload
         elif type == "media":
-            if id in self._results:
+            if id in self._results and data is not None:
                 self._bytes[id] = data
         elif type == "welcome":
             self.device = payload["deviceModel"]
@@ -758,5 +761,5 @@ class Glasses:
             return True
         self._seen[id] = True
         if len(self._seen) > _MAX_SEEN:
-            self._seen.popitem(last=False)
+            del self._seen[next(iter(self._seen))]
         return False

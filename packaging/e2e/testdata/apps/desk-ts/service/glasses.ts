@@ -13,9 +13,9 @@ export type ErrorCode =
 export class GlassesError extends Error {
   readonly code: ErrorCode;
   /** With permission_denied and disabled_by_user: what was refused. */
-  readonly part?: "camera" | "microphone" | "speech";
+  readonly part?: "camera" | "microphone" | "speech" | undefined;
   /** With part: whether the wearer did not allow it or switched it off. */
-  readonly by?: "permission" | "switch";
+  readonly by?: "permission" | "switch" | undefined;
   constructor(code: ErrorCode, message: string, refused: { part?: GlassesError["part"]; by?: GlassesError["by"] } = {}) {
     super(message);
     this.name = "GlassesError";
@@ -47,7 +47,7 @@ export interface GlassesEvent {
   at: number;
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   payload: any;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 export type Handler = (event: GlassesEvent) => void | Promise<void>;
@@ -112,7 +112,7 @@ interface Target {
 
 // Bundlers replace the whole of process.env.NODE_ENV and of __SERVICE_RELEASE__ with constants.
 declare const process: {
-  env: Record<string, string | undefined>;
+  env: { NODE_ENV?: string; [name: string]: string | undefined };
   getBuiltinModule?: (name: string) => { readFileSync(path: string, encoding: string): string };
 };
 declare const __SERVICE_RELEASE__: boolean;
@@ -343,24 +343,24 @@ class Link {
 interface Waiting {
   resolve(answer: Answer): void;
   reject(why: GlassesError): void;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 interface Answer {
   id: string;
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   result: any;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 /** A timer of after or every: its clock.sleep is in progress, or it waits for glasses. */
 interface Timer {
   task: Task;
-  period?: number; // ms
+  period?: number | undefined; // ms
   id?: string; // of its clock.sleep
   asked: number; // its duration, in ms
   left: number; // ms to sleep after that
-  due?: number; // when that sleep ends, on the session's clock
+  due?: number | undefined; // when that sleep ends, on the session's clock
   running: boolean;
 }
 
@@ -394,7 +394,7 @@ export class Glasses {
   #waiting = new Map<string, Waiting>();
   #handlers = new Map<string, Set<Handler>>();
   #queue: GlassesEvent[] = [];
-  #taker?: { resolve(event: GlassesEvent | undefined): void; reject(why: GlassesError): void };
+  #taker: { resolve(event: GlassesEvent | undefined): void; reject(why: GlassesError): void } | undefined;
   #seen = new Set<string>();
   #timers = new Map<string, Timer>(); // by the id of their clock.sleep
   #stalled = new Set<Timer>(); // until glasses are attached
