@@ -158,21 +158,27 @@ func tap(t *testing.T, m *Manager, id string) {
 
 func admit(t *testing.T, m *Manager, o Opened, since *int64) (*App, *fakePeer) {
 	t.Helper()
+	p := newPeer()
+	return attachPeer(t, m, o, since, p), p
+}
+
+// attachPeer attaches an app whose connection is p. Frames for it wait until it can answer barriers.
+func attachPeer(t *testing.T, m *Manager, o Opened, since *int64, p *fakePeer) *App {
+	t.Helper()
 	secret, err := os.ReadFile(o.AppTokenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPeer()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	a, err := m.Attach(o.SessionID,
 		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Gateway: true,
 			Since: since}, "h-1", p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
 	p.app = a
-	p.mu.Unlock()
-	return a, p
+	return a
 }
 
 func send(t *testing.T, a *App, typ, id, payload string) {
