@@ -77,3 +77,20 @@ func TestModuleGivesUp_WithoutAService(t *testing.T) {
 		})
 	}
 }
+
+// In virtual time, events about the connection carry the session's time, too.
+func TestModuleTellsTheSessionsTime_WhenItIsOffline(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		p.ok(p.expect(glasses.TypeDisplayShow, ""))
+		p.sendAt(glasses.TypeInput, "g-1", 5000, glasses.Input{Kind: glasses.InputTap, Target: "connection"})
+		p.barrier("b-1")
+		p.cut()
+		p = s.accept(20)
+		p.expect("com.example.connection", `{"at":5000,"state":"offline"}`)
+		p.expect("com.example.connection", `{"at":1,"state":"online"}`)
+		p.leave(app)
+	})
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // fakePeer is an app's connection that records the frames sent to it.
@@ -315,7 +316,7 @@ func TestCommand_TimesOutOnSessionClock(t *testing.T) {
 	}
 	rows := rowsOf(t, m, o.SessionID)
 	last := rows[len(rows)-1]
-	if last.ID != "a-1" || last.At != commandWait.Milliseconds() || last.Sender != glasses.SenderService {
+	if last.ID != "a-1" || last.At != broker.CommandWait.Milliseconds() || last.Sender != glasses.SenderService {
 		t.Errorf("last row %+v, want a timeout from the service", last)
 	}
 }

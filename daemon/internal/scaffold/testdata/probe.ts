@@ -77,6 +77,9 @@ try {
           tell(glasses, await glasses.ask([...messages, { role: "user", content: "Bye" }]));
           break;
         }
+        case "connection":
+          glasses.on("connection", ({ at, payload }) => glasses.log("com.example.connection", { at, ...payload }));
+          break;
         case "never":
           glasses.every(0, () => {});
           break;

@@ -26,6 +26,8 @@ class _Link:
         self._prefix = os.urandom(6).hex()
         self._count = 0
         self._cursor = None  # type: Optional[int]
+        self._at = 0  # the session's time of the newest frame
+        self._is_virtual = False  # whether its clock is virtual, and stands still while the app is away
         self._unacknowledged = {}  # type: Dict[str, str]
         self._attempt = 0
         self._stopped = threading.Event()
@@ -125,7 +127,7 @@ class _Link:
             self.state = "offline"
             ids = list(self._unacknowledged) if code == 1009 else []
         if was:
-            self._receive({"type": "connection", "id": "", "at": _now(), "payload": {"state": "offline"}}, None)
+            self._receive({"type": "connection", "id": "", "at": self._session_now(), "payload": {"state": "offline"}}, None)
         if code in (4400, 4401):
             self.close(GlassesError("refused", reason or "the service refused the app"))
         elif code == 4410:
@@ -148,11 +150,13 @@ class _Link:
         frame.setdefault("id", "")
         payload = frame.setdefault("payload", {})
         with self._lock:
+            self._at = max(self._at, frame.get("at", 0))
             if frame.get("seq"):
                 self._see(frame["seq"])
             if frame["type"] == "welcome":
                 self.state = payload["link"]
                 self._attempt = 0
+                self._is_virtual = payload.get("glasses", {}).get("clock") == "virtual"
                 if self._cursor is None:
                     self._cursor = payload["lastSeq"]
                 self._attached = True
@@ -175,7 +179,10 @@ class _Link:
         with self._lock:
             known = self._unacknowledged.pop(id, None)
         if known is not None:
-            self._receive({"type": "result", "id": id, "at": _now(), "payload": {"error": error}}, None)
+            self._receive({"type": "result", "id": id, "at": self._session_now(), "payload": {"error": error}}, None)
+
+    def _session_now(self) -> int:
+        return self._at if self._is_virtual else _now()
 
     def _see(self, seq: int) -> None:
         if self._cursor is not None and seq > self._cursor:
