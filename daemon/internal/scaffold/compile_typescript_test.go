@@ -93,6 +93,7 @@ func TestTypeScript_CompiledInPlace(t *testing.T) {
 	run("hello.ts")
 	mustRun(t, dir, node, tsc, "--init")
 	mustRun(t, dir, node, tsc)
+	mustRun(t, dir, node, tsc, "--outDir", "lib", "--removeComments")
 	if _, err := os.Stat(filepath.Join(dir, "service", "glasses.d.ts")); err != nil {
 		t.Fatal(err)
 	}
