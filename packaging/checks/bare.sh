@@ -5,7 +5,7 @@
 # a missing program is not reported. It needs root and Debian. Arguments replace the packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-parts=(chromium PostgreSQL npm python3 kotlinc systemd hb-shape elc3 lua5.4 dbus-daemon bleak)
+parts=(chromium PostgreSQL npm python3 kotlinc systemd hb-shape elc3 lua5.4 dbus-daemon bleak mypy)
 
 if [ "${1-}" != inside ]; then
 	place=$(mktemp -d /run/bare.XXXXXX)
@@ -30,7 +30,7 @@ done
 mkdir "$place/empty"
 hide() { [ ! -d "$1" ] || mount --bind "$place/empty" "$1"; }
 for dir in /usr/lib/postgresql /usr/lib/systemd /usr/lib/chromium /usr/lib/jvm /usr/share/kotlin /usr/lib/node_modules \
-	/usr/local/bin /usr/local/sbin /usr/sbin "$BARE_GOPATH_BIN" packaging/e2e/npm/node_modules; do
+	/usr/local/bin /usr/local/sbin /usr/sbin "$BARE_GOPATH_BIN" "$HOME/.pyenv" packaging/e2e/npm/node_modules packaging/e2e/npm/*/node_modules; do
 	hide "$dir"
 done
 mount --bind "$place/bin" /usr/bin

@@ -63,6 +63,10 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 			}
 			say("We need milk")
 			sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
+			// The app loses its connection while it waits for the answer, and still gets it when it is due.
+			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
+				t.Errorf("injectFault dropApp: %v", got.Structured)
+			}
 			advance(2990)
 			shows("We need milk", "…")
 			advance(10)

@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -127,75 +125,4 @@ func program(t *testing.T, name string) string {
 		missing(t, name, "install it")
 	}
 	return path
-}
-
-// The module, compiled to JavaScript, runs on Node 22. On Node 20, WebSocket must be enabled first. Otherwise the
-// error says how.
-func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "")
-	needAgent(t)
-	a := startAgent(w, "modern", false)
-	defer func() { a.t = t }()
-	dir := exampleInto(t, a, "typescript", "hello")
-	node := nodeTool(t, "node/bin/node")
-	compile := exec.Command(node, nodeTool(t, "typescript/bin/tsc"), "--strict", "--rewriteRelativeImportExtensions",
-		"--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable",
-		"hello.ts")
-	compile.Dir = dir
-	if out, err := compile.CombinedOutput(); err != nil {
-		t.Fatalf("tsc: %v\n%s", err, out)
-	}
-	app, old := filepath.Join(dir, "hello.js"), node20(t)
-
-	t.Run("20", func(t *testing.T) {
-		a.t = t
-		s := a.call("startLocalSimulation", map[string]any{"fresh": true})
-		cmd := exec.Command(old, app)
-		cmd.Env = append(append([]string{}, w.env...), "SERVICE_GLASSES_URL="+s.str(t, "appEndpoint"),
-			"SERVICE_GLASSES_SECRET_FILE="+s.str(t, "appTokenFile"))
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || !strings.Contains(string(out), "Node 22 or newer") ||
-			!strings.Contains(string(out), "--experimental-websocket") {
-			t.Errorf("without WebSocket the app ended with %v, want an error that explains the fix: %s", err, out)
-		}
-	})
-	for name, command := range map[string][]string{
-		"20 with its WebSocket": {old, "--experimental-websocket", app},
-		"22":                    {node, app},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a.t = t
-			startApp(t, w, command, a.call("startLocalSimulation", map[string]any{"fresh": true}))
-			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
-				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
-				t.Fatalf("the example showed nothing on the display: %v", row.Structured)
-			}
-			a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
-			if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"},
-				"withinMs": 10_000}); verdict.Structured["status"] != "pass" {
-				t.Errorf("after a tap: got %v, want a pass", verdict.Structured)
-			}
-		})
-	}
-}
-
-// node20 returns the path of Node 20: npm/node20, or the machine's Node if it is version 20.
-func node20(t *testing.T) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("npm", "node20", "node_modules", ".bin", "node"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	if path, err = exec.LookPath("node"); err == nil {
-		if out, err := exec.Command(path, "--version").Output(); err == nil && strings.HasPrefix(string(out), "v20.") {
-			return path
-		}
-	}
-	missing(t, "Node 20", "make npm")
-	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -78,19 +79,22 @@ func (f *fixtures) close() {
 	}
 }
 
+// load finds the files. Pictures may have any name: a file photo.* and the folder photos take precedence for photos,
+// the folder frames and clip.mjpeg for moving pictures, and audio.wav for sound.
 func (f *fixtures) load() error {
-	var err error
-	if f.photos, err = f.pictures("photos"); err != nil {
+	pictures, err := f.list(".", ".jpg", ".jpeg", ".png")
+	if err != nil {
 		return err
 	}
-	for _, name := range []string{"photo.png", "photo.jpeg", "photo.jpg"} {
-		if _, err := f.root.Stat(name); err == nil {
-			f.photos = []string{name}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("read fixture %s: %w", name, err)
-		}
+	if f.photos, err = f.list("photos", ".jpg", ".jpeg", ".png"); err != nil {
+		return err
 	}
-	if f.frames, err = f.pictures("frames"); err != nil {
+	if i := slices.IndexFunc(pictures, isPhoto); i >= 0 {
+		f.photos = pictures[i : i+1]
+	} else if len(f.photos) == 0 {
+		f.photos = pictures
+	}
+	if f.frames, err = f.list("frames", ".jpg", ".jpeg", ".png"); err != nil {
 		return err
 	}
 	if data, err := f.read("clip.mjpeg"); err == nil {
@@ -100,11 +104,10 @@ func (f *fixtures) load() error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if data, err := f.read("audio.wav"); err == nil {
-		if f.sound, err = media.ParseWAV(data); err != nil {
-			return fmt.Errorf("fixture audio.wav: %w", err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if len(f.frames) == 0 && len(f.clip) == 0 && len(pictures) > 1 {
+		f.frames = pictures
+	}
+	if err := f.loadSound(); err != nil {
 		return err
 	}
 	data, err := f.read("transcripts.json")
@@ -117,8 +120,33 @@ func (f *fixtures) load() error {
 	return nil
 }
 
-// pictures lists the JPEG and PNG files of a folder by name.
-func (f *fixtures) pictures(dir string) ([]string, error) {
+func isPhoto(name string) bool {
+	return name == "photo.png" || name == "photo.jpeg" || name == "photo.jpg"
+}
+
+func (f *fixtures) loadSound() error {
+	sounds, err := f.list(".", ".wav")
+	if err != nil || len(sounds) == 0 {
+		return err
+	}
+	name := sounds[0]
+	if slices.Contains(sounds, "audio.wav") {
+		name = "audio.wav"
+	} else if len(sounds) > 1 {
+		return fmt.Errorf("the fixtures contain %d sounds: name the one for the microphone audio.wav", len(sounds))
+	}
+	data, err := f.read(name)
+	if err != nil {
+		return err
+	}
+	if f.sound, err = media.ParseWAV(data); err != nil {
+		return fmt.Errorf("fixture %s: %w", name, err)
+	}
+	return nil
+}
+
+// list returns the files of a folder that have one of the extensions, ordered by name.
+func (f *fixtures) list(dir string, extensions ...string) ([]string, error) {
 	d, err := f.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -136,9 +164,8 @@ func (f *fixtures) pictures(dir string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range entries {
-		lower := strings.ToLower(e.Name())
-		if strings.HasSuffix(lower, ".jpg") || strings.HasSuffix(lower, ".jpeg") || strings.HasSuffix(lower, ".png") {
-			names = append(names, dir+"/"+e.Name())
+		if slices.Contains(extensions, strings.ToLower(path.Ext(e.Name()))) {
+			names = append(names, path.Join(dir, e.Name()))
 		}
 	}
 	slices.Sort(names)

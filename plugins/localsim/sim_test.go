@@ -1,6 +1,8 @@
 package localsim
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -221,6 +223,70 @@ func TestFixtures(t *testing.T) {
 			t.Errorf("got %+v, want platform_error without the file's content", r)
 		}
 	}
+}
+
+// Pictures and a sound may have any names.
+func TestFixtures_OfAnyName(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pictures := [][]byte{media.TestPicture(100, 80, 1), media.TestPicture(100, 80, 2)}
+	write("a.jpg", pictures[0])
+	write("B.JPEG", pictures[1])
+	write("voice.WAV", wav(1000, 1000, 1000))
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: []byte(dir)})
+	for i := range 3 {
+		id := p.Start("camera.photo", "{}")
+		if r := p.Await(id); r.Media == nil || !slices.Equal(p.Bodies[id], pictures[(i+1)%2]) {
+			t.Errorf("photo %d is not the file that is next by name: %+v", i, r)
+		}
+	}
+	id := p.Start("camera.video", `{"durationMs":500,"fps":4}`)
+	p.advance(3000)
+	if frames := media.SplitJPEGs(p.Bodies[id], 100); len(frames) != 2 || !slices.Equal(frames[0], pictures[1]) ||
+		!slices.Equal(frames[1], pictures[0]) {
+		t.Errorf("the clip has %d frames, want the two pictures", len(frames))
+	}
+	p.Must("audio.start", `{"sampleRate":8000}`)
+	p.advance(100)
+	for id, body := range p.Bodies {
+		if len(body) == 1600 && (body[0] != 0xe8 || body[1] != 3 || body[1599] != 0) {
+			t.Errorf("audio chunk %s: %v, want the sound of the file, then silence", id, body[:8])
+		}
+	}
+
+	write("other.wav", wav(1))
+	if _, err := openFixtures(dir); err == nil || !strings.Contains(err.Error(), "audio.wav") {
+		t.Errorf("two sounds: got %v, want an error that explains how to choose one", err)
+	}
+	write("audio.wav", wav(2))
+	write("photo.jpg", pictures[0])
+	f, err := openFixtures(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if !slices.Equal(f.photos, []string{"photo.jpg"}) || len(f.frames) != 3 {
+		t.Errorf("with photo.jpg the photos are %v and the frames %v", f.photos, f.frames)
+	}
+}
+
+// wav returns a sound of 16-bit samples at 8000 Hz.
+func wav(samples ...int16) []byte {
+	body := new(bytes.Buffer)
+	_ = binary.Write(body, binary.LittleEndian, samples)
+	out := bytes.NewBufferString("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00")
+	for _, field := range []any{uint16(1), uint16(1), uint32(8000), uint32(16000), uint16(2), uint16(16)} {
+		_ = binary.Write(out, binary.LittleEndian, field)
+	}
+	out.WriteString("data")
+	_ = binary.Write(out, binary.LittleEndian, uint32(body.Len()))
+	out.Write(body.Bytes())
+	return out.Bytes()
 }
 
 func TestWithoutFixtures(t *testing.T) {

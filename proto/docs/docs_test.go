@@ -1,11 +1,27 @@
 package docs_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
+
+// The page about errors gives the time after which sessions answer for silent glasses.
+func TestTimeoutIsDocumented(t *testing.T) {
+	want := fmt.Sprintf("%v seconds", broker.CommandWait.Seconds())
+	for _, p := range docs.Pages() {
+		if _, after, ok := strings.Cut(p.Markdown, "\n## timeout\n"); ok {
+			if section, _, _ := strings.Cut(after, "\n## "); !strings.Contains(section, want) {
+				t.Errorf("the section on timeout of page %s does not contain %q: %s", p.ID, want, section)
+			}
+			return
+		}
+	}
+	t.Error("no page has a section on timeout")
+}
 
 func TestEveryTopicHasPages(t *testing.T) {
 	topics := map[string]int{}

@@ -58,7 +58,7 @@ type Options struct {
 	PingEvery   time.Duration // 8 s
 	PongWait    time.Duration // a peer that does not answer a ping within this time is considered gone; PingEvery
 	BeatEvery   time.Duration // between the heartbeats sent to a page; 1 s
-	CommandWait time.Duration // until a command without a result times out; 10.5 s plus its own duration
+	CommandWait time.Duration // until a command without a result times out; broker.CommandWait
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
 	CountEvery  time.Duration // between the rows that report stream counts; 10 s
 	RetryPause  time.Duration // before the second attempt to write rows, then doubled each time; 200 ms
@@ -102,7 +102,7 @@ func New(o Options) *Hub {
 	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
 	o.PongWait = cmp.Or(o.PongWait, o.PingEvery)
 	o.BeatEvery = cmp.Or(o.BeatEvery, time.Second)
-	o.CommandWait = cmp.Or(o.CommandWait, 10500*time.Millisecond)
+	o.CommandWait = cmp.Or(o.CommandWait, broker.CommandWait)
 	o.ControlWait = cmp.Or(o.ControlWait, 10*time.Second)
 	o.CountEvery = cmp.Or(o.CountEvery, 10*time.Second)
 	o.RetryPause = cmp.Or(o.RetryPause, 200*time.Millisecond)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/packaging/runtimes"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
@@ -51,27 +52,29 @@ func mustRun(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-func TestTypeScriptCompiles(t *testing.T) {
-	tsc, node := tool(t, "tsc"), tool(t, "node")
-	if tsc == "" || node == "" {
-		t.Skip("SKIPPED: tsc and node are not installed (make npm)")
+func TestPythonCompiles(t *testing.T) {
+	dir, files := generateInto(t, Python, capabilitySets())
+	for _, python := range runtimes.Python(t) {
+		mustRun(t, dir, python.Path, append([]string{"-W", "error", "-m", "py_compile"}, files...)...)
 	}
-	dir, files := generateInto(t, TypeScript, capabilitySets())
-	args := []string{"--strict", "--noEmit", "--noUnusedLocals", "--noUnusedParameters", "--erasableSyntaxOnly",
-		"--verbatimModuleSyntax",
-		"--isolatedModules", "--target", "ES2022", "--module", "ES2022", "--moduleResolution", "bundler", "--lib",
-		"ES2023,DOM,DOM.Iterable"}
-	mustRun(t, dir, node, append(append([]string{tsc}, args...), files...)...)
-	mustRun(t, dir, node, "--check", files[0])
 }
 
-func TestPythonCompiles(t *testing.T) {
-	python := tool(t, "python3")
-	if python == "" {
-		t.Skip("SKIPPED: python3 is not installed")
+// mypy checks the module strictly, and the examples with its defaults.
+func TestPythonTypes(t *testing.T) {
+	mypy := tool(t, "mypy")
+	if mypy == "" {
+		t.Skip("SKIPPED: mypy is not installed (apt-get install mypy)")
 	}
-	dir, files := generateInto(t, Python, capabilitySets())
-	mustRun(t, dir, python, append([]string{"-W", "error", "-m", "py_compile"}, files...)...)
+	dir, files := generateInto(t, Python, map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
+		"some": {guide.Camera, guide.State, guide.Phrases}})
+	cache := "--cache-dir=" + t.TempDir() // of the standard library
+	for _, file := range files {
+		mustRun(t, dir, mypy, cache, "--strict", file)
+	}
+	for _, topic := range ExampleTopicIDs() {
+		e := exampleProject(t, filepath.Join(dir, topic), Python, topic)
+		mustRun(t, filepath.Join(dir, topic), mypy, cache, e.Name)
+	}
 }
 
 func TestKotlinCompiles(t *testing.T) {

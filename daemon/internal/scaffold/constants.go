@@ -32,8 +32,6 @@ var (
 	aliasPattern = pattern(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
 	namePattern  = pattern(`[A-Za-z_][\w.]*\s*[(:=]?`)
 	keyPattern   = pattern(`^\s*:`)
-	// declares matches the words before the name in a function declaration.
-	declares = pattern(`\b(?:def|fun|func|function)\s+$`)
 )
 
 // plainWords may occur in a call but do not name the announced constant.

@@ -33,8 +33,7 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 	writeText(t, filepath.Join(root, "app.py"), exampleOf(t, "```py module\n"))
 	for _, check := range [][]string{
 		{tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-			"--allowImportingTsExtensions", "--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts",
-			"questions.ts"},
+			"--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts", "questions.ts"},
 		{"python3", "-c", pythonNames},
 	} {
 		if _, err := exec.LookPath(check[0]); err != nil {

@@ -30,20 +30,13 @@ func exampleProject(t *testing.T, dir, language, topic string) Example {
 	return e
 }
 
-func TestExamplesAreTheirLanguage(t *testing.T) {
+// TestTypeScriptCompiles, TestPythonTypes and TestKotlinCompiles check the other examples.
+func TestExamplesParse_InSwift(t *testing.T) {
 	dir := t.TempDir()
-	var typescript, swift []string
+	var swift []string
 	for _, topic := range ExampleTopicIDs() {
-		exampleProject(t, filepath.Join(dir, topic), TypeScript, topic)
-		typescript = append(typescript, filepath.Join(topic, topic+".ts"))
 		exampleProject(t, filepath.Join(dir, topic), Swift, topic)
 		swift = append(swift, filepath.Join(topic, topic+".swift"))
-	}
-	if tsc, node := tool(t, "tsc"), tool(t, "node"); tsc != "" && node != "" {
-		args := []string{tsc, "--strict", "--noEmit", "--noUnusedLocals", "--erasableSyntaxOnly",
-			"--allowImportingTsExtensions", "--target", "ES2022",
-			"--module", "ES2022", "--moduleResolution", "bundler", "--lib", "ES2023,DOM,DOM.Iterable"}
-		mustRun(t, dir, node, append(args, typescript...)...)
 	}
 	npm, _ := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
 	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err != nil {
@@ -55,18 +48,18 @@ func TestExamplesAreTheirLanguage(t *testing.T) {
 
 // Every example runs: it handles the events of an afternoon and exits when the session ends.
 func TestExamplesRun(t *testing.T) {
-	for language, command := range runs(t) {
-		if language == Kotlin {
-			continue // compiled by TestKotlinCompiles
+	for _, v := range variants(t) {
+		if v.language == Kotlin || v.compiled {
+			continue // TestKotlinCompiles compiles them, and JavaScript is no different
 		}
 		for _, topic := range ExampleTopicIDs() {
-			t.Run(language+"/"+topic, func(t *testing.T) {
+			t.Run(v.name+"/"+topic, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				e := exampleProject(t, dir, language, topic)
+				e := exampleProject(t, dir, v.language, topic)
 				s := newService(t)
 				write(t, filepath.Join(dir, "secret"), []byte(secret))
-				cmd := exec.Command(command[0], e.Name)
+				cmd := exec.Command(v.command[0], e.Name)
 				cmd.Dir = dir
 				cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL="+s.url,
 					"SERVICE_GLASSES_SECRET_FILE="+filepath.Join(dir, "secret"), "NODE_NO_WARNINGS=1")

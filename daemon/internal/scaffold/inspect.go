@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"path"
@@ -21,7 +20,6 @@ const (
 	maxDepth   = 24
 	maxReads   = 2 * maxFiles // the files of modules are read twice
 	maxBytes   = 64 << 20     // of all files together
-	maxIgnores = 1 << 20      // bytes of all .gitignore files together
 	maxUses    = 1000         // limit on recorded commands, and on recorded phrases
 	maxKeys    = 50
 
@@ -106,11 +104,12 @@ type lineFinding struct {
 
 // ignoredFolders contain no files of the app itself.
 var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
-	".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
+	".build", "Pods", "DerivedData", ".idea", "target", "vendor", ".next", ".nuxt", ".output", ".svelte-kit", ".angular",
+	".turbo", ".vercel", ".expo", ".dart_tool", "coverage", ".tox", ".mypy_cache", ".pytest_cache", "site-packages"}
 
 // extensions maps file extensions to languages.
 var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript",
-	".jsx": "javascript", ".mjs": "javascript",
+	".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
 // Inspect reads a project folder, within limits. It writes nothing, follows no symbolic link, and returns no secret.
@@ -119,15 +118,17 @@ func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection
 		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
 	}
 	in := &inspector{ctx: ctx, files: files.In(root), found: Inspection{Root: root}, languages: map[string]int{},
-		generated: map[string]bool{}, ignores: map[string][]string{}, aliases: map[string]string{}}
+		generated: map[string]bool{}, aliases: map[string]string{}}
 	var err error
 	if in.found.Project, _, err = projectAbove(ctx, files, root); err != nil {
 		in.found.lineFindings = append(in.found.lineFindings,
 			lineFinding{code: FindProjectFile, file: ProjectFile, word: err.Error()})
 	}
+	in.readGit()
 	if err := in.walk("."); err != nil {
 		return Inspection{}, readError(root, err)
 	}
+	in.walkIgnored()
 	in.modules()
 	for _, f := range in.sources {
 		in.source(f)
@@ -153,17 +154,19 @@ type inspector struct {
 	generated map[string]bool // paths of generated files
 	manifests []string
 	sources   []string
-	ignores   map[string][]string // the lines of .gitignore, by folder
-	names     []string            // names of all files
+	git       gitIgnore
+	ignored   []string // folders that version control ignores
+	inIgnored bool     // whether walk is in one of them
+	names     []string // names of all files
 	folders   int
 	reads     int // number of attempts to read a file
 	bytes     int // bytes read
-	ignoring  int // size of ignores, in bytes
 
 	known         []constant
 	aliases       map[string]string // the names under which constants are imported; a key is a file, a space and the name
 	announcements []announcement
-	announces     bool // whether a call announces phrases
+	bound         map[string]bool // variables of the current file that hold glasses
+	announces     bool            // whether a call announces phrases
 }
 
 // walk lists at most maxFiles files in and below a folder. Only the project's own folder must be readable.
@@ -179,11 +182,21 @@ func (in *inspector) walk(dir string) error {
 		}
 		return nil
 	}
+	if slices.ContainsFunc(entries, func(e contract.Entry) bool {
+		return string(e.Name) == ignoreName && e.Kind == contract.KindFile
+	}) {
+		name := path.Join(dir, ignoreName)
+		in.git.add(dir, in.read(name))
+	}
 	for _, e := range entries {
 		name := path.Join(dir, string(e.Name))
 		switch {
 		case e.Kind == contract.KindDir && !slices.Contains(ignoredFolders, string(e.Name)) &&
 			strings.Count(name, "/") < maxDepth:
+			if !in.inIgnored && in.git.ignores(name, true) {
+				in.ignored = append(in.ignored, name)
+				continue
+			}
 			if err := in.walk(name); err != nil {
 				return err
 			}
@@ -207,16 +220,44 @@ func (in *inspector) classify(name string) {
 	switch {
 	case base == ManifestName:
 		in.manifests = append(in.manifests, name)
-	case base == ignoreName:
-		if data := in.read(name); in.ignoring+len(data) <= maxIgnores {
-			in.ignoring += len(data)
-			in.ignores[path.Dir(name)] = strings.Split(string(data), "\n")
-		}
 	case base == KeyName && len(in.found.Keys) < maxKeys:
 		in.found.Keys = append(in.found.Keys, KeyState{Path: name})
-	case extensions[path.Ext(base)] != "" || isConfig(base):
+	case isModuleName(base):
+		in.sources = append(in.sources, name)
+	case in.inIgnored:
+	case isConfig(base), extensions[path.Ext(base)] != "" && !in.git.ignores(name, false):
 		in.sources = append(in.sources, name)
 	}
+}
+
+func isModuleName(base string) bool {
+	for _, name := range moduleNames {
+		if base == name {
+			return true
+		}
+	}
+	return false
+}
+
+// readGit reads what version control tracks, and what it ignores besides the .gitignore files.
+func (in *inspector) readGit() {
+	in.git.index, _ = in.files.Read(in.ctx, ".git/index", 32<<20)
+	if data, err := in.files.Read(in.ctx, ".git/info/exclude", maxRead); err == nil {
+		in.git.add(".", data)
+	}
+}
+
+// walkIgnored looks for modules and keys in the folders that version control ignores; their other files are copies
+// that a build made, or private.
+func (in *inspector) walkIgnored() {
+	truncated := in.found.Truncated
+	in.inIgnored = true
+	for _, dir := range in.ignored {
+		if in.walk(dir) != nil {
+			break
+		}
+	}
+	in.found.Truncated = truncated
 }
 
 // isConfig reports whether a file contains settings.
@@ -310,44 +351,12 @@ func (in *inspector) complete() {
 			in.found.Capabilities = append(in.found.Capabilities, c.ID)
 		}
 	}
-	index := in.gitIndex()
 	for i := range in.found.Keys {
 		key := &in.found.Keys[i]
-		key.Ignored = in.ignored(key.Path)
-		key.Tracked = bytes.Contains(index, append([]byte(key.Path), 0))
+		key.Tracked = in.git.tracks(key.Path, false)
+		key.Ignored = in.git.names(key.Path, false)
 		if info, err := in.files.Stat(in.ctx, key.Path); err == nil {
 			key.Private = info.Private
-		}
-	}
-}
-
-// gitIndex returns the index of the repository whose root is the project folder; nil if there is none. It contains
-// uncompressed paths (versions 2 and 3 of the format; git's default).
-func (in *inspector) gitIndex() []byte {
-	data, err := in.files.Read(in.ctx, ".git/index", 32<<20)
-	if err != nil {
-		return nil
-	}
-	return data
-}
-
-// ignored reports whether a .gitignore in the file's folder or above names the file literally: by its name, by *.key,
-// or by its folder.
-func (in *inspector) ignored(name string) bool {
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
-		below := strings.TrimPrefix(name, dir+"/")
-		for _, line := range in.ignores[dir] {
-			line = strings.Trim(strings.TrimSpace(line), "/")
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			if ok, err := path.Match(line, path.Base(name)); err == nil && ok || line == below ||
-				strings.HasPrefix(below, line+"/") {
-				return true
-			}
-		}
-		if dir == "." {
-			return false
 		}
 	}
 }

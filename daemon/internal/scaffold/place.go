@@ -43,13 +43,11 @@ func Place(
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, f := range module {
-		there, err := p.exampleModule(ctx, e.Language, f)
-		if err != nil {
-			return nil, nil, err
-		}
-		more = slices.Concat(more, there)
+	there, err := p.exampleModule(ctx, e.Language, module[0])
+	if err != nil {
+		return nil, nil, err
 	}
+	more = slices.Concat(more, there)
 	if module, capabilities, err = ModuleOf(e, more); err != nil {
 		return nil, nil, err
 	}

@@ -7,16 +7,6 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// each runs a test for every language whose module can be run on this machine.
-func each(t *testing.T, test func(t *testing.T, start func(env ...string) *app)) {
-	for language, command := range runs(t) {
-		t.Run(language, func(t *testing.T) {
-			t.Parallel()
-			test(t, func(env ...string) *app { return start(t, language, command, env...) })
-		})
-	}
-}
-
 func TestModuleTalks(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)

@@ -29,6 +29,7 @@ type service struct {
 	t     *testing.T
 	url   string
 	conns chan *peer
+	gate  *gate
 	// gateway is the AI gateway named in welcomes.
 	gateway *glasses.Gateway
 }
@@ -44,7 +45,7 @@ type peer struct {
 
 func newService(t *testing.T) *service {
 	s := &service{t: t, conns: make(chan *peer)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			return
@@ -58,6 +59,9 @@ func newService(t *testing.T) *service {
 		}
 		ws.CloseNow()
 	}))
+	s.gate = &gate{Listener: server.Listener, broken: make(chan struct{}, 100)}
+	server.Listener = s.gate
+	server.Start()
 	t.Cleanup(server.Close)
 	s.url = "ws" + strings.TrimPrefix(server.URL, "http") + "/api/sessions/loc_x/app"
 	return s
@@ -84,8 +88,8 @@ func (s *service) accept(lastSeq int64) *peer {
 			LastSeq: lastSeq, Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockVirtual),
 			Gateway: s.gateway})
 		return p
-	case <-time.After(20 * time.Second):
-		s.t.Fatal("no app attached within 20 s")
+	case <-time.After(30 * time.Second):
+		s.t.Fatal("no app attached within 30 s")
 		return nil
 	}
 }
@@ -213,22 +217,6 @@ type app struct {
 	out bytes.Buffer
 }
 
-// runs lists the languages whose module can be run on this machine, and how to start an app.
-func runs(t *testing.T) map[string][]string {
-	t.Helper()
-	found := map[string][]string{}
-	if node := tool(t, "node"); node != "" {
-		found[TypeScript] = []string{node, "probe.ts"}
-	}
-	if python := tool(t, "python3"); python != "" {
-		found[Python] = []string{python, "probe.py"}
-	}
-	if java := tool(t, "java"); java != "" && kotlinProbe(t) != "" {
-		found[Kotlin] = []string{java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", kotlinProbe(t), "ProbeKt"}
-	}
-	return found
-}
-
 // kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; it returns "" if there
 // is no compiler.
 func kotlinProbe(t *testing.T) string {
@@ -285,26 +273,12 @@ func TestMain(m *testing.M) {
 }
 
 // start writes a module with every capability and the probe into a folder, and runs it.
-func start(t *testing.T, language string, command []string, env ...string) *app {
+func start(t *testing.T, v variant, env ...string) *app {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := Generate(Request{Language: language, Capabilities: guide.CapabilityIDs()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		write(t, filepath.Join(dir, "service", f.Name), f.Data)
-	}
-	if script := command[len(command)-1]; language != Kotlin {
-		probe, err := os.ReadFile(filepath.Join("testdata", script))
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, script), probe)
-	}
-	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	writeProbe(t, dir, v)
 	write(t, filepath.Join(dir, "secret"), []byte(secret+"\n"))
-	a := &app{t: t, cmd: exec.Command(command[0], command[1:]...)}
+	a := &app{t: t, cmd: exec.Command(v.command[0], v.command[1:]...)}
 	a.cmd.Dir = dir
 	a.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "NODE_NO_WARNINGS=1", "PYTHONIOENCODING=utf-8",
 		"SERVICE_GLASSES_SECRET_FILE=" + filepath.Join(dir, "secret")}, env...)
@@ -332,10 +306,10 @@ func (a *app) says(want string) {
 		if err != nil {
 			a.t.Errorf("the app exited with %v, want success", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		a.cmd.Process.Kill()
 		<-ended
-		a.t.Error("the app did not exit within 20 s")
+		a.t.Error("the app did not exit within a minute")
 	}
 	if got := strings.TrimSpace(a.out.String()); got != want {
 		a.t.Errorf("the app printed %q, want %q", got, want)

@@ -13,9 +13,9 @@ import (
 )
 
 // methods maps the module's methods, in all its languages, to the commands that they send. Methods in plainMethods are
-// common words and count only on a variable named glasses.
+// common words and count only on variables that hold glasses.
 var methods = map[string]string{
-	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop, "announce": glasses.TypePhrasesAnnounce,
+	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop,
 	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
 	"stopTranscription": glasses.TypeTranscriptionStop, "stop_transcription": glasses.TypeTranscriptionStop,
 	"startAudio": glasses.TypeAudioStart, "start_audio": glasses.TypeAudioStart, "stopAudio": glasses.TypeAudioStop,
@@ -27,7 +27,7 @@ var methods = map[string]string{
 }
 
 var plainMethods = map[string]string{
-	"show": glasses.TypeDisplayShow, "clear": glasses.TypeDisplayClear, "say": glasses.TypeSpeechSay,
+	"announce": glasses.TypePhrasesAnnounce, "show": glasses.TypeDisplayShow, "clear": glasses.TypeDisplayClear, "say": glasses.TypeSpeechSay,
 	"play":  glasses.TypeSoundPlay,
 	"photo": glasses.TypeCameraPhoto, "clip": glasses.TypeCameraVideo, "sleep": glasses.TypeClockSleep,
 }
@@ -37,7 +37,11 @@ var (
 	literalPattern = pattern(`"([a-z]+\.[a-z]+)"`)
 	inputPattern   = pattern(`["']input["']`)
 	stringPattern  = pattern(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
-	usesPattern    = pattern(`(?i)\bglasses\b`)
+	// receiverPattern matches the end of an expression before a method, and boundPattern a variable that holds glasses.
+	receiverPattern = pattern(`([A-Za-z_]\w*)\s*[?!]?\.$`)
+	boundPattern    = pattern(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,40})?=\s*(?:try\s+)?(?:await\s+)?(?:\w+\.)?connect\(` +
+		`|\bconnect\([^)\n]*\)\s+as\s+([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*\??:\s*(?:\w+\.)?Glasses\b`)
+	usesPattern = pattern(`(?i)\bglasses\b`)
 
 	placeholderPattern = pattern(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b` +
 		`|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$` +
@@ -62,10 +66,16 @@ func (in *inspector) source(name string) {
 	}
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
-		in.exampleModule(name, data)
+		if !isCompiled(name) && (len(in.found.Modules) == 0 || !in.git.ignores(name, false)) {
+			in.exampleModule(name, data)
+		}
 		return // the module's own commands are not the app's
 	}
+	if !config && in.git.ignores(name, false) || in.isBuildCopy(name, text) {
+		return
+	}
 	code := !config && usesPattern().MatchString(text)
+	in.bind(text)
 	if !config {
 		in.constants(name, text)
 	}
@@ -114,6 +124,9 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	} else if config && todoPattern().MatchString(line) {
 		classify(FindPlaceholder, todoPattern().FindString(line))
 	}
+	if config && in.git.ignores(name, false) {
+		return // the place for secrets
+	}
 	if m := secretPattern().FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
 	}
@@ -140,7 +153,7 @@ func (in *inspector) commands(name string, number int, line string) {
 		if command := methods[m[2]]; command != "" {
 			use(command)
 		}
-		if command := plainMethods[m[2]]; command != "" && strings.HasSuffix(strings.ToLower(m[1]), "glasses") {
+		if command := plainMethods[m[2]]; command != "" && in.isGlasses(m[1]) {
 			use(command)
 		}
 	}
@@ -163,8 +176,11 @@ func (in *inspector) phrases(name, text string) {
 		if i < 0 {
 			return
 		}
-		declared := declares().MatchString(text[max(0, at+i-20) : at+i])
+		receiver := receiverPattern().FindStringSubmatch(text[max(0, at+i-80) : at+i])
 		at += i + len("announce(")
+		if receiver == nil || !in.isGlasses(receiver[1]) {
+			continue // a function of the app's own
+		}
 		line += strings.Count(text[counted:at], "\n")
 		counted = at
 		here := line
@@ -181,12 +197,39 @@ func (in *inspector) phrases(name, text string) {
 			counted = at + m[0]
 			in.found.Phrases = append(in.found.Phrases, Use{phrase, name, line})
 		}
-		if !declared {
-			in.announces = true
-			in.announced(text[at:end], Use{File: name, Line: here})
-		}
+		in.announces = true
+		in.announced(text[at:end], Use{File: name, Line: here})
 		at = end
 	}
+}
+
+// bind notes the variables of a file that hold glasses.
+func (in *inspector) bind(text string) {
+	in.bound = map[string]bool{}
+	for _, m := range boundPattern().FindAllStringSubmatch(text, 200) {
+		in.bound[m[1]+m[2]+m[3]] = true
+	}
+}
+
+// isGlasses reports whether a variable of the current file holds glasses.
+func (in *inspector) isGlasses(name string) bool {
+	return in.bound[name] || strings.HasSuffix(strings.ToLower(name), "glasses")
+}
+
+// isBuildCopy reports whether a file is JavaScript that was made from another file of the project.
+func (in *inspector) isBuildCopy(name, text string) bool {
+	if extensions[path.Ext(name)] != "javascript" {
+		return false
+	}
+	stem := strings.TrimSuffix(name, path.Ext(name))
+	return strings.Contains(text[max(0, len(text)-300):], "//# sourceMappingURL=") ||
+		slices.ContainsFunc([]string{".ts", ".tsx", ".mts", ".cts"},
+			func(ext string) bool { return slices.Contains(in.sources, stem+ext) })
+}
+
+// isCompiled reports whether a file is the output of a TypeScript compiler, or a loader.
+func isCompiled(name string) bool {
+	return extensions[path.Ext(name)] == "javascript" || strings.Contains(path.Base(name), ".d.")
 }
 
 var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)

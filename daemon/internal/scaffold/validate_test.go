@@ -91,7 +91,7 @@ func TestValidate(t *testing.T) {
 			[]string{"simulator_in_production@.env.production:1"}},
 		{"a key that is not ignored", remove("service/.gitignore"), VerdictNeedsWork,
 			[]string{"key_not_ignored@service/service.key:0"}},
-		{"a key in version control", add(".git/index", "DIRC\x00\x00service/service.key\x00\x00"), VerdictNeedsWork,
+		{"a key in version control", add(".git/index", "DIRC\x00\x13service/service.key\x00\x00"), VerdictNeedsWork,
 			[]string{"key_tracked@service/service.key:0"}},
 		{"a fresh clone", remove("service/service.key"), VerdictReady, []string{"key_missing@service/service.key:0"}},
 		{"no project", remove("service.json"), VerdictNeedsWork, []string{"no_project@service.json:0"}},
@@ -111,6 +111,45 @@ func TestValidate(t *testing.T) {
 			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},
 		{"an iOS app with them", add("ios/Info.plist",
 			`<plist><dict><key>NSCameraUsageDescription</key><string>For notes</string></dict></plist>`), VerdictReady, nil},
+		{"secrets in ignored files", func(t *testing.T, root string) {
+			add(".gitignore", "# local\n.env*\n!.env.example\n/conf/**/local.json\n")(t, root)
+			add(".env.local", "KEY="+testKey+"\n")(t, root)
+			add("conf/a/b/local.json", `{"key": "`+testKey+`"}`)(t, root)
+		}, VerdictReady, nil},
+		{"secrets in files that are not ignored", func(t *testing.T, root string) {
+			add(".gitignore", ".env*\n!.env.example\n/conf/\n")(t, root)
+			add(".env.example", "KEY="+testKey+"\n")(t, root)
+			add("app/conf/local.json", `{"key": "`+testKey+`"}`)(t, root)
+			add(".env", "KEY="+testKey+"\n")(t, root) // tracked nevertheless
+			add(".git/index", "DIRC\x00\x04.env\x00")(t, root)
+		}, VerdictNeedsWork, []string{"secret_in_file@.env.example:1", "secret_in_file@.env:1",
+			"secret_in_file@app/conf/local.json:1"}},
+		{"a value that is missing in an ignored file", func(t *testing.T, root string) {
+			add(".gitignore", ".env\n")(t, root)
+			add(".env", "KEY=YOUR_API_KEY\n")(t, root)
+		}, VerdictNeedsWork, []string{"placeholder@.env:1"}},
+		{"build copies", func(t *testing.T, root string) {
+			add(".gitignore", "/www\n*.min.js\n")(t, root)
+			for _, name := range []string{"www/app.js", ".next/server/app.js", "app.min.js"} {
+				add(name, "glasses.say('"+testKey+"')\n")(t, root)
+			}
+			add("talk.ts", "export const WORDS = ['open it now'];\n")(t, root)
+			add("talk.js", "export const WORDS = ['open it now'];\n")(t, root)
+			add("lib/talk.js", "export const WORDS = ['open it now'];\n//# sourceMappingURL=talk.js.map\n")(t, root)
+			add("main.ts", "import { WORDS } from './talk.js';\nglasses.announce(WORDS);\n")(t, root)
+		}, VerdictReady, nil},
+		{"an ignored module with its key", func(t *testing.T, root string) {
+			add(".gitignore", "service/\n")(t, root)
+			add("service/glasses.py", "#")(t, root)
+		}, VerdictNeedsWork, []string{"generated_file_changed@service/glasses.py:0"}},
+		{"a function of the app's own with the name of a method", func(t *testing.T, root string) {
+			add("page.ts", "import { glasses } from './app';\nfunction announce(text: string) {}\nannounce('Hey Meta');\n"+
+				"screenReader.announce('Hey Meta');\nthis.announce('Hey Meta');\n")(t, root)
+		}, VerdictReady, nil},
+		{"phrases announced by a variable with another name", func(t *testing.T, root string) {
+			add("other.py", "# glasses\nwith connect('App') as g:\n    g.announce(['Hey Meta, next'])\n")(t, root)
+			add("third.ts", "function talk(g: Glasses) {\n  g\n    .announce(['Hey Meta, now']);\n}\n")(t, root)
+		}, VerdictNeedsWork, []string{"phrase_problem@other.py:3", "phrase_problem@third.ts:3"}},
 		{"files that are not the app's", func(t *testing.T, root string) {
 			add("node_modules/x/.env", "KEY=YOUR_KEY")(t, root)
 			add("page.ts", "dialog.show(); box.clear(); // YOUR turn")(t, root)

@@ -212,6 +212,9 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 func (p *project) changedFiles(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {
+		if f.Name == loaderName {
+			continue
+		}
 		name := path.Join(p.dir, f.Name)
 		data, err := p.files.Read(ctx, name, maxRead)
 		if errors.Is(err, fs.ErrNotExist) || err == nil &&
@@ -250,7 +253,9 @@ func (p *project) write(ctx context.Context, r Request, files []File, key string
 		if err := p.put(ctx, path.Join(p.dir, f.Name), f.Data, 0o644); err != nil {
 			return err
 		}
-		module.Files = append(module.Files, Sum{f.Name, sumOf(f.Data)})
+		if f.Name != loaderName {
+			module.Files = append(module.Files, Sum{f.Name, sumOf(f.Data)})
+		}
 	}
 	if p.html != nil {
 		if err := p.put(ctx, path.Join(p.dir, PageName), p.html, 0o644); err != nil {

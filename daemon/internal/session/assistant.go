@@ -150,10 +150,16 @@ type AssistantReply struct {
 
 // assistantCall is a call whose answer is not due yet.
 type assistantCall struct {
-	app    *App
+	app    *App // as it was attached when it began the call
 	answer *assistantscript.Answer
 	due    int64         // ms of the session's clock
 	isDue  chan struct{} // closed when the answer is due
+}
+
+// isOf reports whether the answer reaches an app. An app that lost its connection after it began a call waits for the
+// answer, and may have attached again.
+func (c *assistantCall) isOf(a *App) bool {
+	return c.app == a || c.app.isGone() && c.app.info == a.info
 }
 
 // OpensAssistant reports whether token gives access to a session's assistant.
@@ -258,8 +264,12 @@ func (s *localSession) deliver(c *assistantCall) {
 	for _, call := range c.answer.Calls {
 		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	}
-	c.app.sent.Add(1) // it reacts to an answer as to a frame
-	c.app.noteActivity()
+	for _, a := range s.apps.all() {
+		if c.isOf(a) {
+			a.sent.Add(1) // it reacts to an answer as to a frame
+			a.noteActivity()
+		}
+	}
 	close(c.isDue)
 }
 
@@ -284,7 +294,7 @@ func (s *localSession) waitingCalls(a *App) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.calls {
-		if c.app == a {
+		if c.isOf(a) {
 			n++
 		}
 	}

@@ -116,6 +116,60 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	}
 }
 
+// An app that loses its connection still waits for the answer to its call, and reacts to it after it attached again.
+func TestAssistant_CallOutlivesADroppedApp(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, p, g := scripted(t, m, backend.ClockVirtual)
+	p.calls.Store(1)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		answered <- err
+	}()
+	for m.local.find(o.SessionID).waitingCalls(a) == 0 {
+		runtime.Gosched()
+	}
+	dropped := make(chan error, 1)
+	go func() {
+		_, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimFault, glasses.Fault{DropApp: true}, nil)
+		dropped <- err
+	}()
+	<-a.gone
+	back := newPeer()
+	back.calls = p.calls
+	seen := a.lastSeq
+	a = attachPeer(t, m, o, &seen, back)
+	defer a.Leave()
+	if err := <-dropped; err != nil {
+		t.Fatal(err)
+	}
+	if now, settled, err := m.Advance(t.Context(), o.SessionID, 999); now != 999 || !settled || err != nil {
+		t.Errorf("before the answer: now %d, settled %v, error %v; want 999, settled", now, settled, err)
+	}
+	advanced := make(chan bool, 1)
+	go func() {
+		_, settled, _ := m.Advance(t.Context(), o.SessionID, 5000)
+		advanced <- settled
+	}()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	barriers := 0
+	back.wait(t, "barriers while the app reacts", func(f glasses.Frame) bool {
+		if f.Type == glasses.TypeBarrier {
+			barriers++
+		}
+		return barriers >= 8
+	})
+	if s, err := m.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 1000 {
+		t.Errorf("while the app reacts to the answer the clock is at %d (error %v), want 1000", s.NowMs, err)
+	}
+	p.calls.Store(0)
+	if !<-advanced {
+		t.Error("the app did not settle after the answer")
+	}
+}
+
 // A request that the app has sent may not have arrived yet. Time must not pass before it arrives.
 func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)

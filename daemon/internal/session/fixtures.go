@@ -32,11 +32,8 @@ var fixtureFolders = []string{"photos", "frames"}
 
 // isFixture reports whether the simulator reads a file with this name.
 func isFixture(name string) bool {
-	switch name {
-	case "photo.png", "photo.jpeg", "photo.jpg", "clip.mjpeg", "audio.wav", "transcripts.json":
-		return true
-	}
-	return false
+	return isPicture(name) || strings.ToLower(path.Ext(name)) == ".wav" || name == "clip.mjpeg" ||
+		name == "transcripts.json"
 }
 
 // fixturesCopy returns the folder from which the simulator reads; empty for the simulator's own pictures and sounds.
@@ -63,6 +60,9 @@ func (s *localSession) copyFixtures(ctx context.Context, files clientio.Files, d
 	}
 	if err := c.removeStale(); err != nil {
 		return stateProblem("copy the fixtures", err)
+	}
+	if len(c.kept) == 0 {
+		return invalid("fixturesDir has no pictures (.jpg, .png) and no sound (.wav): "+dir, fixturesHint)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,44 @@ func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 				_ = os.Remove(outside)
 			})
 		}
+	}
+}
+
+// The session copies pictures and sounds of any name, and refuses a folder that has none.
+func TestFixtures_OfAnyName(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	dir := t.TempDir()
+	write := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("notes.txt", "picture.gif")
+	want := LocalRequest{Project: "com.example.app", FixturesDir: dir}
+	if _, err := m.StartLocal(t.Context(), from(dir), want); code(err) != CodeInvalidRequest ||
+		!strings.Contains(err.Error(), ".jpg") {
+		t.Errorf("a folder without pictures and sounds: %v, want invalid_request that names the files", err)
+	}
+	write("a.jpg", "B.PNG", "voice.wav", "photos/c.jpeg", "frames/d.png", "transcripts.json", "clip.mjpeg")
+	o, err := m.StartLocal(t.Context(), from(dir), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copied []string
+	root := filepath.Join(m.local.root, o.SessionID, fixturesFolder)
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, _ := filepath.Rel(root, path)
+			copied = append(copied, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if got := strings.Join(copied, " "); got != "B.PNG a.jpg clip.mjpeg frames/d.png photos/c.jpeg transcripts.json voice.wav" {
+		t.Errorf("copied %s", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // fakePeer is an app's connection that records the frames sent to it.
@@ -158,21 +159,27 @@ func tap(t *testing.T, m *Manager, id string) {
 
 func admit(t *testing.T, m *Manager, o Opened, since *int64) (*App, *fakePeer) {
 	t.Helper()
+	p := newPeer()
+	return attachPeer(t, m, o, since, p), p
+}
+
+// attachPeer attaches an app whose connection is p. Frames for it wait until it can answer barriers.
+func attachPeer(t *testing.T, m *Manager, o Opened, since *int64, p *fakePeer) *App {
+	t.Helper()
 	secret, err := os.ReadFile(o.AppTokenFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPeer()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	a, err := m.Attach(o.SessionID,
 		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Gateway: true,
 			Since: since}, "h-1", p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
 	p.app = a
-	p.mu.Unlock()
-	return a, p
+	return a
 }
 
 func send(t *testing.T, a *App, typ, id, payload string) {
@@ -309,7 +316,7 @@ func TestCommand_TimesOutOnSessionClock(t *testing.T) {
 	}
 	rows := rowsOf(t, m, o.SessionID)
 	last := rows[len(rows)-1]
-	if last.ID != "a-1" || last.At != commandWait.Milliseconds() || last.Sender != glasses.SenderService {
+	if last.ID != "a-1" || last.At != broker.CommandWait.Milliseconds() || last.Sender != glasses.SenderService {
 		t.Errorf("last row %+v, want a timeout from the service", last)
 	}
 }

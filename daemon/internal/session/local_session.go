@@ -17,11 +17,8 @@ import (
 
 const (
 	// maxRecent is the number of frames that a session remembers. A frame repeated later than that counts as new.
-	maxRecent = 8192
-	// commandWait is how long the session waits for an answer of the glasses. They answer within 10 s, even if only with
-	// a timeout. The rest is grace, so that the log has their answer and not one written by the session.
-	commandWait = 10_500 * time.Millisecond
-	countEvery  = 10 * time.Second
+	maxRecent  = 8192
+	countEvery = 10 * time.Second
 	// leaveTimeout is how long a session that ends waits for its apps to disconnect.
 	leaveTimeout = 2 * time.Second
 	// maintenanceEvery is the interval, in real time, at which a session checks for due work.
@@ -73,7 +70,7 @@ func newLocalSession(owner *localSessions, m meta) *localSession {
 		owner: owner, id: m.SessionID, state: state, transport: newTransport(), turns: newTurns(),
 		secret: &appSecret{path: filepath.Join(folder, tokenName), state: state},
 		broker: broker.New(broker.Options{
-			Recent: maxRecent, CommandWait: commandWait, NoGlasses: noGlasses,
+			Recent: maxRecent, CommandWait: broker.CommandWait, NoGlasses: noGlasses,
 		}),
 		streams: broker.NewStreamCounter(countEvery), apps: appList{attached: &owner.attached},
 	}

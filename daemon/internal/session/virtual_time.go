@@ -120,6 +120,16 @@ func (s *localSession) settle(ctx context.Context) bool {
 	return false
 }
 
+// isGone reports whether the app has left.
+func (a *App) isGone() bool {
+	select {
+	case <-a.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // isAtRest reports whether the app has handled every frame sent to it.
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 

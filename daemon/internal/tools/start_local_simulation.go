@@ -60,7 +60,7 @@ func (t startLocalSimulation) definition() definition {
 		on("deviceModel", oneOf(glasses.ModelIDs()...), says("setDevice changes it later.")),
 		on("clock", oneOf("real", "virtual"), says("Default: that of the open session, or real.")),
 		on("pace", oneOf(session.PaceNone, session.PaceReal), says("real: pictures as slow as on real glasses.")),
-		on("fixturesDir", says("A folder with pictures (.jpg, .png) for the camera and sounds (.wav) for the "+
+		on("fixturesDir", says("A folder with pictures (.jpg, .png) for the camera and a sound (.wav) for the "+
 			"microphone.")),
 		scriptSays(),
 	)

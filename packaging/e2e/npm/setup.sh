@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, Node 20 in
-# node20, llama.cpp in llama, and those of the release's tests in ../../release/npm. A failed install changes nothing. With --strict it is an error; otherwise it is
-# reported, and the tests that need the tools are skipped.
+# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, in node20,
+# node24 and typescript other versions of Node and TypeScript, in llama llama.cpp, and in ../../release/npm those of the
+# release's tests. A failed install changes nothing. With --strict it is an error; otherwise it is reported, and the tests
+# that need the tools are skipped.
 set -eu
 cd "$(dirname "$0")"
 strict=${1-}
@@ -40,6 +41,8 @@ install() {
 }
 install .
 install node20
+install node24
+install typescript
 install ../../release/npm
 # Its builds for graphics cards are optional packages of hundreds of megabytes, and its script would look for a compiler.
 [ "$(uname -sm)" != "Linux x86_64" ] || install llama --omit=optional --ignore-scripts

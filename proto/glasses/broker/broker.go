@@ -41,6 +41,10 @@ type Output struct {
 	Answered *Command
 }
 
+// CommandWait is how long sessions wait for an answer of the glasses. The glasses answer within 10 s, even if only with
+// a timeout. The rest is grace, so that the log has their answer and not one written by the session.
+const CommandWait = 10_500 * time.Millisecond
+
 // Options are the parameters of a Broker.
 type Options struct {
 	// Recent is the number of remembered frames. A repeat of an older frame counts as new.

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"hash/crc32"
 	"image"
+	"image/color"
 	"image/color/palette"
+	"image/draw"
 	"image/jpeg"
 	"image/png"
 	"strings"
@@ -138,4 +140,65 @@ func FuzzImage(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Transparent and black pixels light no pixel of a panel, and dithering does not change colours that a panel has.
+func TestPictures_KeepBlackAndThePanelsOwnColours(t *testing.T) {
+	const side = 64
+	fills := map[string]color.NRGBA{"transparent": {}, "transparent white": {R: 255, G: 255, B: 255},
+		"black": {A: 255}}
+	for _, m := range glasses.Models() {
+		if m.Panel == nil {
+			continue
+		}
+		for name, fill := range fills {
+			if got := colours(t, m, side, fill); got[color.NRGBA{A: 255}] != side*side {
+				t.Errorf("%s, a picture that is %s: %v, want every pixel black", m.ID, name, got)
+			}
+		}
+	}
+	m, _ := glasses.Model("brilliant_frame")
+	noise := color.NRGBA{R: 2, G: 1, B: 2, A: 255} // such as black has in a JPEG
+	if got := colours(t, m, side, noise); got[color.NRGBA{A: 255}] != side*side {
+		t.Errorf("almost black: %v, want every pixel black", got)
+	}
+	for _, c := range render.FramePalette() {
+		own := color.NRGBA{c[0], c[1], c[2], 255}
+		if got := colours(t, m, side, own); got[own] != side*side {
+			t.Errorf("a picture in the panel's colour %v is drawn as %v", own, got)
+		}
+	}
+}
+
+// colours returns the colours, with the number of their pixels, in which a panel shows a square of one colour.
+func colours(t *testing.T, m glasses.DeviceModel, side int, fill color.NRGBA) map[color.NRGBA]int {
+	t.Helper()
+	img := image.NewNRGBA(image.Rect(0, 0, side, side))
+	draw.Draw(img, img.Rect, image.NewUniform(fill), image.Point{}, draw.Src)
+	var out bytes.Buffer
+	if err := png.Encode(&out, img); err != nil {
+		t.Fatal(err)
+	}
+	tree := picture(out.Bytes())
+	// Centred by two growing texts without words, so that the picture is inside a round panel too.
+	space := func() glasses.Node { return glasses.Node{Type: glasses.NodeColumn, Grow: 1} }
+	row := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{space(), tree, space()}}
+	column := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{space(), row, space()}}
+	shown := render.Draw(m, glasses.View{Tree: &column})
+	empty := shown.Rect.Dx()*shown.Rect.Dy() - side*side
+	found := map[color.NRGBA]int{}
+	for y := range shown.Rect.Dy() {
+		for x := range shown.Rect.Dx() {
+			found[shown.NRGBAAt(x, y)]++
+		}
+	}
+	for c, n := range found { // without the black around the picture
+		if c.R == 0 && c.G == 0 && c.B == 0 {
+			delete(found, c)
+			if n > empty {
+				found[color.NRGBA{A: 255}] = n - empty
+			}
+		}
+	}
+	return found
 }

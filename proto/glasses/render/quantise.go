@@ -123,8 +123,13 @@ func (q quantiser) picture(c rgb, x, y int) rgb {
 		v = shade * 255 / top
 		return rgb{uint8(v), uint8(v), uint8(v)}
 	case glasses.ColourPalette:
+		// Colours at or near an entry of the palette are not dithered: black stays black.
+		own, most := nearest(c), 0
 		for k := range c {
-			c[k] = uint8(min(max(int(c[k])+threshold*2, 0), 255))
+			most = max(most, 2*(int(c[k])-int(own[k])), 2*(int(own[k])-int(c[k])))
+		}
+		for k := range c {
+			c[k] = uint8(min(max(int(c[k])+min(max(threshold*2, -most), most), 0), 255))
 		}
 		return nearest(c)
 	}

@@ -59,6 +59,7 @@ fun handle(glasses: Glasses, event: Event) {
             val messages = glasses.ask("Hello").messages
             tell(glasses, glasses.ask(messages + mapOf("role" to "user", "content" to "Bye")))
         }
+        "connection" -> glasses.on("connection") { glasses.log("com.example.connection", it.payload + mapOf("at" to it.at)) }
         "never" -> glasses.every(0) {}
         "state" -> glasses.log("com.example.state", glasses.initialState)
         "sleep" -> {

@@ -60,6 +60,8 @@ def handle(glasses, event):
     elif target == "wait":
         after = glasses.next(400)
         glasses.log("com.example.next", {"target": after.payload["target"] if after else "none"})
+    elif target == "connection":
+        glasses.on("connection", lambda e: glasses.log("com.example.connection", dict(e.payload, at=e.at)))
     elif target == "never":
         glasses.every(0, lambda: None)
     elif target == "state":

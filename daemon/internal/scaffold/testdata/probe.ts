@@ -1,5 +1,5 @@
 // An app for the tests: it reports in log frames what it saw.
-import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.ts";
+import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.js";
 
 async function ask(glasses: Glasses, question: string): Promise<void> {
   const tools: AssistantTool[] = [
@@ -77,6 +77,9 @@ try {
           tell(glasses, await glasses.ask([...messages, { role: "user", content: "Bye" }]));
           break;
         }
+        case "connection":
+          glasses.on("connection", ({ at, payload }) => glasses.log("com.example.connection", { at, ...payload }));
+          break;
         case "never":
           glasses.every(0, () => {});
           break;

@@ -1,6 +1,6 @@
 // Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken;
 // back stops it.
-import { type AssistantTool, connect, GlassesError } from "./service/glasses.ts";
+import { type AssistantTool, connect, GlassesError } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Shopping", version: "1.0" } });
 const items: string[] = [];
@@ -20,6 +20,7 @@ async function attempt<T>(command: Promise<T>): Promise<T | undefined> {
   } catch (e) {
     if (!(e instanceof GlassesError) || e.code === "closed") throw e;
     console.error(`refused (${e.code}): ${e.message} ${e.fixHint ?? ""}`); // folded, no speaker, no credit, ...
+    return undefined;
   }
 }
 

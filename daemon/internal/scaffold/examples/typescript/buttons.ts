@@ -1,5 +1,5 @@
 // A list to choose from. The glasses move the focus and scroll; the app learns the choice from the id of its node.
-import { connect, type DisplayNode } from "./service/glasses.ts";
+import { connect, type DisplayNode } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Menu", version: "1.0" } });
 const dishes = ["Soup", "Salad", "Pasta", "Cake"];

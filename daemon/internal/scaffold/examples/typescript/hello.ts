@@ -1,5 +1,5 @@
 // Shows a text and counts taps until the session is closed.
-import { connect } from "./service/glasses.ts";
+import { connect } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Hello", version: "1.0" } });
 let taps = 0;

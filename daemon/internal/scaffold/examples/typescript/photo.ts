@@ -1,5 +1,5 @@
 // Takes a photo when the capture button is pressed, and says why if it cannot.
-import { connect, GlassesError } from "./service/glasses.ts";
+import { connect, GlassesError } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Camera", version: "1.0" } });
 const tell = (text: string) => glasses.show({ type: "text", text });

@@ -1,5 +1,5 @@
 // Follows the state of the glasses, and shows its text again whenever they can show it.
-import { connect, GlassesError, type GlassesEvent } from "./service/glasses.ts";
+import { connect, GlassesError, type GlassesEvent } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "State", version: "1.0" } });
 let text = "All is well";

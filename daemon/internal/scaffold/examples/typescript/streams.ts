@@ -1,5 +1,5 @@
 // Raw sound and movement: handlers get each piece of a stream while the loop takes the other events.
-import { connect } from "./service/glasses.ts";
+import { connect } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Meter", version: "1.0" } });
 let loudest = 0;

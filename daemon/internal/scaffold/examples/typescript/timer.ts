@@ -1,6 +1,6 @@
 // Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
 // the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back restarts it.
-import { connect, GlassesError } from "./service/glasses.ts";
+import { connect, GlassesError } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Timer", version: "1.0" } });
 const seconds = 5;

@@ -1,5 +1,5 @@
 // Driven by voice: announces the phrases that it understands, listens, and answers aloud.
-import { connect, GlassesError } from "./service/glasses.ts";
+import { connect, GlassesError } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Pages", version: "1.0" } });
 let page = 1;

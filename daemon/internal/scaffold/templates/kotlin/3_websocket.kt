@@ -1,4 +1,5 @@
 private const val MAX_MESSAGE = 4 shl 20 // bytes
+private const val HANDSHAKE_MS = 10000
 private const val QUIET_MS = 30000 // the service pings every 8 seconds
 
 private fun isSecure(uri: URI): Boolean = uri.scheme == "wss" || uri.scheme == "https"
@@ -48,11 +49,12 @@ private class WebSocket(uri: URI) {
     private val output: OutputStream
 
     init {
-        socket = open(uri, QUIET_MS)
+        socket = open(uri, HANDSHAKE_MS)
         try {
             input = DataInputStream(socket.getInputStream().buffered())
             output = socket.getOutputStream()
             handshake(uri)
+            socket.soTimeout = QUIET_MS
         } catch (e: Exception) {
             socket.close()
             throw e

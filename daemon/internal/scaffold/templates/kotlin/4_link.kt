@@ -29,6 +29,8 @@ private class Link(
     private val prefix = ByteArray(6).also { SecureRandom().nextBytes(it) }.joinToString("") { String.format("%02x", it) }
     private var count = 0
     private var cursor: Long? = null
+    private var at = 0L // the session's time of the newest frame
+    private var isVirtual = false // whether its clock is virtual, and stands still while the app is away
     private val unacknowledged = LinkedHashMap<String, String>()
     private var attempt = 0
     private val thread = Thread({ run() }, "glasses-link")
@@ -133,7 +135,7 @@ private class Link(
             state = "offline"
             if (code == 1009) unacknowledged.keys.toList() else emptyList()
         }
-        if (was) receive(Frame("connection", "", now(), 0, mapOf("state" to "offline"), null))
+        if (was) receive(Frame("connection", "", sessionNow(), 0, mapOf("state" to "offline"), null))
         when (code) {
             4400, 4401 -> close(GlassesError("refused", reason.ifEmpty { "the service refused the app" }))
             4410 -> close(GlassesError("closed", reason.ifEmpty { "the session is closed" }))
@@ -164,11 +166,13 @@ private class Link(
 
     private fun take(frame: Frame) {
         synchronized(lock) {
+            at = maxOf(at, frame.at)
             if (frame.seq > 0) see(frame.seq)
             when (frame.type) {
                 "welcome" -> {
                     state = frame.payload["link"] as? String ?: "connected"
                     attempt = 0
+                    isVirtual = objectOf(frame.payload["glasses"])["clock"] == "virtual"
                     if (cursor == null) cursor = number(frame.payload["lastSeq"])
                     attached = true
                     for (text in unacknowledged.values) write(text)
@@ -186,8 +190,10 @@ private class Link(
 
     private fun refuse(id: String, error: Map<String, Any?>) {
         val known = synchronized(lock) { unacknowledged.remove(id) }
-        if (known != null) receive(Frame("result", id, now(), 0, mapOf("error" to error), null))
+        if (known != null) receive(Frame("result", id, sessionNow(), 0, mapOf("error" to error), null))
     }
+
+    private fun sessionNow(): Long = synchronized(lock) { if (isVirtual) at else now() }
 
     private fun see(seq: Long) {
         val seen = cursor

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 
 class GlassesError(Exception):
@@ -73,7 +73,7 @@ def _is_release(asked: bool) -> bool:
     return asked or os.environ.get("SERVICE_RELEASE") == "1" or sys.flags.optimize > 0
 
 
-def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool):
+def _target(transport: Optional[str], url: Optional[str], secret: Optional[str], release: bool) -> Tuple[str, str]:
     """Decides where to attach: never to a simulator in a release build, and only by the transport that was set."""
     release = _is_release(release)
     transport = transport or os.environ.get("SERVICE_GLASSES_TRANSPORT") or ("device" if release else "simulator")

@@ -14,15 +14,15 @@ class _WebSocket:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if parts.scheme == "wss":
             self._socket = ssl.create_default_context().wrap_socket(self._socket, server_hostname=parts.hostname)
-        self._socket.settimeout(self.QUIET)
         self._file = self._socket.makefile("rb")
         try:
             self._handshake(parts, port)
+            self._socket.settimeout(self.QUIET)
         except Exception:
             self.drop()
             raise
 
-    def _handshake(self, parts, port: int) -> None:
+    def _handshake(self, parts: urllib.parse.SplitResult, port: int) -> None:
         key = base64.b64encode(os.urandom(16)).decode()
         path = (parts.path or "/") + ("?" + parts.query if parts.query else "")
         host = "[%s]" % parts.hostname if ":" in (parts.hostname or "") else parts.hostname
@@ -57,7 +57,7 @@ class _WebSocket:
         with self._lock:
             self._socket.sendall(head + mask + masked)
 
-    def receive(self):
+    def receive(self) -> Union[str, bytes, None]:
         """The next message: str or bytes; None when the peer closed. OSError when the connection broke."""
         message, kind = b"", 0
         while True:
@@ -86,7 +86,7 @@ class _WebSocket:
         except OSError:
             pass  # the reader will notice
 
-    def _frame(self):
+    def _frame(self) -> Tuple[bool, int, bytes]:
         first, second = self._read(2)
         length = second & 0x7F
         if length == 126:

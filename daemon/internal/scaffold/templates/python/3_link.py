@@ -14,7 +14,8 @@ class _Link:
     A thread reads and reconnects; what it reads goes to receive(frame, data), in order, on that thread.
     """
 
-    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable, end: Callable):
+    def __init__(self, url: str, secret: str, app: Dict[str, str], receive: Callable[[Any, Any], None],
+                 end: Callable[[GlassesError], None]):
         self.state = "offline"
         self._url, self._secret, self._app = url, secret, app
         self._receive, self._end = receive, end
@@ -25,7 +26,9 @@ class _Link:
         self._prefix = os.urandom(6).hex()
         self._count = 0
         self._cursor = None  # type: Optional[int]
-        self._unacknowledged = collections.OrderedDict()  # type: Dict[str, str]
+        self._at = 0  # the session's time of the newest frame
+        self._is_virtual = False  # whether its clock is virtual, and stands still while the app is away
+        self._unacknowledged = {}  # type: Dict[str, str]
         self._attempt = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="glasses-link", daemon=True)
@@ -78,7 +81,8 @@ class _Link:
 
     def _write(self, text: str) -> None:
         try:
-            self._socket.send(text)
+            if self._socket:
+                self._socket.send(text)
         except OSError:
             pass  # the reader notices, and unacknowledged frames are resent
 
@@ -96,7 +100,7 @@ class _Link:
             self._stopped.wait(min(_FIRST_PAUSE * 2 ** self._attempt, _LONGEST_PAUSE))
             self._attempt = min(self._attempt + 1, 10)
 
-    def _serve(self):
+    def _serve(self) -> Tuple[int, str]:
         socket = _WebSocket(self._url)
         try:
             with self._lock:
@@ -123,7 +127,7 @@ class _Link:
             self.state = "offline"
             ids = list(self._unacknowledged) if code == 1009 else []
         if was:
-            self._receive({"type": "connection", "id": "", "at": _now(), "payload": {"state": "offline"}}, None)
+            self._receive({"type": "connection", "id": "", "at": self._session_now(), "payload": {"state": "offline"}}, None)
         if code in (4400, 4401):
             self.close(GlassesError("refused", reason or "the service refused the app"))
         elif code == 4410:
@@ -131,7 +135,7 @@ class _Link:
         for id in ids:
             self._refuse(id, {"code": "bad_frame", "message": "the frame was too big for the service"})
 
-    def _message(self, message) -> None:
+    def _message(self, message: Union[str, bytes]) -> None:
         data = None
         try:
             if isinstance(message, bytes):
@@ -146,11 +150,13 @@ class _Link:
         frame.setdefault("id", "")
         payload = frame.setdefault("payload", {})
         with self._lock:
+            self._at = max(self._at, frame.get("at", 0))
             if frame.get("seq"):
                 self._see(frame["seq"])
             if frame["type"] == "welcome":
                 self.state = payload["link"]
                 self._attempt = 0
+                self._is_virtual = payload.get("glasses", {}).get("clock") == "virtual"
                 if self._cursor is None:
                     self._cursor = payload["lastSeq"]
                 self._attached = True
@@ -173,7 +179,10 @@ class _Link:
         with self._lock:
             known = self._unacknowledged.pop(id, None)
         if known is not None:
-            self._receive({"type": "result", "id": id, "at": _now(), "payload": {"error": error}}, None)
+            self._receive({"type": "result", "id": id, "at": self._session_now(), "payload": {"error": error}}, None)
+
+    def _session_now(self) -> int:
+        return self._at if self._is_virtual else _now()
 
     def _see(self, seq: int) -> None:
         if self._cursor is not None and seq > self._cursor:

@@ -48,18 +48,18 @@ class Glasses:
         # disabled, clock. An event reports each later change.
         self.initial_state = {}  # type: Dict[str, Any]
         self._changed = threading.Condition()  # guards what follows
-        self._inbox = collections.deque()  # frames that the app's thread has not read
+        self._inbox = collections.deque()  # type: Deque[Tuple[Any, Any]]  # frames that the app's thread has not read
         self._ended = None  # type: Optional[GlassesError]
         self._results = {}  # type: Dict[str, Any]  # of commands in progress: None, then the result's payload
         self._bytes = {}  # type: Dict[str, bytes]
-        self._events = collections.deque(maxlen=_MAX_QUEUE)
+        self._events = collections.deque(maxlen=_MAX_QUEUE)  # type: Deque[Event]
         self._handlers = {}  # type: Dict[str, List[Callable[[Event], Any]]]
-        self._handled = collections.deque(maxlen=_MAX_QUEUE)  # events for handlers
+        self._handled = collections.deque(maxlen=_MAX_QUEUE)  # type: Deque[Event]  # for handlers
         self._timers = {}  # type: Dict[str, _Timer]  # by the id of their clock.sleep
         self._stalled = []  # type: List[_Timer]  # until glasses are attached
         self._due = []  # type: List[_Timer]  # due timers
         self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
-        self._seen = collections.OrderedDict()  # type: Dict[str, bool]
+        self._seen = {}  # type: Dict[str, bool]  # in the order in which they came
         self._calls = 0  # to the AI gateway, in progress
         #: if assistant
         self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
@@ -70,7 +70,7 @@ class Glasses:
     def __enter__(self) -> "Glasses":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -316,7 +316,8 @@ class Glasses:
         """Writes an event of the app to the session's log, e.g. log("com.example.score", {"points": 3})."""
         self._link.send(type, payload)
 
-    def command(self, type: str, payload: Optional[Dict[str, Any]] = None):
+    def command(self, type: str, payload: Optional[Dict[str, Any]] = None,
+                ) -> Tuple[str, Dict[str, Any], Optional[bytes]]:
         """Sends any command of the protocol; the methods above use it. Returns (id, result, bytes or None)."""
         payload = {k: v for k, v in (payload or {}).items() if v is not None}
         id = self._link.send(type, payload, lambda id: self._results.__setitem__(id, None))
@@ -480,7 +481,7 @@ class Glasses:
             elif id in self._results:
                 self._results[id] = payload
         elif type == "media":
-            if id in self._results:
+            if id in self._results and data is not None:
                 self._bytes[id] = data
         elif type == "welcome":
             self.device = payload["deviceModel"]
@@ -506,5 +507,5 @@ class Glasses:
             return True
         self._seen[id] = True
         if len(self._seen) > _MAX_SEEN:
-            self._seen.popitem(last=False)
+            del self._seen[next(iter(self._seen))]
         return False

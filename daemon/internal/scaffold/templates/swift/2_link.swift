@@ -6,10 +6,10 @@ struct GlassesFrame: @unchecked Sendable {
     let payload: JSONObject
     let data: Data?
 
-    init(type: String, id: String = "", payload: JSONObject, data: Data? = nil) {
+    init(type: String, id: String = "", at: Int, payload: JSONObject, data: Data? = nil) {
         self.type = type
         self.id = id
-        at = GlassesFrame.now()
+        self.at = at
         seq = 0
         self.payload = payload
         self.data = data
@@ -63,6 +63,8 @@ final class GlassesLink: @unchecked Sendable {
     private var ended: GlassesError?
     private var count = 0
     private var cursor: Int?
+    private var at = 0 // the session's time of the newest frame
+    private var isVirtual = false // whether its clock is virtual, and stands still while the app is away
     private var unacknowledged: [(id: String, text: String)] = []
     private var attempt = 0
 
@@ -157,7 +159,7 @@ final class GlassesLink: @unchecked Sendable {
             return false
         }
         if over { return }
-        if was { receive(GlassesFrame(type: "connection", payload: ["state": "offline"])) }
+        if was { receive(GlassesFrame(type: "connection", at: sessionNow(), payload: ["state": "offline"])) }
         for id in refused { refuse(id, ["code": "bad_frame", "message": "the frame was too big for the service"]) }
         switch code {
         case 4400, 4401:
@@ -183,11 +185,13 @@ final class GlassesLink: @unchecked Sendable {
 
     private func take(_ frame: GlassesFrame) {
         let mine: Bool = locked {
+            at = max(at, frame.at)
             if frame.seq > 0 { see(frame.seq) }
             switch frame.type {
             case "welcome":
                 current = frame.payload["link"] as? String ?? "connected"
                 attempt = 0
+                isVirtual = (frame.payload["glasses"] as? JSONObject)?["clock"] as? String == "virtual"
                 if cursor == nil { cursor = frame.payload["lastSeq"] as? Int ?? 0 }
                 attached = true
                 for waiting in unacknowledged { write(waiting.text) }
@@ -219,8 +223,10 @@ final class GlassesLink: @unchecked Sendable {
             unacknowledged.removeAll { $0.id == id }
             return unacknowledged.count < before
         }
-        if known { receive(GlassesFrame(type: "result", id: id, payload: ["error": error])) }
+        if known { receive(GlassesFrame(type: "result", id: id, at: sessionNow(), payload: ["error": error])) }
     }
+
+    private func sessionNow() -> Int { locked { isVirtual ? at : GlassesFrame.now() } }
 
     private func see(_ seq: Int) {
         if let seen = cursor, seq > seen { cursor = seq }

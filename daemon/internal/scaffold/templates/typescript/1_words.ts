@@ -10,9 +10,9 @@ export type ErrorCode =
 export class GlassesError extends Error {
   readonly code: ErrorCode;
   /** With permission_denied and disabled_by_user: what was refused. */
-  readonly part?: "camera" | "microphone" | "speech";
+  readonly part?: "camera" | "microphone" | "speech" | undefined;
   /** With part: whether the wearer did not allow it or switched it off. */
-  readonly by?: "permission" | "switch";
+  readonly by?: "permission" | "switch" | undefined;
   //: if assistant
   /** Of ask: what to do next. */
   fixHint?: string;
@@ -50,7 +50,7 @@ export interface GlassesEvent {
   at: number;
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   payload: any;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 export type Handler = (event: GlassesEvent) => void | Promise<void>;
@@ -155,7 +155,7 @@ interface Target {
 
 // Bundlers replace the whole of process.env.NODE_ENV and of __SERVICE_RELEASE__ with constants.
 declare const process: {
-  env: Record<string, string | undefined>;
+  env: { NODE_ENV?: string; [name: string]: string | undefined };
   getBuiltinModule?: (name: string) => { readFileSync(path: string, encoding: string): string };
 };
 declare const __SERVICE_RELEASE__: boolean;

@@ -11,7 +11,7 @@ interface Frame {
 const maxFrame = 64 << 10; // bytes of a text frame
 const maxUnacknowledged = 1000; // frames
 const firstPause = 300, longestPause = 10_000; // ms between attempts
-const patience = 10_000; // ms in which the first attach must succeed
+const patience = 10_000; // ms in which each attempt, and with repeats the first attach, must succeed
 
 /** Link keeps one session attached: it reconnects with its cursor and resends unacknowledged frames. */
 class Link {
@@ -22,6 +22,8 @@ class Link {
   #prefix = Array.from(crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(36).padStart(2, "0")).join("").slice(0, 12);
   #count = 0;
   #cursor?: number;
+  #at = 0; // the session's time of the newest frame
+  #isVirtual = false; // whether its clock is virtual, and stands still while the app is away
   #unacknowledged = new Map<string, string>();
   #attempt = 0;
   #timer?: ReturnType<typeof setTimeout>;
@@ -80,8 +82,16 @@ class Link {
       socket.send(JSON.stringify({ v: 1, type: "hello", id: this.#id(), at: Date.now(), payload: hello }));
     };
     socket.onmessage = (message) => this.#message(message.data);
-    socket.onclose = (closed) => this.#lost(closed.code, closed.reason);
-    socket.onerror = () => {}; // a close follows
+    // A failed attempt is only an error in Node 20 and 22, and an error before a close elsewhere.
+    const ended = (code: number, reason: string) => {
+      clearTimeout(this.#timer);
+      socket.onopen = socket.onmessage = socket.onclose = socket.onerror = null;
+      socket.close();
+      this.#lost(code, reason);
+    };
+    socket.onclose = (closed) => ended(closed.code, closed.reason);
+    socket.onerror = () => ended(1006, "");
+    this.#timer = setTimeout(() => ended(1006, ""), patience); // until the welcome
   }
 
   #lost(code: number, reason: string): void {
@@ -89,7 +99,7 @@ class Link {
     const was = this.#attached;
     this.#attached = false;
     this.state = "offline";
-    if (was) this.#receive({ v: 1, type: "connection", id: "", at: Date.now(), payload: { state: "offline" } });
+    if (was) this.#receive({ v: 1, type: "connection", id: "", at: this.#now(), payload: { state: "offline" } });
     if (code === 4400 || code === 4401) return this.close(new GlassesError("refused", reason || "the service refused the app"));
     if (code === 4410) return this.close(new GlassesError("closed", reason || "the session is closed"));
     if (code === 1009) {
@@ -118,7 +128,12 @@ class Link {
     this.#take(frame, bytes);
   }
 
+  #now(): number {
+    return this.#isVirtual ? this.#at : Date.now();
+  }
+
   #take(frame: Frame, bytes?: Uint8Array): void {
+    this.#at = Math.max(this.#at, frame.at ?? 0);
     if (frame.seq) this.#see(frame.seq);
     switch (frame.type) {
       case "welcome":
@@ -140,15 +155,17 @@ class Link {
   }
 
   #welcome(frame: Frame): void {
+    clearTimeout(this.#timer);
     this.state = frame.payload.link;
     this.#attempt = 0;
     this.#cursor ??= frame.payload.lastSeq;
+    this.#isVirtual = frame.payload.glasses?.clock === "virtual";
     this.#attached = true;
     for (const text of this.#unacknowledged.values()) this.#socket!.send(text);
   }
 
   #refuse(id: string, error: { code: string; message: string }): void {
-    if (this.#unacknowledged.delete(id)) this.#receive({ v: 1, type: "result", id, at: Date.now(), payload: { error } });
+    if (this.#unacknowledged.delete(id)) this.#receive({ v: 1, type: "result", id, at: this.#now(), payload: { error } });
   }
 
   #see(seq: number): void {

@@ -1,24 +1,24 @@
 interface Waiting {
   resolve(answer: Answer): void;
   reject(why: GlassesError): void;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 interface Answer {
   id: string;
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   result: any;
-  bytes?: Uint8Array;
+  bytes?: Uint8Array | undefined;
 }
 
 /** A timer of after or every: its clock.sleep is in progress, or it waits for glasses. */
 interface Timer {
   task: Task;
-  period?: number; // ms
+  period?: number | undefined; // ms
   id?: string; // of its clock.sleep
   asked: number; // its duration, in ms
   left: number; // ms to sleep after that
-  due?: number; // when that sleep ends, on the session's clock
+  due?: number | undefined; // when that sleep ends, on the session's clock
   running: boolean;
 }
 
@@ -52,7 +52,7 @@ export class Glasses {
   #waiting = new Map<string, Waiting>();
   #handlers = new Map<string, Set<Handler>>();
   #queue: GlassesEvent[] = [];
-  #taker?: { resolve(event: GlassesEvent | undefined): void; reject(why: GlassesError): void };
+  #taker: { resolve(event: GlassesEvent | undefined): void; reject(why: GlassesError): void } | undefined;
   #seen = new Set<string>();
   #timers = new Map<string, Timer>(); // by the id of their clock.sleep
   #stalled = new Set<Timer>(); // until glasses are attached

@@ -155,7 +155,7 @@ class AssistantCall {
     if (index === this.#calls.length && index < maxCalls) {
       this.#calls.push({ id: "", type: "function", function: { name: "", arguments: "" } });
     }
-    const call = this.#calls[index];
+    const call = this.#calls[index]!;
     call.id ||= part.id ?? "";
     call.function.name += part.function?.name ?? "";
     call.function.arguments += part.function?.arguments ?? "";

@@ -3,7 +3,7 @@
 //   SERVICE_GLASSES_URL=ws://... SERVICE_GLASSES_SECRET_FILE=... node desk.ts
 //
 // desk-py and desk-go are the same app in Python and Go: all three send the same frames in the same order.
-import { connect, GlassesError, type DisplayNode, type Glasses, type GlassesEvent } from "./service/glasses.ts";
+import { connect, GlassesError, type DisplayNode, type Glasses, type GlassesEvent } from "./service/glasses.js";
 
 const items = ["Mail", "Calendar", "Notes"];
 

@@ -1,0 +1,113 @@
+package scaffold
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/packaging/runtimes"
+	"github.com/service-dev/service/proto/glasses/guide"
+)
+
+// angularOptions are the options of a new Angular workspace.
+const angularOptions = `{"compilerOptions": {"strict": true, "noImplicitOverride": true,
+	"noPropertyAccessFromIndexSignature": true, "noImplicitReturns": true, "noFallthroughCasesInSwitch": true,
+	"skipLibCheck": true, "isolatedModules": true, "experimentalDecorators": true, "target": "ES2022",
+	"module": "preserve", "noEmit": true}}`
+
+// checkedOptions are stricter than what tools write by default.
+const checkedOptions = `{"compilerOptions": {"strict": true, "noEmit": true, "noUnusedLocals": true,
+	"noUnusedParameters": true, "erasableSyntaxOnly": true, "verbatimModuleSyntax": true, "isolatedModules": true,
+	"target": "ES2022", "module": "ES2022", "moduleResolution": "bundler", "lib": ["ES2023", "DOM", "DOM.Iterable"],
+	"types": []}}`
+
+// What is generated compiles with the options that `tsc --init` writes and with Angular's, by the current TypeScript
+// and those before.
+func TestTypeScriptCompiles(t *testing.T) {
+	node := tool(t, "node")
+	if node == "" {
+		t.Skip("SKIPPED: node is not installed (make npm)")
+	}
+	sources := typeScriptProjects(t)
+	for _, tsc := range runtimes.TypeScript(t) {
+		for name, options := range map[string]string{"init": "", "angular": angularOptions, "checked": checkedOptions} {
+			t.Run(tsc.Version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				if err := os.CopyFS(dir, os.DirFS(sources)); err != nil {
+					t.Fatal(err)
+				}
+				if options == "" {
+					mustRun(t, dir, node, tsc.Path, "--init")
+				} else {
+					write(t, filepath.Join(dir, "tsconfig.json"), []byte(options))
+				}
+				mustRun(t, dir, node, tsc.Path)
+			})
+		}
+	}
+}
+
+// typeScriptProjects returns a folder with modules for sets of capabilities, and with every example and its module.
+func typeScriptProjects(t *testing.T) string {
+	t.Helper()
+	dir, _ := generateInto(t, TypeScript, capabilitySets())
+	for _, topic := range ExampleTopicIDs() {
+		exampleProject(t, filepath.Join(dir, "example-"+topic), TypeScript, topic)
+	}
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	return dir
+}
+
+// Compiled beside its source, as by `tsc --init && tsc`, an example still runs, and the module counts as intact.
+func TestTypeScript_CompiledInPlace(t *testing.T) {
+	tsc, node := tool(t, "tsc"), tool(t, "node")
+	if tsc == "" || node == "" {
+		t.Skip("SKIPPED: tsc and node are not installed (make npm)")
+	}
+	dir := t.TempDir()
+	o := order(dir)
+	o.Language = TypeScript
+	o.Capabilities = []string{guide.Display, guide.Input}
+	if _, err := Write(context.Background(), o, (&minter{}).mint); err != nil {
+		t.Fatal(err)
+	}
+	e, err := ExampleOf(TypeScript, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, e.Name), []byte(e.Code))
+	write(t, filepath.Join(dir, "package.json"), []byte(`{"type":"module"}`))
+	run := func(script string) {
+		t.Helper()
+		cmd := exec.Command(node, script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "SERVICE_GLASSES_URL=")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "not_configured") {
+			t.Errorf("%s without a session: got %v, want the error not_configured: %s", script, err, out)
+		}
+	}
+	run("hello.ts")
+	mustRun(t, dir, node, tsc, "--init")
+	mustRun(t, dir, node, tsc)
+	mustRun(t, dir, node, tsc, "--outDir", "lib", "--removeComments")
+	if _, err := os.Stat(filepath.Join(dir, "service", "glasses.d.ts")); err != nil {
+		t.Fatal(err)
+	}
+	run("hello.js")
+	in, err := Inspect(context.Background(), ours, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verdict, findings := Validate(in); verdict != VerdictReady || len(codes(findings)) > 0 {
+		t.Errorf("a compiled project: got %s, want ready: %+v", verdict, findings)
+	}
+	again, err := Write(context.Background(), o, (&minter{}).mint)
+	if err != nil {
+		t.Errorf("generate beside compiled files: %v", err)
+	}
+	t.Logf("%+v", again.Files)
+}

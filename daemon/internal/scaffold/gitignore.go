@@ -1,0 +1,138 @@
+package scaffold
+
+import (
+	"bytes"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Limits on .gitignore files.
+const (
+	maxIgnores  = 1 << 20 // bytes of all files together
+	maxPatterns = 1000    // of all files together
+	maxStars    = 3       // occurrences of ** in a pattern
+)
+
+// gitIgnore decides which files version control ignores, as git does by the .gitignore files of a project and
+// .git/info/exclude. It does not know the user's own settings, nor files above the project.
+type gitIgnore struct {
+	byFolder map[string][]ignorePattern
+	patterns int
+	bytes    int
+	// index is the index of the repository whose root is the project folder. It contains uncompressed paths (versions 2
+	// and 3 of the format; git's default).
+	index []byte
+}
+
+// ignorePattern is a line of a .gitignore file.
+type ignorePattern struct {
+	segments   []string // of the path below its folder; of any folder below if there is one segment that is not anchored
+	isAnchored bool
+	isNegated  bool
+	isFolder   bool // matches only folders
+}
+
+// add adds the lines of the .gitignore file in a folder.
+func (g *gitIgnore) add(folder string, data []byte) {
+	if g.bytes += len(data); g.bytes > maxIgnores {
+		return
+	}
+	if g.byFolder == nil {
+		g.byFolder = map[string][]ignorePattern{}
+	}
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") || g.patterns >= maxPatterns {
+			continue
+		}
+		g.patterns++
+		p := ignorePattern{}
+		line, p.isNegated = strings.CutPrefix(line, "!")
+		line, p.isFolder = strings.CutSuffix(line, "/")
+		line = strings.TrimPrefix(line, "**/") // the same as the rest without an anchor, if that is one segment
+		p.isAnchored = strings.Contains(line, "/")
+		p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
+		if strings.Count(line, "**") <= maxStars {
+			g.byFolder[folder] = append(g.byFolder[folder], p)
+		}
+	}
+}
+
+// ignores reports whether a file or folder is ignored and not tracked.
+func (g *gitIgnore) ignores(name string, isFolder bool) bool {
+	return g.names(name, isFolder) && !g.tracks(name, isFolder)
+}
+
+// names reports whether patterns ignore a file or folder, itself or with a folder above it.
+func (g *gitIgnore) names(name string, isFolder bool) bool {
+	for i := range len(name) {
+		if name[i] == '/' && g.matches(name[:i], true) {
+			return true
+		}
+	}
+	return g.matches(name, isFolder)
+}
+
+// matches applies the patterns of the nearest folder first, and of those the last.
+func (g *gitIgnore) matches(name string, isFolder bool) bool {
+	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+		below := strings.Split(strings.TrimPrefix(name, dir+"/"), "/")
+		for _, p := range slices.Backward(g.byFolder[dir]) {
+			if p.isFolder && !isFolder {
+				continue
+			}
+			given := below
+			if !p.isAnchored {
+				given = below[len(below)-1:]
+			}
+			if matchSegments(p.segments, given) {
+				return !p.isNegated
+			}
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}
+
+func matchSegments(pattern, name []string) bool {
+	if len(pattern) == 0 {
+		return len(name) == 0
+	}
+	if pattern[0] == "**" {
+		if len(pattern) == 1 {
+			return len(name) > 0
+		}
+		for i := range name {
+			if matchSegments(pattern[1:], name[i:]) {
+				return true
+			}
+		}
+		return false
+	}
+	if len(name) == 0 {
+		return false
+	}
+	isMatch, err := path.Match(pattern[0], name[0])
+	return err == nil && isMatch && matchSegments(pattern[1:], name[1:])
+}
+
+// tracks reports whether the index contains a file, or any file in a folder.
+func (g *gitIgnore) tracks(name string, isFolder bool) bool {
+	wanted := []byte(name + "\x00")
+	if isFolder {
+		wanted[len(name)] = '/'
+	}
+	for rest := g.index; ; {
+		at := bytes.Index(rest, wanted)
+		if at < 0 {
+			return false
+		}
+		// The length of the whole path precedes it, so that the end of another path does not count.
+		if end := bytes.IndexByte(rest[at:], 0); at >= 2 && end == int(rest[at-2]&0x0f)<<8|int(rest[at-1]) {
+			return true
+		}
+		rest = rest[at+1:]
+	}
+}

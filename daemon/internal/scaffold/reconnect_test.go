@@ -1,0 +1,96 @@
+package scaffold
+
+import (
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// gate is a listener that breaks connections while it is closed.
+type gate struct {
+	net.Listener
+	closed atomic.Bool
+	broken chan struct{} // gets a value for each broken connection
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil || !g.closed.Load() {
+			return conn, err
+		}
+		conn.Close()
+		g.broken <- struct{}{}
+	}
+}
+
+// A module attaches again after attempts that failed, although a runtime may report those in another way than the end
+// of a connection.
+func TestModuleComesBack_AfterFailedAttempts(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		p.ok(p.expect(glasses.TypeDisplayShow, ""))
+		s.gate.closed.Store(true)
+		p.cut()
+		for range 3 {
+			select {
+			case <-s.gate.broken:
+			case <-time.After(30 * time.Second):
+				t.Fatal("the app did not try again within 30 s")
+			}
+		}
+		s.gate.closed.Store(false)
+		s.accept(8).leave(app)
+	})
+}
+
+// The service may also be gone, or be frozen, so that connections to it succeed and it does not answer. The apps wait
+// together, because that takes each of them 10 to 20 s.
+func TestModuleGivesUp_WithoutAService(t *testing.T) {
+	var endpoints []string
+	for _, frozen := range []bool{false, true} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if t.Cleanup(func() { listener.Close() }); !frozen {
+			listener.Close()
+		}
+		endpoints = append(endpoints, "SERVICE_GLASSES_URL=ws://"+listener.Addr().String()+"/app")
+	}
+	apps := map[string]*app{}
+	for _, v := range variants(t) {
+		for i, endpoint := range endpoints {
+			apps[fmt.Sprintf("%s, frozen=%v", v.name, i == 1)] = start(t, v, endpoint)
+		}
+	}
+	for name, app := range apps {
+		t.Run(name, func(t *testing.T) {
+			app.t = t
+			app.says("not_connected")
+		})
+	}
+}
+
+// In virtual time, events about the connection carry the session's time, too.
+func TestModuleTellsTheSessionsTime_WhenItIsOffline(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		p.ok(p.expect(glasses.TypeDisplayShow, ""))
+		p.sendAt(glasses.TypeInput, "g-1", 5000, glasses.Input{Kind: glasses.InputTap, Target: "connection"})
+		p.barrier("b-1")
+		p.cut()
+		p = s.accept(20)
+		p.expect("com.example.connection", `{"at":5000,"state":"offline"}`)
+		p.expect("com.example.connection", `{"at":1,"state":"online"}`)
+		p.leave(app)
+	})
+}
