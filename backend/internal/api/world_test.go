@@ -140,9 +140,10 @@ func (w *world) pass(d time.Duration) {
 // nobody is a live session without any attached page.
 type nobody struct{}
 
-func (nobody) Attached(string) sessions.Live          { return sessions.Live{} }
-func (nobody) WithApps(string) []string               { return nil }
-func (nobody) GatewayChanged(context.Context, string) {}
+func (nobody) Attached(string) sessions.Live           { return sessions.Live{} }
+func (nobody) WithApps(string) []string                { return nil }
+func (nobody) GatewayChanged(context.Context, string)  {}
+func (nobody) GatewaysChanged(context.Context, string) {}
 func (nobody) ToolCalled(context.Context, string, glasses.ToolCalled) {
 }
 func (nobody) Closed(string)                            {}

@@ -33,6 +33,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	}
 	if o.Embedded {
 		f.servers = gateway.NewLocalServers(a.store, f.credentials, time.Now)
+		f.servers.Changed = f.assistants.ModelsChanged
 	}
 	sources := gateway.KeySources{Store: a.store, Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
@@ -40,7 +41,7 @@ func (a *App) newGateway(f *features, o Options) error {
 		Settings: f.assistant, OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
 		Limits: o.GatewayLimits,
 	})
-	f.assistant.TextModels, f.assistants.HasModels = f.textModels, len(catalogue.Models) > 0
+	f.assistant.TextModels, f.assistants.HasModels = f.textModels, f.hasModels
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
@@ -61,6 +62,11 @@ func (f *features) textModels(
 		})
 	}
 	return models, standard, nil
+}
+
+// hasModels reports whether the apps of a project can call a model through the gateway.
+func (f *features) hasModels(ctx context.Context, account, project string) (bool, error) {
+	return f.gateway.HasModels(ctx, gateway.Caller{Account: account, Project: project})
 }
 
 func newModelAPI(f *features, o Options) *modelapi.API {

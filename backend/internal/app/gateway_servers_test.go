@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 // localServer imitates a model server that a person runs. It lists its models and forwards calls to the fake provider.
@@ -208,6 +209,49 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 		}
 		if made := len(w.calls()) - before; made != 1 {
 			t.Errorf("%s: got %d calls, want 1", model, made)
+		}
+	}
+}
+
+// The models of a local server that the project's owner added are as good as those of the operator: the apps of a
+// session get a gateway, also those that were attached before.
+func TestSessionGateway_OffersModelsOfALocalServer(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) {
+		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)
+	})
+	server, pages := startLocalServer(t, w.provider), w.signIn()
+	var s backendapi.Session
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	early, welcome := attachSession(t, w.backendUnderTest, s, `,"gateway":true`)
+	if welcome.Gateway != nil {
+		t.Fatalf("welcome has gateway %+v without models, want none", welcome.Gateway)
+	}
+	add := func(key string) {
+		t.Helper()
+		form := url.Values{"server-id": {"ollama"}, "server-url": {server.URL}, "server-key": {key}}
+		if status := pages.post(serversPath, form); status != http.StatusSeeOther {
+			t.Fatalf("add a server: got status %d, want 303", status)
+		}
+	}
+	add("") // it requires a key, so its models are unknown
+	if _, welcome := attachSession(t, w.backendUnderTest, s, ""); welcome.Gateway != nil {
+		t.Errorf("welcome has gateway %+v while the server lists no models, want none", welcome.Gateway)
+	}
+	add(llmtest.Key)
+	var given glasses.Gateway
+	early.next(glasses.TypeGatewayToken, &given)
+	_, welcome = attachSession(t, w.backendUnderTest, s, "")
+	if welcome.Gateway == nil {
+		t.Fatal("welcome has no gateway, want one because the server has models")
+	}
+	var other backendapi.Session
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.other"}`, &other)
+	if _, welcome := attachSession(t, w.backendUnderTest, other, ""); welcome.Gateway != nil {
+		t.Errorf("another project's welcome has gateway %+v, want none", welcome.Gateway)
+	}
+	for _, w.key = range []string{given.Token, welcome.Gateway.Token} {
+		if res, body := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode != http.StatusOK {
+			t.Errorf("got %d %s, want an answer by the local server", res.StatusCode, body)
 		}
 	}
 }

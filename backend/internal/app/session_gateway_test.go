@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -55,8 +56,10 @@ func attachSession(
 // next reads frames until one has the given type, and decodes its payload.
 func (a *sessionApp) next(typ string, into any) {
 	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), time.Minute)
+	defer cancel()
 	for {
-		_, data, err := a.ws.Read(a.t.Context())
+		_, data, err := a.ws.Read(ctx)
 		if err != nil {
 			a.t.Fatal(err)
 		}

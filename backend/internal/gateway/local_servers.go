@@ -87,6 +87,9 @@ type ServerKeys interface {
 // LocalServers manages the servers that people add themselves. Only a backend on the person's own machine has them,
 // because it may connect to that machine and its network on the person's behalf.
 type LocalServers struct {
+	// Changed is called after the models of an account's server may have changed. It may be nil.
+	Changed func(ctx context.Context, account string)
+
 	store  LocalServerStore
 	keys   ServerKeys
 	now    func() time.Time
@@ -143,6 +146,7 @@ func (l *LocalServers) Add(
 	if err != nil {
 		return LocalServer{}, errors.Join(err, l.restore(context.WithoutCancel(ctx), account, project, id, before, by))
 	}
+	l.changed(ctx, account)
 	return s, nil
 }
 
@@ -179,7 +183,17 @@ func (l *LocalServers) Check(ctx context.Context, account, project, id string) (
 	if err := l.ask(ctx, &s, key); err != nil {
 		s.Problem = err.Error()
 	}
-	return s, l.store.NoteLocalServer(ctx, account, project, s)
+	if err := l.store.NoteLocalServer(ctx, account, project, s); err != nil {
+		return s, err
+	}
+	l.changed(ctx, account)
+	return s, nil
+}
+
+func (l *LocalServers) changed(ctx context.Context, account string) {
+	if l.Changed != nil {
+		l.Changed(ctx, account)
+	}
 }
 
 // Remove deletes a server and its key. It returns ErrNoServer if the server does not exist.

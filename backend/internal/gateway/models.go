@@ -38,6 +38,15 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
+// HasModels reports whether a project has a model, of the catalogue or of the servers that its owner added.
+func (s *Service) HasModels(ctx context.Context, who Caller) (bool, error) {
+	if len(s.Catalogue.Models) > 0 {
+		return true, nil
+	}
+	added, err := s.Servers.models(ctx, who)
+	return len(added) > 0, err
+}
+
 // assistants lists what Assistant stands for: a session's script, which also has its own ID, or the model that
 // the project chose.
 func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, error) {

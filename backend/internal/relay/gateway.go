@@ -65,6 +65,14 @@ func (h *Hub) GatewayChanged(ctx context.Context, sessionID string) {
 	}
 }
 
+// GatewaysChanged sends a token to the attached apps of an account's sessions that have none.
+func (h *Hub) GatewaysChanged(ctx context.Context, accountID string) {
+	for _, s := range h.holdOwned(accountID, "") {
+		s.renewTokens(ctx, true)
+		h.release(s)
+	}
+}
+
 // ToolCalled appends a row about a call of an app's tool.
 func (h *Hub) ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled) {
 	s, ok := h.hold(sessionID)

@@ -28,6 +28,8 @@ type AssistantStore interface {
 type AssistantRelay interface {
 	// GatewayChanged sends a token to each attached app that has none.
 	GatewayChanged(ctx context.Context, sessionID string)
+	// GatewaysChanged does so in every session of an account.
+	GatewaysChanged(ctx context.Context, accountID string)
 	// ToolCalled appends a row to the event log.
 	ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled)
 }
@@ -39,8 +41,8 @@ type Assistants struct {
 	Live     AssistantRelay
 	// URL is the gateway's address for apps; it ends in /v1.
 	URL string
-	// HasModels reports whether apps can call a model without a script.
-	HasModels bool
+	// HasModels reports whether the apps of a project can call a model without a script. If nil, none can.
+	HasModels func(ctx context.Context, accountID, project string) (bool, error)
 }
 
 // SetScript sets the assistant script of a session. The error may be ErrNotFound, ErrClosed or an *InvalidError.
@@ -75,19 +77,35 @@ func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Sc
 
 // Gateway returns the gateway's addresses and a new token for an app, or nil if the session has no model to call.
 func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, error) {
-	if !a.HasModels {
-		switch text, err := a.Store.AssistantScript(ctx, id, a.Sessions.now()); {
-		case errors.Is(err, ErrClosed):
-			return nil, nil
-		case err != nil || text == "":
-			return nil, err
-		}
+	if has, err := a.hasGateway(ctx, id); err != nil || !has {
+		return nil, err
 	}
 	token, now := secret.New(credential.Gateway), a.Sessions.now()
 	if err := a.Store.AddGatewayToken(ctx, id, a.hash(token), now, now.Add(glasses.GatewayTokenLife)); err != nil {
 		return nil, fmt.Errorf("save gateway token: %w", err)
 	}
 	return &glasses.Gateway{URL: a.URL, Token: token}, nil
+}
+
+// hasGateway reports whether a session has a script or its project has models.
+func (a *Assistants) hasGateway(ctx context.Context, id string) (bool, error) {
+	switch text, err := a.Store.AssistantScript(ctx, id, a.Sessions.now()); {
+	case errors.Is(err, ErrClosed):
+		return false, nil
+	case err != nil || text != "" || a.HasModels == nil:
+		return text != "", err
+	}
+	s, err := a.Sessions.Store.Session(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("read session: %w", err)
+	}
+	return a.HasModels(ctx, s.Owner.AccountID, s.Project)
+}
+
+// ModelsChanged gives a gateway to the attached apps of an account that have none. Call it when a project may have
+// gained its first model.
+func (a *Assistants) ModelsChanged(ctx context.Context, accountID string) {
+	a.Live.GatewaysChanged(ctx, accountID)
 }
 
 // Open returns the open session that the token belongs to, or ErrBadSecret.

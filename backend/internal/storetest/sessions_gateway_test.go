@@ -10,6 +10,7 @@ import (
 )
 
 func (l *liveSpy) GatewayChanged(context.Context, string)                 {}
+func (l *liveSpy) GatewaysChanged(context.Context, string)                {}
 func (l *liveSpy) ToolCalled(context.Context, string, glasses.ToolCalled) {}
 
 // gatewayOfSession tests the script and the tokens of a session.

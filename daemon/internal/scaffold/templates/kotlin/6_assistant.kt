@@ -6,7 +6,7 @@ private const val MAX_CALLS = 64 // tool calls in one answer
 private const val ASSISTANT_QUIET_MS = 120000 // without a byte from the gateway
 
 private val fixHints = mapOf(
-    "no_gateway" to "start the session with an assistantScript, which needs no account, or link an account",
+    "no_gateway" to "start the session with an assistantScript, or use createSimulatorSession in a project with models",
     "no_credit" to "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
     "cap_reached" to "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
     "credit_reserved" to "ask again when the calls that have reserved the credit have ended",

@@ -7,7 +7,7 @@ _MAX_CALLS = 64  # tool calls in one answer
 _QUIET = 120.0  # seconds without a byte from the gateway
 
 _FIX_HINTS = {
-    "no_gateway": "start the session with an assistantScript, which needs no account, or link an account",
+    "no_gateway": "start the session with an assistantScript, or use createSimulatorSession in a project with models",
     "no_credit": "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
     "cap_reached": "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
     "credit_reserved": "ask again when the calls that have reserved the credit have ended",

@@ -32,7 +32,7 @@ public struct AssistantAnswer: @unchecked Sendable {
 
 extension GlassesError {
     private static let fixHints = [
-        "no_gateway": "start the session with an assistantScript, which needs no account, or link an account",
+        "no_gateway": "start the session with an assistantScript, or use createSimulatorSession in a project with models",
         "no_credit": "ask the account's owner to add credit on the credit page; an assistantScript costs nothing",
         "cap_reached": "ask the owner to raise the cap on the project's gateway page, or wait until it resets",
         "credit_reserved": "ask again when the calls that have reserved the credit have ended",
