@@ -206,9 +206,12 @@ func (f facade) Backend(ctx context.Context) control.Backend {
 	return out
 }
 
-func (f facade) CloseLocalSession(ctx context.Context, id string) error {
-	_, err := f.d.sessions.Close(ctx, backend.Target{}, id)
-	return err
+func (f facade) HoldLocalSession(id string) func(ctx context.Context) error {
+	f.d.sessions.Hold(id)
+	return func(ctx context.Context) error {
+		_, err := f.d.sessions.Close(ctx, backend.Target{}, id)
+		return err
+	}
 }
 
 func (f facade) KnownPairs() []control.KnownPair {

@@ -67,8 +67,9 @@ type System interface {
 	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
-	// CloseLocalSession closes a local session; closing it again is not an error.
-	CloseLocalSession(ctx context.Context, id string) error
+	// HoldLocalSession marks a local session as one that ends with its client. release closes it; closing it again is
+	// not an error.
+	HoldLocalSession(id string) (release func(ctx context.Context) error)
 	// Stop starts the shutdown and returns immediately.
 	Stop()
 }

@@ -65,9 +65,11 @@ func (f *fake) Plugins() []Plugin                                  { return f.pl
 func (f *fake) Load() Load                                         { return f.load }
 func (f *fake) Backend(context.Context) Backend                    { return Backend{Kind: "embedded"} }
 func (f *fake) Doctor(context.Context) []Check                     { return []Check{{Name: "a", State: "ok"}} }
-func (f *fake) CloseLocalSession(_ context.Context, id string) error {
-	f.closed <- id
-	return nil
+func (f *fake) HoldLocalSession(id string) func(context.Context) error {
+	return func(context.Context) error {
+		f.closed <- id
+		return nil
+	}
 }
 func (f *fake) Stop() { f.mu.Lock(); f.stopped = true; f.mu.Unlock() }
 func (f *fake) Code() link.Code {

@@ -61,7 +61,12 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	}
 	result := s.o.Tools.Call(ctx, toolStartLocal, args, tools.IO{Progress: func(float64, float64, string) {}})
 	if id := createdSession(result); id != "" {
-		defer s.closeLocal(context.WithoutCancel(ctx), id)
+		release := s.o.System.HoldLocalSession(id)
+		defer func() {
+			if err := release(context.WithoutCancel(ctx)); err != nil {
+				s.o.Log.Warn("failed to close the session of a disconnected client", "session", id, "err", err)
+			}
+		}()
 	}
 	if ctx.Err() != nil {
 		return statusError(ctx.Err())
@@ -90,12 +95,6 @@ func createdSession(result tools.Result) string {
 		return ""
 	}
 	return answer.SessionID
-}
-
-func (s *Server) closeLocal(ctx context.Context, id string) {
-	if err := s.o.System.CloseLocalSession(ctx, id); err != nil {
-		s.o.Log.Warn("failed to close the session of a disconnected client", "session", id, "err", err)
-	}
 }
 
 // parseArguments checks a tool's arguments; an empty string means none.

@@ -5,14 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
@@ -63,10 +66,13 @@ func cleanDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// latestName is the name of the file that records which session each directory used last.
+// latestName is the name of the file that records which sessions each directory used.
 const latestName = "latest.json"
 
-// latestSessions records which session each directory used last.
+// maxEarlier is the number of sessions that are recorded for a directory besides the one that it used last.
+const maxEarlier = 15
+
+// latestSessions records which sessions each directory used. When the last one is closed, the one before it counts.
 type latestSessions struct {
 	path string
 	log  *ratelog.Logger
@@ -78,7 +84,11 @@ type latestSessions struct {
 type latestSession struct {
 	Session string `json:"session"`
 	UsedAt  int64  `json:"usedAt"` // Unix ms of its first use in the directory
+	// Earlier are the sessions that the directory used before, the last used one first.
+	Earlier []string `json:"earlier,omitempty"`
 }
+
+func (s latestSession) all() []string { return append([]string{s.Session}, s.Earlier...) }
 
 func (s latestSession) lastUse() int64 { return s.UsedAt }
 
@@ -96,27 +106,56 @@ func (l *latestSessions) set(dir, id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries := l.loaded()
-	if entries[dir].Session == id {
+	before, known := entries[dir]
+	if before.Session == id {
 		return
 	}
-	entries[dir] = latestSession{id, time.Now().UnixMilli()}
-	if err := saveDirectories(l.path, entries); err != nil {
-		l.log.Warn("failed to save the session of a directory", "err", err)
+	var earlier []string
+	if known {
+		earlier = slices.DeleteFunc(before.all(), func(other string) bool { return other == id })
+	}
+	entries[dir] = latestSession{id, time.Now().UnixMilli(), earlier[:min(len(earlier), maxEarlier)]}
+	l.save()
+}
+
+// save writes the file. The caller holds mu.
+func (l *latestSessions) save() {
+	if err := saveDirectories(l.path, l.entries); err != nil {
+		l.log.Warn("failed to save the sessions of the directories", "err", err)
 	}
 }
 
-func (l *latestSessions) get(dir string) (string, bool) {
+// get returns the sessions that a directory used, the last used one first.
+func (l *latestSessions) get(dir string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	latest, ok := l.loaded()[cleanDir(dir)]
-	return latest.Session, ok
+	if latest, ok := l.loaded()[cleanDir(dir)]; ok {
+		return latest.all()
+	}
+	return nil
 }
 
-// forget removes a closed session. The file is written with the next change.
+// forget removes a closed session.
 func (l *latestSessions) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.loaded(), func(_ string, s latestSession) bool { return s.Session == id })
+	changed := false
+	for dir, s := range l.loaded() {
+		left := s.all()
+		i := slices.Index(left, id)
+		if i < 0 {
+			continue
+		}
+		changed = true
+		if left = slices.Delete(left, i, i+1); len(left) == 0 {
+			delete(l.entries, dir)
+			continue
+		}
+		l.entries[dir] = latestSession{left[0], s.UsedAt, left[1:]}
+	}
+	if changed {
+		l.save()
+	}
 }
 
 // used records that the caller's directory uses a session, which must exist.
@@ -126,12 +165,65 @@ func (m *Manager) used(ctx context.Context, id string) {
 	}
 }
 
-// Latest returns the session that the caller's directory used last; ok is false if it used none, or if that session
-// was closed here. A browser session may have been closed elsewhere in the meantime.
+// recent returns the sessions that the caller's directory used and that were not closed here, the last used one
+// first. A browser session may have been closed elsewhere in the meantime.
+func (m *Manager) recent(who caller.Caller) []string {
+	return slices.DeleteFunc(m.latest.get(who.Cwd), func(id string) bool {
+		return IsLocal(id) && m.local.find(id) == nil
+	})
+}
+
+// Latest returns the open session that the caller's directory used last; ok is false if there is none.
 func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bool) {
-	id, ok = m.latest.get(who.Cwd)
-	if ok && IsLocal(id) && m.local.find(id) == nil {
+	recent := m.recent(who)
+	if len(recent) == 0 {
 		return "", false
 	}
-	return id, ok
+	return recent[0], true
+}
+
+// Replaced is what ClosePrevious did. Either Closed is the closed session's ID, or WhyNot says why none was closed.
+type Replaced struct{ Closed, WhyNot string }
+
+// ClosePrevious closes the session that a new one replaces: of those that the caller's directory used, the last one
+// of the same kind and project. A session that another program holds is not replaced: it ends with that program.
+func (m *Manager) ClosePrevious(ctx context.Context, target backend.Target, who caller.Caller, by Opened) Replaced {
+	var others []string
+	for _, id := range m.recent(who) {
+		if id == by.SessionID {
+			continue
+		}
+		if IsLocal(id) != IsLocal(by.SessionID) {
+			others = append(others, id+" is of another kind")
+			continue
+		}
+		s, err := m.Get(ctx, target, id)
+		switch local := m.local.find(id); {
+		case err != nil:
+			others = append(others, fmt.Sprintf("%s was not found: %v", id, err))
+		case s.State == "closed":
+			m.latest.forget(id)
+		case s.Project != by.Project:
+			others = append(others, id+" belongs to "+s.Project)
+		case local != nil && local.isHeld.Load():
+			others = append(others, id+" ends with the `servicectl session run` that opened it")
+		default:
+			if _, err := m.Close(ctx, target, id); err != nil {
+				return Replaced{WhyNot: fmt.Sprintf("%s could not be closed: %v", id, err)}
+			}
+			return Replaced{Closed: id}
+		}
+	}
+	if len(others) == 0 {
+		return Replaced{WhyNot: "this directory has used no other session that is open"}
+	}
+	return Replaced{WhyNot: "this directory has used no other session of this kind and project: " +
+		strings.Join(others, "; ")}
+}
+
+// Hold marks a local session as one that ends with the program that opened it.
+func (m *Manager) Hold(id string) {
+	if s := m.local.find(id); s != nil {
+		s.isHeld.Store(true)
+	}
 }

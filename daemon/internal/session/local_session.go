@@ -43,6 +43,7 @@ type localSession struct {
 	turns     turns
 	hardware  hardware
 	lastID    atomic.Int64 // number in the last id of the service's own frames
+	isHeld    atomic.Bool  // whether it ends with the program that opened it
 
 	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames is exact.
 	mu      sync.Mutex

@@ -270,8 +270,62 @@ func TestLatest_FollowsUse(t *testing.T) {
 	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
 		t.Fatal(err)
 	}
+	// The session before counts again, also after a restart.
+	for _, m := range []*Manager{m, newLocal(t, dir, &fakeTransports{}, nil)} {
+		if id, ok := m.Latest(t.Context(), who); !ok || id != second.SessionID {
+			t.Errorf("after the session closed: latest is %s, want the one before", id)
+		}
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, second.SessionID); err != nil {
+		t.Fatal(err)
+	}
 	if id, ok := m.Latest(t.Context(), who); ok {
-		t.Errorf("after the session closed: latest is %s, want none", id)
+		t.Errorf("after both sessions closed: latest is %s, want none", id)
+	}
+}
+
+// A fresh session replaces the directory's previous one of the same kind and project, whatever other sessions were
+// used in between, but no session that ends with the program that holds it.
+func TestClosePrevious_ClosesTheSessionThatIsReplaced(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	who := from(t.TempDir())
+	open := func(project string) Opened {
+		t.Helper()
+		o, err := m.StartLocal(t.Context(), who, LocalRequest{Project: project, Fresh: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	replace := func(by Opened) Replaced { return m.ClosePrevious(t.Context(), backend.Target{}, who, by) }
+	alone := open("com.example.app")
+	if got := replace(alone); got.Closed != "" || !strings.Contains(got.WhyNot, "no other session that is open") {
+		t.Errorf("without another session: %+v", got)
+	}
+	other := open("com.example.other")
+	if got := replace(other); got.Closed != "" || !strings.Contains(got.WhyNot, alone.SessionID+" belongs to com.example.app") {
+		t.Errorf("with a session of another project: %+v", got)
+	}
+	run := open("com.example.app") // as `servicectl session run` does
+	m.Hold(run.SessionID)
+	browser, err := m.Open(t.Context(), backend.Target{}, who, Request{Project: "com.example.app"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := open("com.example.app")
+	if got := replace(fresh); got.Closed != alone.SessionID || got.WhyNot != "" {
+		t.Errorf("got %+v, want %s closed", got, alone.SessionID)
+	}
+	got := replace(fresh)
+	if got.Closed != "" || !strings.Contains(got.WhyNot, run.SessionID+" ends with") ||
+		!strings.Contains(got.WhyNot, browser.SessionID+" is of another kind") {
+		t.Errorf("got %+v, want the reasons why none was closed", got)
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, run.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if id, ok := m.Latest(t.Context(), who); !ok || id != fresh.SessionID {
+		t.Errorf("after the run: latest is %s, want %s", id, fresh.SessionID)
 	}
 }
 

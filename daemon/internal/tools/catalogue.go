@@ -40,6 +40,7 @@ type Sessions interface {
 	realConnector
 	sessionFinder
 	sessionCloser
+	previousSession
 	eventReader
 	eventWaiter
 	displayReader

@@ -33,8 +33,8 @@ type createSimulatorSessionArgs struct {
 
 // freshArgs are the arguments for opening a new session instead of returning the open one.
 type freshArgs struct {
-	Fresh         bool `json:"fresh" jsonschema:"Open another session even if one is open."`
-	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous one."`
+	Fresh         bool `json:"fresh" jsonschema:"Open another even if one is open."`
+	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous."`
 }
 
 func (a freshArgs) check() error {
@@ -53,36 +53,31 @@ func scriptSays() option {
 	return on("assistantScript", says("A file that answers the app's assistant: searchDocs assistant-scripts."))
 }
 
-// previousSession is the session of a directory that a fresh one replaces.
+// previousSession closes the session of a directory that a fresh one replaces.
 type previousSession interface {
-	sessionFinder
-	sessionCloser
+	ClosePrevious(
+		ctx context.Context, target backend.Target, who caller.Caller, by session.Opened,
+	) session.Replaced
 }
 
-// replacing returns the session that the caller's directory used last if a new session will replace it.
-func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who caller.Caller) string {
+// replacedSession is the part of an answer about closePrevious.
+type replacedSession struct {
+	Closed    string `json:"closedSessionId,omitempty" jsonschema:"The one that closePrevious closed."`
+	NotClosed string `json:"notClosed,omitempty" jsonschema:"Why closePrevious closed none."`
+}
+
+// replace closes the previous session if the arguments ask for it. A session that cannot be closed expires by itself
+// and does not make the call fail. note is a sentence for the summary.
+func (a freshArgs) replace(ctx context.Context, sessions previousSession, target backend.Target, who caller.Caller,
+	by session.Opened) (r replacedSession, note string) {
 	if !a.ClosePrevious {
-		return ""
+		return r, ""
 	}
-	id, _ := sessions.Latest(ctx, who)
-	return id
-}
-
-// closeReplaced closes the previous session if it has the same kind and project as the new one. It returns the closed
-// session's id, or "". A session that cannot be closed expires by itself and does not make the call fail.
-func closeReplaced(ctx context.Context, sessions previousSession, target backend.Target, id string,
-	by session.Opened) string {
-	if id == "" || id == by.SessionID || session.IsLocal(id) != session.IsLocal(by.SessionID) {
-		return ""
+	done := sessions.ClosePrevious(ctx, target, who, by)
+	if done.Closed != "" {
+		return replacedSession{Closed: done.Closed}, " Closed the previous session " + done.Closed + "."
 	}
-	before, err := sessions.Get(ctx, target, id)
-	if err != nil || before.Project != by.Project {
-		return ""
-	}
-	if _, err := sessions.Close(ctx, target, id); err != nil {
-		return ""
-	}
-	return id
+	return replacedSession{NotClosed: done.WhyNot}, " No session was closed: " + done.WhyNot + "."
 }
 
 // sessionAddress identifies a session and contains its addresses for people and apps.
@@ -102,9 +97,9 @@ type simulatorSession struct {
 	AppTokenFile  string            `json:"appTokenFile" jsonschema:"File with the secret of the app's first frame."`
 	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
 	Environment   map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the closed one."`
-	Next          []nextCall        `json:"nextCalls"`
-	Summary       string            `json:"summary"`
+	replacedSession
+	Next    []nextCall `json:"nextCalls"`
+	Summary string     `json:"summary"`
 }
 
 func (t createSimulatorSession) definition() definition {
@@ -124,7 +119,6 @@ func (t createSimulatorSession) run(ctx context.Context, c call, args createSimu
 		return nil, err
 	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
-		before := args.replacing(ctx, t.previous, c.who)
 		opened, err := t.sessions.Open(ctx, target, c.who, session.Request{
 			Project: args.Project, Platform: args.Platform, DeviceModel: args.DeviceModel,
 			AssistantScript: args.AssistantScript, Fresh: args.Fresh,
@@ -133,7 +127,9 @@ func (t createSimulatorSession) run(ctx context.Context, c call, args createSimu
 			return nil, err
 		}
 		answer := t.answer(ctx, c, args, opened)
-		answer.Closed = closeReplaced(ctx, t.previous, target, before, opened)
+		var note string
+		answer.replacedSession, note = args.replace(ctx, t.previous, target, c.who, opened)
+		answer.Summary += note
 		return answer, nil
 	})
 }

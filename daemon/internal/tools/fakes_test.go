@@ -58,6 +58,7 @@ type world struct {
 	// local sessions, and the control frames sent to their glasses
 	here     string // the project of the caller's directory
 	latest   string
+	replaced session.Replaced // returned by ClosePrevious
 	local    session.LocalRequest
 	real     session.RealRequest
 	hardware backend.Hardware
@@ -136,6 +137,13 @@ func (s sessions) Close(_ context.Context, _ backend.Target, id string) (backend
 	closed := s.opened.Session
 	closed.SessionID, closed.State, closed.ClosedAt = id, "closed", testTime
 	return closed, s.sessionErr
+}
+
+func (s sessions) ClosePrevious(
+	_ context.Context, _ backend.Target, _ caller.Caller, by session.Opened,
+) session.Replaced {
+	s.closed = append(s.closed, by.SessionID)
+	return s.replaced
 }
 
 func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int64,

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/daemon/internal/session"
 )
 
 func TestGatedTools_AskForALink(t *testing.T) {
@@ -161,28 +162,23 @@ func TestCompleteAuthLink_NamesTheRetriedTool(t *testing.T) {
 	}
 }
 
-// TestFresh_ClosesThePreviousSession checks that only the directory's session of the same kind and project is
-// replaced.
-func TestFresh_ClosesThePreviousSession(t *testing.T) {
+func TestFresh_ReportsWhatClosePreviousDid(t *testing.T) {
 	const other = "loc_zzzzzzzzzzzzzzzzzzzz"
-	for _, test := range []struct {
-		name, tool, args, latest, opened string
-		want                             []string
-	}{
-		{"local", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, other, testLocal, []string{other}},
-		{"browser", "createSimulatorSession", `{"fresh":true,"closePrevious":true}`, "ses_before99", testID,
-			[]string{"ses_before99"}},
-		{"only if it is asked for", "startLocalSimulation", `{"fresh":true}`, other, testLocal, nil},
-		{"of another kind", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, "ses_before99", testLocal, nil},
-		{"none before", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, "", testLocal, nil},
-		{"itself", "startLocalSimulation", `{"fresh":true,"closePrevious":true}`, testLocal, testLocal, nil},
-	} {
-		w := newWorld().linked()
-		w.latest, w.opened.SessionID, w.opened.Clock = test.latest, test.opened, "real"
-		result, fields := w.call(t, test.tool, test.args, IO{})
-		closed, _ := fields["closedSessionId"].(string)
-		if result.IsError || !slices.Equal(w.closed, test.want) || closed != strings.Join(test.want, "") {
-			t.Errorf("%s: closed %v, answer %v; want only the listed sessions", test.name, w.closed, fields)
+	for tool, opened := range map[string]string{"startLocalSimulation": testLocal, "createSimulatorSession": testID} {
+		for _, replaced := range []session.Replaced{{Closed: other}, {WhyNot: other + " belongs to com.example.other"}} {
+			w := newWorld().linked()
+			w.opened.SessionID, w.opened.Clock, w.replaced = opened, "real", replaced
+			if _, fields := w.call(t, tool, `{"fresh":true}`, IO{}); len(w.closed) > 0 || fields["notClosed"] != nil {
+				t.Errorf("%s without closePrevious: %v, want no session closed", tool, fields)
+			}
+			_, fields := w.call(t, tool, `{"fresh":true,"closePrevious":true}`, IO{})
+			closed, _ := fields["closedSessionId"].(string)
+			why, _ := fields["notClosed"].(string)
+			summary, _ := fields["summary"].(string)
+			if !slices.Equal(w.closed, []string{opened}) || closed != replaced.Closed || why != replaced.WhyNot ||
+				!strings.Contains(summary, replaced.Closed+replaced.WhyNot) {
+				t.Errorf("%s: got %v, want %+v in the answer and its summary", tool, fields, replaced)
+			}
 		}
 	}
 	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,

@@ -18,6 +18,7 @@ type sessionGate struct {
 }
 
 type sessionFinder interface {
+	projectFinder
 	Latest(ctx context.Context, who caller.Caller) (id string, ok bool)
 	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
@@ -40,7 +41,8 @@ func answering[T any](
 }
 
 // onSession runs work on the session with this id. Without an id, it uses the session that the caller's directory used
-// last, or else the open session that was used last in any directory.
+// last, or else the open session that was used last in any directory: of the directory's project, if it has one, so
+// that no call acts on another app's session.
 func (r sessionGate) onSession(ctx context.Context, c call, id string, do sessionWork) (any, error) {
 	if id == "" {
 		latest, err := r.latest(ctx, c.who)
@@ -71,10 +73,21 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 		}
 		return "", noSession()
 	}
-	latest := open[0]
-	for _, s := range open[1:] {
-		if s.LastActiveAt.After(latest.LastActiveAt) {
+	project, err := r.sessions.Project(ctx, "", who)
+	if err != nil {
+		return "", err
+	}
+	var latest backend.Session
+	for _, s := range open {
+		if (project == "" || s.Project == project) && (latest.SessionID == "" || s.LastActiveAt.After(latest.LastActiveAt)) {
 			latest = s
+		}
+	}
+	if latest.SessionID == "" {
+		return "", &Error{
+			Code: backend.CodeNotFound, Message: "no session of " + project + ", this directory's project, is open",
+			FixHint: "call startLocalSimulation or createSimulatorSession to open one, or pass the sessionId of another " +
+				"project's session: getSessionStatus lists them",
 		}
 	}
 	return latest.SessionID, nil

@@ -24,7 +24,7 @@ type startLocalSimulationArgs struct {
 	DeviceModel string `json:"deviceModel"`
 	Clock       string `json:"clock"`
 	FixturesDir string `json:"fixturesDir"`
-	Transport   string `json:"transport" jsonschema:"The id of a transport in getPlatformInfo."`
+	Transport   string `json:"transport" jsonschema:"A transport id of getPlatformInfo."`
 	Pace        string `json:"pace"`
 	TwinOf      string `json:"twinOf" jsonschema:"A session to imitate."`
 	scriptArg
@@ -42,9 +42,9 @@ type localSession struct {
 	AppEndpoint  string            `json:"appEndpoint" jsonschema:"The WebSocket address the app attaches to."`
 	AppTokenFile string            `json:"appTokenFile"`
 	Environment  map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed       string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the closed one."`
-	Next         []nextCall        `json:"nextCalls"`
-	Summary      string            `json:"summary"`
+	replacedSession
+	Next    []nextCall `json:"nextCalls"`
+	Summary string     `json:"summary"`
 }
 
 func (t startLocalSimulation) definition() definition {
@@ -70,7 +70,6 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 	if err := args.check(); err != nil {
 		return nil, err
 	}
-	before := args.replacing(ctx, t.previous, c.who)
 	s, err := t.sessions.StartLocal(ctx, c.who, session.LocalRequest{
 		Project: args.Project, DeviceModel: args.DeviceModel, Clock: args.Clock, FixturesDir: args.FixturesDir,
 		Transport: args.Transport, Pace: args.Pace, TwinOf: args.TwinOf,
@@ -91,12 +90,13 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 	if s.Transport != backend.TransportLocal {
 		answer.Transport = s.Transport
 	}
-	answer.Closed = closeReplaced(ctx, t.previous, backend.Target{}, before, s)
+	var note string
+	answer.replacedSession, note = args.replace(ctx, t.previous, backend.Target{}, c.who, s)
 	answer.Next = localNext(s)
 	answer.Summary = fmt.Sprintf("Local session %s for %s is %s with %s glasses in %s time. Start the app with %s=%s "+
 		"and %s=%s, then wait for app.attached with waitForEvent.",
 		s.SessionID, s.Project, answer.Status, s.DeviceModel, s.Clock,
-		envGlassesURL, s.AppEndpoint, envGlassesSecret, s.AppTokenFile)
+		envGlassesURL, s.AppEndpoint, envGlassesSecret, s.AppTokenFile) + note
 	return answer, nil
 }
 
