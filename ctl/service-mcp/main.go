@@ -68,7 +68,7 @@ func serve(toolset string) int {
 		Running:  func() bool { return findErr == nil && daemon.Held() },
 		Explain:  func(err error) *stdioproxy.Failure { return explain(daemon, err) },
 		Handshake: stdioproxy.Handshake{Client: "service-mcp", Version: buildinfo.Version, Cwd: cwd,
-			Env: rendezvous.Environ(), Toolset: toolset},
+			Env: rendezvous.Environ(), Toolset: toolset, Agent: rendezvous.AgentID()},
 		Connect: func(ctx context.Context) (dialer.Conn, error) {
 			daemon, err := dialer.Find()
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The range of client-daemon protocols that this build supports, which is independent of its version. A daemon refuses
@@ -100,6 +101,11 @@ func Home() (string, error) {
 	return filepath.Clean(home), nil
 }
 
+// AgentID returns an identifier of this process that no other process of the machine has had.
+func AgentID() string {
+	return strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+}
+
 // Paths are the file-system locations of one daemon.
 type Paths struct {
 	Dir     string // the state directory
@@ -176,7 +182,7 @@ func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLoc
 // MaxHandshake is the maximum length in bytes of the line that opens a stream on mcp.sock: one JSON object, e.g.
 //
 //	{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1.2.3","client":"service-mcp","cwd":"/home/a",
-//	 "env":{"CI":"1"},"clientIO":true,"toolset":"local"}
+//	 "env":{"CI":"1"},"clientIO":true,"toolset":"local","agent":"4711-dk3f"}
 //
 // on one line. clientIO declares that the client understands ClientIOFrame.
 //

@@ -10,6 +10,8 @@ import (
 type Handshake struct {
 	Client, Version, Cwd string
 	Env                  map[string]string
+	// Agent identifies this process, also after it has connected again.
+	Agent string
 	// Toolset selects the listed tools (rendezvous.Toolset…). The daemon refuses unknown names.
 	Toolset string
 }
@@ -25,6 +27,9 @@ func (h Handshake) line() []byte {
 	}
 	if h.Toolset != "" && len(h.Toolset) <= rendezvous.MaxVariable {
 		line += `,"toolset":` + quote(h.Toolset)
+	}
+	if h.Agent != "" {
+		line += `,"agent":` + quote(h.Agent)
 	}
 	line += `,"env":{`
 	first := true

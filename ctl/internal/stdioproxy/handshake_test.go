@@ -17,13 +17,14 @@ func TestHandshake_NamesToolset(t *testing.T) {
 		var said struct {
 			Client  string
 			Toolset *string
+			Agent   string
 			Env     map[string]string
 		}
-		line := Handshake{Client: "service-mcp", Toolset: name, Env: map[string]string{"CI": "1"}}.line()
+		line := Handshake{Client: "service-mcp", Toolset: name, Agent: "7-x", Env: map[string]string{"CI": "1"}}.line()
 		if err := json.Unmarshal(line, &said); err != nil {
 			t.Fatalf("parse %s: %v", line, err)
 		}
-		if said.Client != "service-mcp" || said.Env["CI"] != "1" || (said.Toolset == nil) != (name == "") ||
+		if said.Client != "service-mcp" || said.Env["CI"] != "1" || said.Agent != "7-x" || (said.Toolset == nil) != (name == "") ||
 			said.Toolset != nil && *said.Toolset != name {
 			t.Errorf("unexpected handshake for toolset %q: %s", name, line)
 		}

@@ -35,7 +35,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	done := p.runBackground(ctx)
 	who := caller.Caller{
 		Env: rendezvous.Environ(), Cwd: workingDir(), Client: "serviced", Version: buildinfo.Version, Toolset: o.Toolset,
-		IO: local.New(),
+		Agent: rendezvous.AgentID(), IO: local.New(),
 	}
 	err = p.gate.ServeStdio(ctx, in, out, who)
 	cancel()

@@ -1,6 +1,6 @@
 // Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its
-// working directory. A shell's settings apply to its own calls only and are never stored. The package knows neither
-// sockets nor the environment of the daemon itself.
+// working directory. A shell's settings apply to its own calls only and are never stored. The package knows no sockets
+// and, of the environment of the daemon itself, only the user's home directory.
 package caller
 
 import (
@@ -25,6 +25,8 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
+	// Agent identifies the agent's process; empty for a terminal.
+	Agent string
 	// Toolset selects the tools offered to the caller (proto/rendezvous); empty means all.
 	Toolset string
 	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil if
@@ -35,6 +37,43 @@ type Caller struct {
 // IO carries out one operation in the caller's process.
 type IO interface {
 	Do(ctx context.Context, r clientio.Request) (clientio.Response, error)
+}
+
+// Workspace is the key under which the caller's sessions are remembered: the working directory. Agents that were
+// started in a shared directory have nothing in common, so there each has a workspace of its own.
+func (c Caller) Workspace() string {
+	if c.Agent != "" && (c.Cwd == "" || IsShared(c.Cwd)) {
+		return c.Cwd + "#" + c.Agent
+	}
+	return c.Cwd
+}
+
+// IsShared reports whether several apps usually are below a directory: it is the home directory, contains it, or is
+// the root of a file system. Programs that no shell starts run there. Such a directory is no app's folder.
+func IsShared(dir string) bool {
+	home, err := rendezvous.Home()
+	switch {
+	case !filepath.IsAbs(dir):
+		return false
+	case dir == filepath.Dir(dir):
+		return true
+	case err != nil:
+		return false
+	}
+	for _, home := range []string{home, resolved(home)} {
+		if home == dir || strings.HasPrefix(home, dir+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
+}
+
+// resolved returns a path without symbolic links, like the working directories of callers.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }
 
 type key struct{}

@@ -22,6 +22,7 @@ type handshake struct {
 	Env         map[string]string `json:"env"`
 	ClientIO    bool              `json:"clientIO"`
 	Toolset     string            `json:"toolset"`
+	Agent       string            `json:"agent"`
 }
 
 // readClientIOHandshake reads the handshake of a connection of proto/clientio; ok is false for any other line.
@@ -73,7 +74,7 @@ func readHandshake(line []byte, version string) (who caller.Caller, offersIO boo
 		}
 	}
 	who = caller.New(p.Env, p.Cwd, p.Client, p.Version)
-	who.Toolset = p.Toolset
+	who.Toolset, who.Agent = p.Toolset, caller.Printable(p.Agent)
 	return who, p.ClientIO, handshakeReply{OK: true, Protocol: min(p.ProtocolMax, rendezvous.ProtocolMax),
 		Version: version}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 )
 
@@ -192,6 +193,9 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 		where, data, err := files.Find(ctx, dir, ProjectFile, 64<<10)
 		if err != nil {
 			return "", "", nil // the file does not exist or may not be read
+		}
+		if found := filepath.Dir(where); found != dir && caller.IsShared(found) {
+			return "", "", nil // it belongs to no app below
 		}
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {

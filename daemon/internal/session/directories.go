@@ -160,15 +160,15 @@ func (l *latestSessions) forget(id string) {
 
 // used records that the caller's directory uses a session, which must exist.
 func (m *Manager) used(ctx context.Context, id string) {
-	if who := caller.From(ctx); who.Cwd != "" {
-		m.latest.set(who.Cwd, id)
+	if dir := caller.From(ctx).Workspace(); dir != "" {
+		m.latest.set(dir, id)
 	}
 }
 
 // recent returns the sessions that the caller's directory used and that were not closed here, the last used one
 // first. A browser session may have been closed elsewhere in the meantime.
 func (m *Manager) recent(who caller.Caller) []string {
-	return slices.DeleteFunc(m.latest.get(who.Cwd), func(id string) bool {
+	return slices.DeleteFunc(m.latest.get(who.Workspace()), func(id string) bool {
 		return IsLocal(id) && m.local.find(id) == nil
 	})
 }

@@ -260,7 +260,7 @@ func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRe
 // It returns the ids of those that it closed.
 func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []string, err error) {
 	for _, s := range m.local.list() {
-		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Cwd) {
+		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Workspace()) {
 			continue
 		}
 		if _, err := m.Close(ctx, backend.Target{}, s.id); err != nil {

@@ -57,7 +57,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 		}
 		return Opened{}, err
 	}
-	m.latest.set(who.Cwd, s.id)
+	m.latest.set(who.Workspace(), s.id)
 	return opened, nil
 }
 
@@ -147,7 +147,7 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 	if want.Project, err = m.projectOf(ctx, req.Project, who); err != nil {
 		return want, err
 	}
-	want.Dir = cleanDir(who.Cwd)
+	want.Dir = cleanDir(who.Workspace())
 	return want, nil
 }
 

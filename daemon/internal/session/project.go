@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -20,8 +21,8 @@ import (
 )
 
 // ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. It is looked up in the caller's directory and in the directories above. Other fields,
-// and manifests without this field, are ignored.
+// {"project":"com.example.app"}. It is looked up in the caller's directory and in the directories above that are not
+// shared. Other fields, and manifests without this field, are ignored.
 const ManifestName = "service.json"
 
 // Limits of the search for a manifest: bytes of a file, and folders upward.
@@ -74,6 +75,20 @@ func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Cal
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
+// accountProject is projectOf for a project of the account. Agents that were started in a shared directory must name
+// it: otherwise each of their starts would add a project to the account.
+func (m *Manager) accountProject(ctx context.Context, argument string, who caller.Caller) (string, error) {
+	if who.Workspace() == who.Cwd {
+		return m.projectOf(ctx, argument, who)
+	}
+	project, err := namedProject(ctx, argument, who)
+	if err == nil && project == "" {
+		err = invalid("this agent was started in "+cmp.Or(who.Cwd, "an unknown directory")+", which is no app's folder",
+			`pass project, an app id such as "com.example.app"`)
+	}
+	return project, err
+}
+
 // Project returns the project for calls that need an existing one. It chooses as Open does but assigns no new id: the
 // result is empty if nothing names a project.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
@@ -87,7 +102,7 @@ func projectFrom(
 	if err != nil || project != "" {
 		return project, err
 	}
-	if project, err = ofDirectory(who.Cwd); err != nil {
+	if project, err = ofDirectory(who.Workspace()); err != nil {
 		return "", stateProblem("save the directory's project", err)
 	}
 	return project, nil
@@ -119,6 +134,9 @@ func fromManifest(ctx context.Context, files clientio.Files, dir string) (string
 			return "", ctx.Err()
 		case err != nil: // there is none, or the client's files cannot be read
 			return "", nil
+		}
+		if found := filepath.Dir(path); found != dir && caller.IsShared(found) {
+			return "", nil // it belongs to no app below
 		}
 		project, err := parseManifest(path, data)
 		if err != nil || project != "" {

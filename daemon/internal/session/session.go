@@ -166,7 +166,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	if err := checkDeviceModel(req.DeviceModel); err != nil {
 		return Opened{}, err
 	}
-	project, err := m.projectOf(ctx, req.Project, who)
+	project, err := m.accountProject(ctx, req.Project, who)
 	var script *assistantscript.Script
 	if err == nil {
 		script, err = ReadScript(ctx, who, req.AssistantScript)
@@ -193,7 +193,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 			return Opened{}, err
 		}
 	}
-	m.latest.set(who.Cwd, s.SessionID)
+	m.latest.set(who.Workspace(), s.SessionID)
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 

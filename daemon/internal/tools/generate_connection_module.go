@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/proto/backendapi"
@@ -93,10 +94,14 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		Capabilities: args.Capabilities}); err != nil {
 		return nil, scaffoldError(err)
 	}
+	root, err := moduleRoot(c.who, args.Dir)
+	if err != nil {
+		return nil, err
+	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
 		files, collector := writable(c.who)
 		mint := func(ctx context.Context, project string) (string, error) {
-			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(c.who.Cwd))
+			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(root))
 			return key.Key, err
 		}
 		if collector != nil && target.Bearer != "" { // keys are only ever written to files
@@ -118,7 +123,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		}
 		order := scaffold.Order{
 			Request: scaffold.Request{Language: args.Language, Capabilities: args.Capabilities},
-			Files:   files, Root: c.who.Cwd, Dir: args.Dir, Project: args.Project, Force: args.Force,
+			Files:   files, Root: root, Dir: args.Dir, Project: args.Project, Force: args.Force,
 		}
 		if args.Page == nil || *args.Page {
 			order.Page = func(ctx context.Context, project string) ([]byte, error) {
@@ -207,8 +212,30 @@ func scaffoldError(err error) error {
 	return err
 }
 
-// projectDir returns the folder that a call is about: the argument, or else the caller's working directory.
+// moduleRoot returns the folder of the app to which a module in dir belongs: the caller's working directory. A module
+// never goes to a shared directory by itself; there dir must be absolute, and its parent is the app's folder.
+func moduleRoot(who caller.Caller, dir string) (string, error) {
+	if !caller.IsShared(who.Cwd) {
+		return who.Cwd, nil
+	}
+	root := filepath.Dir(dir)
+	if !filepath.IsAbs(dir) || root == filepath.Dir(root) {
+		return "", noAppFolder(who, "pass dir, the absolute path of the module's folder in the app's folder, such as "+
+			filepath.Join(who.Cwd, "my-app", scaffold.DefaultDir))
+	}
+	return root, nil
+}
+
+func noAppFolder(who caller.Caller, hint string) error {
+	return invalid("this call comes from "+who.Cwd+", which is no app's folder", hint)
+}
+
+// projectDir returns the folder that a call is about: the argument, or else the caller's working directory, unless it
+// is shared.
 func projectDir(c call, dir string) (string, error) {
+	if dir == "" && caller.IsShared(c.who.Cwd) {
+		return "", noAppFolder(c.who, "pass dir, the app's folder")
+	}
 	if dir == "" {
 		return c.who.Cwd, nil
 	}

@@ -63,6 +63,38 @@ func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
 	}
 }
 
+// An agent that was started in the home directory or above writes no module, key or service.json there.
+func TestGenerate_WritesNothingIntoASharedDirectory(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	w := newWorld().linked()
+	w.keys = &keys{}
+	module := filepath.Join(home, "my-app", "service")
+	for dir, wrong := range map[string][]string{home: {"", "service", "my-app/service"}, "/": {"", "service", "/service"}} {
+		for _, module := range wrong {
+			_, fields := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "python", "dir": module})
+			if hint, _ := fields["fixHint"].(string); fields["code"] != CodeInvalidRequest || !strings.Contains(hint, "pass dir") {
+				t.Errorf("in %s with dir %q: %v, want it refused with a hint", dir, module, fields)
+			}
+		}
+		if _, fields := w.in(dir, t, "validateIntegration", nil); fields["code"] != CodeInvalidRequest {
+			t.Errorf("validateIntegration in %s: %v, want it refused", dir, fields)
+		}
+	}
+	left, err := os.ReadDir(home)
+	if err != nil || len(left) != 0 || w.keys.minted != 0 {
+		t.Errorf("files %v, error %v, %d keys; want none", left, err, w.keys.minted)
+	}
+	if err := os.Mkdir(filepath.Dir(module), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	result, _ := w.in("/", t, "generateConnectionModule", map[string]any{"language": "python", "dir": module})
+	if _, err := os.Stat(filepath.Join(home, "my-app", "service.json")); result.IsError || err != nil {
+		t.Errorf("with an absolute dir: %s, error %v; want the module in that app", result.Text, err)
+	}
+}
+
 // An agent whose client timed out repeats the call while the first call is still running.
 func TestGenerate_ConcurrentCallsCreateOneKey(t *testing.T) {
 	dir := t.TempDir()
