@@ -73,6 +73,9 @@ func (f *fakeTools) Call(ctx context.Context, name string, args json.RawMessage,
 	if len(args) == 0 {
 		args = json.RawMessage(`{}`)
 	}
+	if string(args) == `{"long":true}` {
+		args = json.RawMessage(`{"summary":"","text":"` + strings.Repeat("<", 5_000_000) + `"}`)
+	}
 	failed := string(args) == `{"fail":true}`
 	return tools.Result{IsError: failed, Structured: args, Text: string(args), Outcome: tools.OutcomeOK}
 }

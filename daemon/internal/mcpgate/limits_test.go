@@ -254,7 +254,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	const others = maxUnreadInAll - 1
 	gate.limiter.unread.Add(others)
 	big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"x":"` +
-		strings.Repeat("x", 2*fewUnreadBytes) + `"}}}` + "\n"
+		strings.Repeat("x", fewUnreadBytes*3/2) + `"}}}` + "\n"
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package mcpgate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -262,3 +263,15 @@ func TestUnknownToolsetIsRefused(t *testing.T) {
 type deaf struct{}
 
 func (deaf) Record(context.Context, string, map[string]any) {}
+
+func TestLongAnswersAreShortened(t *testing.T) {
+	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
+		c.send(request(1, "tools/call", `"name":"echo","arguments":{"long":true}`, meta))
+		line := c.line()
+		var answer map[string]any
+		if err := json.Unmarshal([]byte(line), &answer); err != nil || len(line) > tools.MaxAnswer ||
+			dig(answer, "result", "structuredContent", "more") != true {
+			t.Errorf("%d bytes, error %v, want at most %d and more: true", len(line), err, tools.MaxAnswer)
+		}
+	})
+}

@@ -119,7 +119,7 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 		result := catalogue.Call(caller.With(ctx, callerOf(ctx, req)), name, req.Params.Arguments, tools.IO{
 			Progress: progressOf(ctx, req),
 			Elicit:   ask.elicit(),
-		})
+		}).Bounded()
 		if ask.deferred != nil {
 			return &mcp.CallToolResult{InputRequests: ask.deferred}, nil
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -184,7 +183,7 @@ func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) 
 
 func displayOf(id string, d session.Display) displayAnswer {
 	answer := displayAnswer{
-		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: withoutData(d.View.Tree), Text: d.Text(),
+		Status: "ok", SessionID: id, DeviceModel: d.Model.ID, Tree: d.View.Tree, Text: d.Text(),
 		OffScreen: []hiddenText{}, Images: []displayImage{}, Scroll: d.View.Scroll,
 		Targets: []displayTarget{}, Findings: orEmpty(d.Findings()), State: d.State, Picture: pictureOf(d), image: d.PNG,
 	}
@@ -257,30 +256,4 @@ func pictureOf(d session.Display) *pictureFacts {
 func factsOf(png []byte, width, height int) *pictureFacts {
 	sum := sha256.Sum256(png)
 	return &pictureFacts{MIME: "image/png", Width: width, Height: height, SHA256: hex.EncodeToString(sum[:])}
-}
-
-// maxShownData bounds the base64 image data of a tree in an answer, in characters.
-const maxShownData = 100
-
-// withoutData returns a copy of a tree without long image data, which is useless to an agent.
-func withoutData(tree *glasses.Node) *glasses.Node {
-	if tree == nil {
-		return nil
-	}
-	data, err := json.Marshal(tree)
-	var clone glasses.Node
-	if err != nil || json.Unmarshal(data, &clone) != nil {
-		return tree
-	}
-	shorten(&clone)
-	return &clone
-}
-
-func shorten(n *glasses.Node) {
-	if len(n.Data) > maxShownData {
-		n.Data = fmt.Sprintf("%s... (%d characters)", n.Data[:20], len(n.Data))
-	}
-	for i := range n.Children {
-		shorten(&n.Children[i])
-	}
 }

@@ -61,6 +61,7 @@ func (t getEventLog) run(ctx context.Context, c call, args getEventLogArgs) (any
 }
 
 func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer {
+	fitRows(&page)
 	answer := eventLogAnswer{Status: "ok", SessionID: id, Events: page.Events, Next: page.Next, More: page.More,
 		Truncated: page.Truncated}
 	if answer.Events == nil {
@@ -75,4 +76,22 @@ func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer 
 		answer.Summary += " Earlier rows were deleted: the log keeps only the latest ones."
 	}
 	return answer
+}
+
+// fitRows removes image data from a page's rows, and the last rows if the others fill an answer.
+func fitRows(page *backendapi.EventPage) {
+	size := 0
+	for i, row := range page.Events {
+		if encoded, err := json.Marshal(row); err == nil { // as it will be in the answer
+			row = encoded
+		}
+		page.Events[i] = withoutData(row)
+		if size += encodedSize(page.Events[i]); size > maxRows && i > 0 {
+			var last struct{ Seq int64 }
+			if json.Unmarshal(page.Events[i-1], &last) == nil {
+				page.Events, page.Next, page.More = page.Events[:i], last.Seq, true
+			}
+			return
+		}
+	}
 }

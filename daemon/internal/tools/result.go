@@ -66,6 +66,7 @@ func resultOf(out any, err error) Result {
 		return failure(&Error{Code: CodeInternal, Message: "writing the answer: " + err.Error(),
 			FixHint: "report this with the daemon's log (servicectl daemon logs)"})
 	}
+	data = withoutData(data)
 	result := Result{Structured: data, Text: string(data), Outcome: OutcomeOK}
 	if o, ok := out.(outcome); ok {
 		result.Outcome = o.outcome()

@@ -41,7 +41,7 @@ type runStepsAnswer struct {
 	Since     int64                 `json:"since" jsonschema:"The event log's last row before the last action."`
 	Text      []string              `json:"text" jsonschema:"The readable text at the end."`
 	Focus     string                `json:"focus"`
-	Pictures  []scenario.Picture    `json:"pictures" jsonschema:"Each is in the answer, in this order, up to the last 4."`
+	Pictures  []scenario.Picture    `json:"pictures" jsonschema:"Each is in the answer once, in this order, up to the last 4."`
 	Findings  []scenario.Finding    `json:"findings"`
 	Summary   string                `json:"summary"`
 
