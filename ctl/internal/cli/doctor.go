@@ -128,7 +128,7 @@ func (a *app) daemonChecks(ctx context.Context) []check {
 	}
 	defer c.Close()
 	out := []check{
-		{Name: "daemon", State: "ok", Detail: fmt.Sprintf("answers on %s (pid %d)", c.Daemon.Paths.Control, s.GetPid())},
+		{Name: "daemon", State: "ok", Detail: fmt.Sprintf("answers on %s (pid %d)", s.GetControlSocket(), s.GetPid())},
 		versionCheck(s),
 	}
 	list, err := c.Doctor(ctx)

@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/service-dev/service/proto/programpath"
@@ -147,13 +145,17 @@ func (e *MissingError) Fix() string {
 	return "install the service again; if you removed it, delete the entry \"service\" from your coding agent's MCP settings"
 }
 
-// Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It returns ErrNotRunning, *SandboxError,
-// *UnsafeError, *NotRespondingError or a system error.
+// Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control), also if the daemon was started in an
+// environment in which its path is another one. It returns ErrNotRunning, *SandboxError, *UnsafeError,
+// *NotRespondingError, *ElsewhereError or a system error.
 func (d Daemon) Dial(socket string) (Conn, error) {
 	if err := d.checkDirs(); err != nil {
 		return nil, err
 	}
 	conn, err := dial(socket)
+	if errors.Is(err, ErrNotRunning) {
+		conn, err = d.dialRecorded(socket)
+	}
 	if errors.Is(err, errBacklog) {
 		return nil, d.NotResponding()
 	}
@@ -168,7 +170,7 @@ const maxStarts = 3
 
 // Connect dials, and starts a daemon if none is listening. Concurrent clients together start only one daemon.
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
-	conn, err := d.Dial(socket)
+	conn, err := d.dialPatiently(ctx, socket)
 	if !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
@@ -182,7 +184,7 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 		return nil, sandboxed(d.Paths.Dir, true, fmt.Errorf("acquire start lock: %w", err))
 	}
 	defer unlock()
-	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
+	if conn, err = d.dialPatiently(ctx, socket); !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
 	// A start may fail because another daemon is still stopping, or because the new one is stopped before it is ready.
@@ -236,19 +238,7 @@ func (d Daemon) LogFile() string {
 }
 
 // PID returns the process id that the running daemon recorded, or 0.
-func (d Daemon) PID() int {
-	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(data), `"pid":`) // encoding/json is too expensive for the shim
-	number, _, _ := strings.Cut(rest, ",")
-	pid, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(number), "}"))
-	if err != nil || pid < 0 {
-		return 0
-	}
-	return pid
-}
+func (d Daemon) PID() int { return d.record().pid() }
 
 // Held reports whether a daemon holds the directory. A daemon holds it from before it serves until it exits. Held does
 // not block.

@@ -288,3 +288,64 @@ func TestLock_ReleasedAfterCancel(t *testing.T) {
 	}
 	unlock()
 }
+
+// A daemon of another environment, whose sockets are elsewhere, is found through its record. Without its sockets there
+// is one sentence with both paths, and no second daemon.
+func TestDial_FindsTheDaemonOfAnotherEnvironment(t *testing.T) {
+	d := newDaemon(t, "ready\n")
+	other := filepath.Join(t.TempDir(), "e")
+	for _, dir := range []string{d.Paths.Run, other} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := net.Listen("unix", filepath.Join(other, "mcp.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	record := `{
+  "pid": 42,
+  "controlSocket": "` + filepath.Join(other, "control.sock") + `",
+  "mcpSocket": "` + filepath.Join(other, "mcp.sock") + `"
+}
+`
+	if err := os.WriteFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord), []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Dial(d.Paths.MCP); !errors.Is(err, ErrNotRunning) {
+		t.Fatalf("a record without a daemon that holds the directory: %v, want ErrNotRunning", err)
+	}
+	unlock, err := lock(t.Context(), filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	if d.PID() != 42 {
+		t.Errorf("pid %d, want 42", d.PID())
+	}
+	for name, connect := range map[string]func() (Conn, error){
+		"Dial":    func() (Conn, error) { return d.Dial(d.Paths.MCP) },
+		"Connect": func() (Conn, error) { return d.Connect(t.Context(), d.Paths.MCP) },
+	} {
+		conn, err := connect()
+		if err != nil {
+			t.Errorf("%s: %v, want the daemon's socket", name, err)
+			continue
+		}
+		_ = conn.Close()
+	}
+	_, err = d.Connect(t.Context(), d.Paths.Control) // does not exist
+	p, ok := ProblemOf(err)
+	if !ok || p.Retryable || !strings.Contains(p.Message, filepath.Join(other, "control.sock")) ||
+		!strings.Contains(p.Message, d.Paths.Control) || d.starts(t) != 0 {
+		t.Errorf("got %v and %d starts, want an error with both paths and no start", err, d.starts(t))
+	}
+	if err := os.Chmod(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var unsafe *UnsafeError
+	if _, err := d.Dial(d.Paths.MCP); !errors.As(err, &unsafe) {
+		t.Errorf("with a directory that others may change: %v, want it refused", err)
+	}
+}

@@ -16,11 +16,14 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	var start *StartError
 	var silent *NotRespondingError
 	var missing *MissingError
+	var elsewhere *ElsewhereError
 	switch {
 	case errors.As(err, &silent):
 		return Problem{Code: CodeNotResponding, Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}, true
 	case errors.As(err, &missing):
 		return Problem{Code: CodeMissing, Message: missing.Error(), FixHint: missing.Fix()}, true
+	case errors.As(err, &elsewhere):
+		return Problem{Code: "daemon_elsewhere", Message: elsewhere.Error(), FixHint: elsewhere.Fix()}, true
 	case errors.As(err, &sandbox):
 		return Problem{Code: "sandbox_blocked", Message: sandbox.Error(), FixHint: sandbox.Setting()}, true
 	case errors.As(err, &unsafe):

@@ -1,0 +1,107 @@
+package dialer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/proto/rendezvous"
+)
+
+// A daemon with a long state directory has its sockets in another directory, which depends on XDG_RUNTIME_DIR and on
+// the spelling of the state directory's path. Its record, in the state directory itself, names them for clients of
+// another environment.
+
+// ElsewhereError means that the daemon that holds the state directory listens on a socket that is not reachable from
+// here, and not on the one that this environment stands for.
+type ElsewhereError struct {
+	PID              int
+	Dir              string
+	Listens, Expects string // paths of the socket
+}
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("the daemon (pid %d) that holds %s listens on %s, which cannot be reached from here; this program "+
+		"would look for it on %s", e.PID, e.Dir, e.Listens, e.Expects)
+}
+
+// Fix returns the next step for the user as one sentence.
+func (e *ElsewhereError) Fix() string {
+	return "give this program the XDG_RUNTIME_DIR and SERVICE_CONFIG_DIR of the program that started the daemon, or set " +
+		"SERVICE_CONFIG_DIR to a directory of its own"
+}
+
+// elsewherePatience is how long a daemon that listens elsewhere may take to stop or to create its sockets.
+const elsewherePatience = time.Second
+
+// dialRecorded connects to the socket that the running daemon recorded instead of the given one. Without such a daemon
+// it returns ErrNotRunning.
+func (d Daemon) dialRecorded(socket string) (Conn, error) {
+	field := "controlSocket"
+	if socket == d.Paths.MCP {
+		field = "mcpSocket"
+	}
+	record := d.record()
+	recorded, err := strconv.Unquote(record.field(field))
+	if err != nil || recorded == socket || !filepath.IsAbs(recorded) || !d.Held() {
+		return nil, ErrNotRunning
+	}
+	elsewhere := d
+	elsewhere.Paths.Sockets = filepath.Dir(recorded)
+	if err := elsewhere.checkDirs(); err != nil {
+		return nil, err
+	}
+	conn, err := dial(recorded)
+	if errors.Is(err, ErrNotRunning) {
+		return nil, &ElsewhereError{PID: record.pid(), Dir: d.Paths.Dir, Listens: recorded, Expects: socket}
+	}
+	return conn, err
+}
+
+// dialPatiently is Dial, but waits a moment for a daemon that cannot be reached elsewhere.
+func (d Daemon) dialPatiently(ctx context.Context, socket string) (Conn, error) {
+	for late := time.Now().Add(elsewherePatience); ; {
+		conn, err := d.Dial(socket)
+		var elsewhere *ElsewhereError
+		if !errors.As(err, &elsewhere) || time.Now().After(late) {
+			return conn, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// daemonRecord is the text of daemon.json, which the running daemon writes with one field per line. encoding/json is
+// too expensive for service-mcp.
+type daemonRecord string
+
+func (d Daemon) record() daemonRecord {
+	data, err := os.ReadFile(filepath.Join(d.Paths.Run, rendezvous.DaemonRecord))
+	if err != nil {
+		return ""
+	}
+	return daemonRecord(data)
+}
+
+// field returns the JSON value of a field, or "".
+func (r daemonRecord) field(name string) string {
+	_, rest, _ := strings.Cut(string(r), `"`+name+`":`)
+	line, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimRight(strings.TrimSpace(line), ",}")
+}
+
+func (r daemonRecord) pid() int {
+	pid, err := strconv.Atoi(r.field("pid"))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
