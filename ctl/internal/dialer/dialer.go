@@ -41,11 +41,11 @@ type Daemon struct {
 func Find() (Daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
-		return Daemon{}, err
+		return Daemon{}, &DirectoryError{Err: err}
 	}
 	paths, err := rendezvous.PathsOf(dir)
 	if err != nil {
-		return Daemon{}, err
+		return Daemon{}, &DirectoryError{Err: err}
 	}
 	program, err := programpath.Beside("serviced")
 	if err != nil {
@@ -126,9 +126,24 @@ type UnsafeError struct{ Path, Reason, Fix string }
 
 func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
 
+// DirectoryError means that this environment has no usable state directory. Retrying does not help.
+type DirectoryError struct{ Err error }
+
+func (e *DirectoryError) Error() string { return "find the state directory: " + e.Err.Error() }
+
+func (e *DirectoryError) Unwrap() error { return e.Err }
+
+// Fix returns the next step for the user as one sentence.
+func (e *DirectoryError) Fix() string {
+	return "set HOME to your home directory, or SERVICE_CONFIG_DIR to the absolute path of a directory that this program " +
+		"can create or use, then restart it"
+}
+
 // StartError means that a daemon could not be started.
 type StartError struct {
 	Reason string
+	// Final is true if the daemon or the system named the reason, so that another attempt fails as well.
+	Final bool
 	// Log is the path of the daemon's log.
 	Log string
 }

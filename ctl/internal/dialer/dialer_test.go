@@ -349,3 +349,33 @@ func TestDial_FindsTheDaemonOfAnotherEnvironment(t *testing.T) {
 		t.Errorf("with a directory that others may change: %v, want it refused", err)
 	}
 }
+
+// What no attempt will change is not reported as retryable, and names what to set.
+func TestProblems_ThatDoNotPassAreNotRetryable(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the paths are those of Unix")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ home, dir string }{
+		{"", ""}, {"relative", ""}, {file, ""}, {"/", "relative"}, {"/", file}, {"/", file + "/below"},
+		{"/", "/" + strings.Repeat("x/", 3000)},
+	} {
+		t.Setenv("HOME", c.home)
+		t.Setenv("SERVICE_CONFIG_DIR", c.dir)
+		d, err := Find()
+		if err == nil {
+			_, err = d.Connect(t.Context(), d.Paths.MCP)
+		}
+		if p, ok := ProblemOf(err); !ok || p.Retryable || !strings.Contains(p.FixHint, "SERVICE_CONFIG_DIR") {
+			t.Errorf("HOME=%s SERVICE_CONFIG_DIR=%.50s: %v, %+v; want a problem that does not pass", c.home, c.dir, err, p)
+		}
+	}
+	d := newDaemon(t, "error: directory /x: it belongs to another user\n")
+	_, err := d.Connect(t.Context(), d.Paths.MCP)
+	if p, ok := ProblemOf(err); !ok || p.Retryable || !strings.Contains(p.Message, "another user") {
+		t.Errorf("a daemon that refuses to start: %v, %+v; want a problem that does not pass", err, p)
+	}
+}

@@ -55,10 +55,14 @@ func dialError(path string, err error) error {
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }
 
-// sandboxed converts a permission error of the system into a *SandboxError and returns other errors unchanged.
+// sandboxed converts a permission error of the system into a *SandboxError and an impossible path into a
+// *DirectoryError. It returns other errors unchanged.
 func sandboxed(path string, directory bool, err error) error {
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) {
+	switch {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS):
 		return &SandboxError{Path: path, Directory: directory, Err: err}
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return &DirectoryError{Err: err}
 	}
 	return err
 }

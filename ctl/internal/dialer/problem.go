@@ -17,11 +17,14 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	var silent *NotRespondingError
 	var missing *MissingError
 	var elsewhere *ElsewhereError
+	var directory *DirectoryError
 	switch {
 	case errors.As(err, &silent):
 		return Problem{Code: CodeNotResponding, Message: silent.Error(), Retryable: true, FixHint: silent.Fix()}, true
 	case errors.As(err, &missing):
 		return Problem{Code: CodeMissing, Message: missing.Error(), FixHint: missing.Fix()}, true
+	case errors.As(err, &directory):
+		return Problem{Code: "unusable_directory", Message: directory.Error(), FixHint: directory.Fix()}, true
 	case errors.As(err, &elsewhere):
 		return Problem{Code: "daemon_elsewhere", Message: elsewhere.Error(), FixHint: elsewhere.Fix()}, true
 	case errors.As(err, &sandbox):
@@ -29,7 +32,8 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	case errors.As(err, &unsafe):
 		return Problem{Code: "unsafe_directory", Message: unsafe.Error(), FixHint: unsafe.Fix}, true
 	case errors.As(err, &start):
-		p := Problem{Code: "daemon_unavailable", Message: start.Error(), Retryable: true, FixHint: "run `servicectl doctor`"}
+		p := Problem{Code: "daemon_unavailable", Message: start.Error(), Retryable: !start.Final,
+			FixHint: "run `servicectl doctor`"}
 		if start.Log != "" {
 			p.FixHint = "look into " + start.Log + ", then try again"
 		}

@@ -21,7 +21,7 @@ func (d Daemon) start(ctx context.Context) error {
 	if _, err := os.Stat(d.Program); errors.Is(err, os.ErrNotExist) {
 		return &MissingError{Program: d.Program}
 	} else if err != nil {
-		return &StartError{Reason: err.Error()}
+		return &StartError{Reason: err.Error(), Final: true}
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -41,7 +41,7 @@ func (d Daemon) start(ctx context.Context) error {
 		stderr.Close()
 	}
 	if err != nil {
-		return sandboxed(d.Program, false, &StartError{Reason: err.Error()})
+		return sandboxed(d.Program, false, &StartError{Reason: err.Error(), Final: true})
 	}
 	return d.awaitReady(ctx, ready)
 }
@@ -106,7 +106,7 @@ func (d Daemon) verdict(text string) error {
 		return nil
 	}
 	if reason, ok := strings.CutPrefix(text, "error: "); ok {
-		return &StartError{Reason: reason, Log: d.LogFile()}
+		return &StartError{Reason: reason, Final: true, Log: d.LogFile()}
 	}
 	return &StartError{Reason: "it exited before it was ready", Log: d.LogFile()}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -111,11 +112,13 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 // assemble creates the components shared by a daemon and the in-process mode. The state files come first.
 func (d *daemon) assemble() (err error) {
 	dir := d.paths.Dir
-	if err := statefile.Sweep(dir, d.now()); err != nil {
+	if err := statefile.Sweep(dir, d.now()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.log.Warn("failed to remove leftovers of interrupted writes", "err", err)
 	}
-	if d.install, err = identity.Open(dir, d.now(), d.log); err != nil {
-		return err
+	if d.install == nil {
+		if d.install, err = identity.Open(dir, d.now(), d.log); err != nil {
+			return err
+		}
 	}
 	d.files = statefile.NewWatch(dir, d.log)
 	if d.config, err = config.Open(dir, d.files.Changed(config.FileName), d.log); err != nil {
@@ -182,9 +185,13 @@ func (d *daemon) assembleSessions() {
 // composeInProcess creates a daemon without sockets and adapters, for one agent in a sandbox.
 func composeInProcess(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
 	problem := sandboxProblem(paths.MCP)
+	install, err := openInSandbox(paths.Dir, o.Now(), log)
+	if err != nil {
+		problem = directoryProblem(paths.Dir, err)
+	}
 	p := &daemon{
 		paths: paths, log: log, level: level, now: o.Now, blocked: problem, host: pluginhost.Unavailable(problem),
-		stopLimit: stopLimit,
+		stopLimit: stopLimit, install: install,
 	}
 	return p, p.assemble()
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -312,11 +313,20 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// An agent in a sandbox is served also if the state directory can be neither used nor created.
 func TestInProcess(t *testing.T) {
+	testInProcess(t, short(t), "mcp.sock")
+	if runtime.GOOS == "linux" {
+		const dir = "/proc/none/.service" // not even root can create it
+		testInProcess(t, dir, "this agent cannot use the state directory "+dir)
+	}
+}
+
+func testInProcess(t *testing.T, dir, reason string) {
 	in, out := io.Pipe()
 	answers, answer := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- InProcess(t.Context(), Options{Dir: short(t), Stderr: io.Discard}, in, answer) }()
+	go func() { done <- InProcess(t.Context(), Options{Dir: dir, Stderr: io.Discard}, in, answer) }()
 	lines := bufio.NewScanner(answers)
 	lines.Buffer(nil, 1<<20)
 	ask := func(line string) string {
@@ -332,9 +342,13 @@ func TestInProcess(t *testing.T) {
 		t.Errorf("whoAmI: %s", got)
 	}
 	got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"createSimulatorSession","arguments":{}}}`)
-	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, "control.sock") &&
-		!strings.Contains(got, "mcp.sock") {
-		t.Errorf("createSimulatorSession: got %s, want sandbox_blocked and the socket's path", got)
+	if !strings.Contains(got, `"isError":true`) || strings.Contains(got, `"retryable":true`) {
+		t.Errorf("createSimulatorSession: got %s, want an error that does not pass", got)
+	}
+	got = ask(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"startLocalSimulation","arguments":{}}}`)
+	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, reason) ||
+		strings.Contains(got, `"retryable":true`) {
+		t.Errorf("startLocalSimulation: got %s, want sandbox_blocked with %s", got, reason)
 	}
 	out.Close()
 	if err := <-done; err != nil {

@@ -1,8 +1,13 @@
 package app
 
 import (
+	"log/slog"
+	"time"
+
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/codes"
+	"github.com/service-dev/service/daemon/internal/identity"
+	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
 // sandboxProblem is the result of every call that needs an adapter while a sandbox forbids sockets. It names the
@@ -15,6 +20,30 @@ func sandboxProblem(socket string) *backend.Problem {
 			" (for example in its list of allowed " +
 			"sockets or writable paths), then restart the agent's MCP server. Tools that need no account still work.",
 	}
+}
+
+// directoryProblem is the same for a sandbox that forbids the state directory.
+func directoryProblem(dir string, cause error) *backend.Problem {
+	return &backend.Problem{
+		Code:    backend.CodeSandboxBlocked,
+		Message: "this agent cannot use the state directory " + dir + ": " + cause.Error(),
+		FixHint: "Allow the agent to write to " + dir + " (for example in its sandbox's list of writable paths), or set " +
+			"SERVICE_CONFIG_DIR to a directory that it can write to, then restart the agent's MCP server. Tools that need " +
+			"neither an account nor glasses still work.",
+	}
+}
+
+// openInSandbox returns the identity of this install. If it cannot be stored, it returns one for this process and the
+// cause.
+func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Install, error) {
+	err := statefile.EnsureDir(dir)
+	if err == nil {
+		var install *identity.Install
+		if install, err = identity.Open(dir, now, log); err == nil {
+			return install, nil
+		}
+	}
+	return identity.Temporary(dir), err
 }
 
 // blockedCodes finds no device code, so that an attempt to complete a link reports the sandbox as the reason.

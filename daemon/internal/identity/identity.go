@@ -70,6 +70,14 @@ func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 	return nil, fmt.Errorf("read %s: other programs keep changing it", path)
 }
 
+// Temporary returns an identity that is not stored, for a process that cannot write to dir.
+func Temporary(dir string) *Install {
+	return &Install{path: filepath.Join(dir, FileName), id: newID(),
+		lock: statefile.NewLock(filepath.Join(dir, lockName))}
+}
+
+func newID() string { return "inst_" + strings.ToLower(rand.Text()) }
+
 // ID returns the install id, "inst_<suffix>". It is not a secret.
 func (i *Install) ID() string { return i.id }
 
@@ -77,7 +85,7 @@ func (i *Install) ID() string { return i.id }
 func (i *Install) Path() string { return i.path }
 
 func create(path string) error {
-	data, err := json.MarshalIndent(map[string]string{"installId": "inst_" + strings.ToLower(rand.Text())}, "", "  ")
+	data, err := json.MarshalIndent(map[string]string{"installId": newID()}, "", "  ")
 	if err != nil {
 		return err
 	}

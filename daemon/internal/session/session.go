@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -355,8 +356,12 @@ func problem(code, message, hint string) error {
 
 // stateProblem returns the problem for a failed action on the state directory.
 func stateProblem(action string, err error) error {
+	final := false
+	for _, cause := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR} {
+		final = final || errors.Is(err, cause)
+	}
 	return &backend.Problem{
-		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: true,
+		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: !final,
 		FixHint: "check that you own the state directory and can write to it, free disk space, then repeat the call",
 	}
 }

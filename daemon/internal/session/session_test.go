@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -351,4 +352,17 @@ func FuzzManifest(f *testing.F) {
 			t.Errorf("%q: project %q, want none", data, project)
 		}
 	})
+}
+
+func TestStateProblem_IsRetryableIfItMayPass(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  bool
+	}{{syscall.ENOSPC, true}, {syscall.EMFILE, true}, {syscall.EACCES, false}, {syscall.EROFS, false},
+		{syscall.ENOTDIR, false}, {fs.ErrNotExist, false}} {
+		var p *backend.Problem
+		if err := stateProblem("write", fmt.Errorf("x: %w", c.cause)); !errors.As(err, &p) || p.Retryable != c.want {
+			t.Errorf("%v: retryable %v, want %v", c.cause, p.Retryable, c.want)
+		}
+	}
 }
