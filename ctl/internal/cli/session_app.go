@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 // child is the app under test.
 type child struct {
 	cmd  *exec.Cmd
+	mark string        // variable assignment that everything it started has in its environment
 	done chan struct{} // closed when the app has exited
 	err  error         // result of the process; valid after done is closed
 	once sync.Once
@@ -21,6 +23,9 @@ type child struct {
 
 // endWait is how long an app may take to exit after it was asked to.
 const endWait = 3 * time.Second
+
+// runVariable is the variable by which a run finds what its app started. Its value differs for each run.
+const runVariable = "SERVICE_SESSION_RUN"
 
 // startApp starts the app with the session's address, but never the secret itself, in its environment.
 func (r *scenarioRun) startApp() (*child, error) {
@@ -47,12 +52,14 @@ func (r *scenarioRun) startApp() (*child, error) {
 	cmd.Env = append(cmd.Env, "SERVICE_GLASSES_URL="+r.opened.AppEndpoint,
 		"SERVICE_GLASSES_SECRET_FILE="+r.opened.AppTokenFile, "SERVICE_GLASSES_TRANSPORT=simulator")
 	cmd.WaitDelay = endWait
+	mark := runVariable + "=" + rand.Text()
+	cmd.Env = append(cmd.Env, mark)
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, &client.Error{Code: codeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
 			FixHint: "check the command after --, or app.command and app.dir of the scenario"}
 	}
-	c := &child{cmd: cmd, done: make(chan struct{})}
+	c := &child{cmd: cmd, mark: mark, done: make(chan struct{})}
 	go func() { // ends when the app exits; end waits for it
 		c.err = cmd.Wait()
 		close(c.done)
@@ -64,6 +71,8 @@ func (r *scenarioRun) startApp() (*child, error) {
 func (c *child) end() {
 	c.once.Do(func() {
 		askGroup(c.cmd)
+		askStrays(c.mark)
+		late := time.Now().Add(endWait)
 		timer := time.NewTimer(endWait)
 		defer timer.Stop()
 		select {
@@ -71,6 +80,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		killGroup(c.cmd)
+		killStrays(c.mark, late) // they may hold the app's output open, for whose end done waits
 		<-c.done
 	})
 }

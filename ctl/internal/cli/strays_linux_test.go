@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An app is ended with everything that it started, also what moved into a session of its own, whatever it does about
+// signals and whether or not its parent is still there.
+func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip(err)
+	}
+	for name, script := range map[string]string{
+		"session of its own": `setsid sleep 600 & echo $!; wait`,
+		"orphan":             `sh -c 'setsid sleep 600 & echo $!'; sleep 600`,
+		"without its parent": `setsid sleep 600 & echo $!`,
+		"ignores SIGTERM":    `trap "" TERM; setsid sleep 600 & echo $!; exec sleep 600`,
+	} {
+		out, in := io.Pipe()
+		run := &scenarioRun{command: []string{"sh", "-c", script}, output: &outputTail{also: in}}
+		child, err := run.startApp()
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		pid, convErr := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil || convErr != nil {
+			t.Fatalf("%s: %q: %v", name, line, err)
+		}
+		for late := time.Now().Add(30 * time.Second); sessionOf(t, pid) != pid; {
+			if time.Now().After(late) {
+				t.Fatalf("%s: process %d is in no session of its own", name, pid)
+			}
+		}
+		child.end()
+		if left := strays(child.mark); len(left) > 0 || sessionOf(t, pid) == pid {
+			t.Errorf("%s: processes %v survive, and %d is in session %d", name, left, pid, sessionOf(t, pid))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = in.Close()
+	}
+}
+
+// sessionOf returns the session of a process, or -1 if it has exited.
+func sessionOf(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := exec.Command("ps", "-o", "stat=,sess=", "-p", strconv.Itoa(pid)).Output()
+	fields := strings.Fields(string(stat))
+	if err != nil || len(fields) != 2 || strings.HasPrefix(fields[0], "Z") {
+		return -1
+	}
+	id, err := strconv.Atoi(fields[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
