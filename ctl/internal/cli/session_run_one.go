@@ -114,6 +114,10 @@ func (r *scenarioRun) start(ctx context.Context) error {
 		return err
 	}
 	r.endSession, r.options.session = end, r.opened.SessionID
+	if err := reachApps(ctx, r.opened.AppEndpoint); err != nil {
+		r.close(ctx)
+		return err
+	}
 	return nil
 }
 

@@ -3,7 +3,9 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 
@@ -94,11 +96,22 @@ func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, mo
 	}
 	endpoint, err := m.opts.Endpoints.AppEndpoint(ctx, s.id)
 	if err != nil {
-		return Opened{}, stateProblem("open the address for apps", err)
+		return Opened{}, endpointProblem(err)
 	}
 	opened := Opened{Session: s.describe(), Created: created, AppTokenFile: s.secret.path}
 	opened.AppEndpoint = endpoint
 	return opened, nil
+}
+
+// endpointProblem returns the problem for the address at which apps attach.
+func endpointProblem(err error) error {
+	var refused *net.OpError
+	if !errors.As(err, &refused) {
+		return stateProblem("open the address for apps", err)
+	}
+	return problem(CodeLoopback, fmt.Sprintf("open an address on 127.0.0.1 for apps: %v", err),
+		"allow the address in the sandbox or container in which the daemon was started, or run `servicectl daemon restart` "+
+			"outside of it")
 }
 
 // localMeta returns the session that a request describes.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -343,5 +345,24 @@ func TestControl_ReturnsAfterWrite(t *testing.T) {
 				t.Fatalf("%s: %d inputs were made, but %d are in the file (error %v)", clock, n+1, got, err)
 			}
 		}
+	}
+}
+
+// blockedEndpoints is an app server that may not listen.
+type blockedEndpoints struct{ fakeEndpoints }
+
+func (blockedEndpoints) AppEndpoint(context.Context, string) (string, error) {
+	return "", &net.OpError{Op: "listen", Net: "tcp4", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
+		Err: os.NewSyscallError("socket", syscall.EPERM)}
+}
+
+func TestStartLocal_NamesTheSandboxThatForbidsLoopback(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	m.opts.Endpoints = blockedEndpoints{}
+	_, err := m.StartLocal(t.Context(), from(""), LocalRequest{})
+	var p *backend.Problem
+	if !errors.As(err, &p) || p.Code != CodeLoopback || p.Retryable || !strings.Contains(p.Message, "127.0.0.1") ||
+		!strings.Contains(p.Message, "not permitted") || !strings.Contains(p.FixHint, "sandbox") {
+		t.Errorf("got %+v, want the address, the cause and the sandbox", err)
 	}
 }

@@ -348,6 +348,7 @@ const (
 	CodeInvalidRequest  = "invalid_request"
 	CodeInvalidManifest = "invalid_manifest"
 	CodeStateUnwritable = "state_unwritable"
+	CodeLoopback        = "loopback_unreachable"
 )
 
 func problem(code, message, hint string) error {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -252,15 +253,22 @@ func transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	return serve.Refuse(codes.Unavailable, &pluginv1.Problem{
+	p := &pluginv1.Problem{
 		Code:      codeUnreachable,
 		Message:   "reach backend: " + cause(err),
 		Retryable: true,
 		FixHint:   "Check the network and the backend address (SERVICE_BACKEND_URL), then try again.",
-	})
+	}
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		p.Retryable = false
+		p.FixHint = "Allow the connection in the sandbox in which the daemon was started, or run `servicectl daemon restart` " +
+			"outside of it."
+	}
+	return serve.Refuse(codes.Unavailable, p)
 }
 
-// cause returns the innermost error, without the URL that *url.Error would quote.
+// cause returns the innermost error, with the address of a failed connection but without the URL that *url.Error would
+// quote.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -270,10 +278,15 @@ func cause(err error) string {
 	if errors.As(err, &dns) {
 		return "the name " + printable(dns.Name, 100) + " cannot be resolved"
 	}
+	address := ""
+	var dialed *net.OpError
+	if errors.As(err, &dialed) && dialed.Op == "dial" && dialed.Addr != nil {
+		address = printable(dialed.Addr.String(), 100) + ": "
+	}
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
-			return printable(err.Error(), 200)
+			return address + printable(err.Error(), 200)
 		}
 		err = inner
 	}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/service-dev/service/ctl/internal/client"
+)
+
+// codeLoopback is the error code for an address of this machine that cannot be reached.
+const codeLoopback = "loopback_unreachable"
+
+// reachWait is how long a connection to this machine may take.
+const reachWait = 5 * time.Second
+
+// reachApps connects to the address at which apps attach, as the app will. An app in a sandbox with a network of its
+// own cannot, and would only be seen not to attach.
+func reachApps(ctx context.Context, endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return fmt.Errorf("parse the app endpoint: %w", err)
+	}
+	dialer := net.Dialer{Timeout: reachWait}
+	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	if err == nil {
+		return conn.Close()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return &client.Error{Code: codeLoopback,
+		Message: fmt.Sprintf("apps cannot attach at %s from here: %v", u.Host, err),
+		FixHint: "allow connections to 127.0.0.1 in the sandbox or container in which this command runs, or run it outside; " +
+			"if the daemon was started in another one, `servicectl daemon restart` here starts one that this command reaches"}
+}
