@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -357,5 +358,38 @@ func TestAgent_StateKnowsLinks(t *testing.T) {
 	}
 	if c, err := a.Add(Program{Command: link}, false); err != nil || !c.Changed() || !strings.Contains(string(c.After), link) {
 		t.Errorf("add with the link: got %s, %v; want the link", c.After, err)
+	}
+}
+
+func TestRewrite_KeepsTheOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may write other users' files")
+	}
+	home := t.TempDir()
+	file := filepath.Join(home, "settings.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{home, file} {
+		if err := os.Chown(path, 65534, 65533); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func([]byte) ([]byte, error) { return []byte(`{"a":1}`), nil }
+	if err := rewrite(file, false, add); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%+v", info.Sys()); !strings.Contains(got, "Uid:65534") || !strings.Contains(got, "Gid:65533") ||
+		info.Mode().Perm() != 0o640 {
+		t.Errorf("the file has mode %v and the status %s, want owner, group and mode kept", info.Mode(), got)
+	}
+	err = rewrite(filepath.Join(home, "new", "settings.json"), false, add)
+	left, readErr := os.ReadDir(home)
+	if err == nil || !strings.Contains(err.Error(), "without sudo") || readErr != nil || len(left) != 1 {
+		t.Errorf("a new file in another user's directory: %v, files %v; want it refused", err, left)
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/service-dev/service/proto/fileowner"
 )
 
-// rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and
-// follows a symbolic link. If an agent writes the file at the same time, rewrite repeats the edit.
+// rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and the
+// owner, and follows a symbolic link. It creates no file in the directory of another user. If an agent writes the file at the same time, rewrite repeats the edit.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
-		target, mode, before, err := open(file)
+		target, replaced, before, err := open(file)
 		if err != nil {
 			return err
 		}
@@ -20,7 +22,7 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 		if err != nil || dry || bytes.Equal(before, after) {
 			return err
 		}
-		done, err := replace(target, mode, before, after)
+		done, err := replace(target, replaced, before, after)
 		if done || err != nil {
 			return err
 		}
@@ -28,24 +30,34 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	return errors.New("another program keeps writing it; close the agent and try again")
 }
 
-// open reads the file and resolves symbolic links. A missing file counts as empty with mode 0600.
-func open(file string) (target string, mode os.FileMode, data []byte, err error) {
+// open reads the file and resolves symbolic links. A missing file counts as empty; its info is nil.
+func open(file string) (target string, info os.FileInfo, data []byte, err error) {
 	target, err = filepath.EvalSymlinks(file)
 	if errors.Is(err, os.ErrNotExist) {
-		return file, 0o600, nil, refuseDangling(file)
+		if err := refuseDangling(file); err != nil {
+			return "", nil, nil, err
+		}
+		var refused *fileowner.Error
+		if err := fileowner.CheckNew(file); errors.As(err, &refused) {
+			return "", nil, nil, fmt.Errorf("%w; %s", refused, refused.Fix)
+		}
+		return file, nil, nil, nil
 	}
 	if err != nil {
-		return "", 0, nil, err
+		return "", nil, nil, err
 	}
-	info, err := os.Stat(target)
+	info, err = os.Stat(target)
 	if err != nil {
-		return "", 0, nil, err
+		return "", nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", 0, nil, errors.New("it is not a regular file")
+		return "", nil, nil, errors.New("it is not a regular file")
 	}
 	data, err = os.ReadFile(target)
-	return target, info.Mode().Perm(), data, err
+	if hint := fileowner.ChownHint(target); errors.Is(err, os.ErrPermission) && hint != "" {
+		err = fmt.Errorf("%w; it belongs to another user: %s makes it yours", err, hint)
+	}
+	return target, info, data, err
 }
 
 // refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does
@@ -63,7 +75,7 @@ func refuseDangling(file string) error {
 }
 
 // replace writes after if the file still has the content before, and reports in done whether it did.
-func replace(target string, mode os.FileMode, before, after []byte) (done bool, err error) {
+func replace(target string, replaced os.FileInfo, before, after []byte) (done bool, err error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
@@ -74,6 +86,11 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 	}
 	defer os.Remove(temp.Name()) //nolint:errcheck // after a successful rename it no longer exists
 	_, err = temp.Write(after)
+	mode := os.FileMode(0o600)
+	if replaced != nil {
+		mode = replaced.Mode().Perm()
+		err = errors.Join(err, fileowner.KeepOwner(temp, replaced))
+	}
 	if err == nil {
 		err = temp.Chmod(mode)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/junit"
 	page "github.com/service-dev/service/ctl/internal/report"
+	"github.com/service-dev/service/proto/fileowner"
 )
 
 // Limits for the pictures in an HTML report: their total size and the size of one picture, in bytes.
@@ -287,7 +288,7 @@ func writeReport(file string, data []byte) error {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		target = real
 	}
-	mode := fs.FileMode(0o644)
+	mode, keepOwner := fs.FileMode(0o644), func(*os.File) error { return nil }
 	if info, err := os.Stat(target); err == nil {
 		if !info.Mode().IsRegular() {
 			if err := os.WriteFile(target, data, mode); err != nil {
@@ -296,6 +297,7 @@ func writeReport(file string, data []byte) error {
 			return nil
 		}
 		mode = info.Mode().Perm()
+		keepOwner = func(f *os.File) error { return fileowner.KeepOwner(f, info) }
 	}
 	temp, err := os.CreateTemp(filepath.Dir(target), reportTemp+"*")
 	if err != nil {
@@ -303,7 +305,7 @@ func writeReport(file string, data []byte) error {
 	}
 	_, err = temp.Write(data)
 	for _, step := range []func() error{
-		func() error { return temp.Chmod(mode) }, temp.Sync, temp.Close,
+		func() error { return keepOwner(temp) }, func() error { return temp.Chmod(mode) }, temp.Sync, temp.Close,
 		func() error { return os.Rename(temp.Name(), target) },
 	} {
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/service-dev/service/proto/fileowner"
 	"github.com/service-dev/service/proto/programpath"
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -239,6 +240,10 @@ func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) 
 
 // prepare creates the state directory and its run directory with mode 0700.
 func (d Daemon) prepare() error {
+	var refused *fileowner.Error
+	if err := fileowner.CheckNew(d.Paths.Dir); errors.As(err, &refused) {
+		return &UnsafeError{Path: d.Paths.Dir, Reason: refused.Reason, Fix: refused.Fix}
+	}
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return sandboxed(d.Paths.Dir, true, err)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/service-dev/service/proto/fileowner"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
@@ -97,7 +98,8 @@ func checkDir(dir string) error {
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Getuid() {
 		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("it belongs to uid %d, not to you (uid %d)", stat.Uid,
-			os.Getuid()), Fix: "set SERVICE_CONFIG_DIR to a directory of your own"}
+			os.Getuid()), Fix: fileowner.ChownHint(dir) + " makes it yours, if it is; otherwise run this program as its owner, or set " +
+			"SERVICE_CONFIG_DIR to a directory of your own"}
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return &UnsafeError{Path: dir, Reason: fmt.Sprintf("others may write to it (mode %04o)", info.Mode().Perm()),

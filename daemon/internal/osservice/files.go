@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/fileowner"
 )
 
 // maxFile bounds how much of one of the service's files is read, in bytes.
@@ -63,6 +64,10 @@ func (f files) update(before map[string]string) (change string, err error) {
 			change = Created
 		}
 		dir := filepath.Dir(one.path)
+		var foreign *fileowner.Error
+		if err := fileowner.CheckNew(dir); errors.As(err, &foreign) {
+			return "", &Error{CodeFile, foreign.Reason, foreign.Fix}
+		}
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", &Error{CodeFile, "create " + dir + ": " + err.Error(), "correct the directory"}
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/service-dev/service/proto/fileowner"
 )
 
 // EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It
@@ -13,6 +15,10 @@ import (
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		var refused *fileowner.Error
+		if err := fileowner.CheckNew(dir); errors.As(err, &refused) {
+			return fmt.Errorf("%w; %s", refused, refused.Fix)
+		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("create directory %s: %w", dir, cause(err))
 		}
@@ -27,7 +33,7 @@ func EnsureDir(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("directory %s: it is a file", dir)
 	case !mine(info):
-		return fmt.Errorf("directory %s: it belongs to another user; use one that you own", dir)
+		return fmt.Errorf("directory %s: it belongs to another user; use one that you own, or run %s", dir, fileowner.ChownHint(dir))
 	case shared(info)&0o022 != 0:
 		return fmt.Errorf("directory %s: other users can write to it (mode %04o); run chmod 700 on it", dir,
 			info.Mode().Perm())

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/proto/fileowner"
 )
 
 // fileSystem resolves the paths of a request: in the whole file system, or in an os.Root that no path leads out of.
@@ -270,10 +271,10 @@ func write(files fileSystem, path string, r clientio.Request) error {
 		return err
 	}
 	if !r.Replace {
-		return writeInto(files, path, r)
+		return writeInto(files, path, r, nil)
 	}
 	temporary := filepath.Join(dir, "."+filepath.Base(path)+"."+strings.ToLower(rand.Text()[:8])+".tmp")
-	if err := writeInto(files, temporary, r); err != nil {
+	if err := writeInto(files, temporary, r, info); err != nil {
 		return err
 	}
 	if err := files.Rename(temporary, path); err != nil {
@@ -282,13 +283,17 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto creates a new file, and removes it again if writing fails.
-func writeInto(files fileSystem, path string, r clientio.Request) error {
+// writeInto creates a new file, and removes it again if writing fails. The file gets the owner of replaced, which may be
+// nil.
+func writeInto(files fileSystem, path string, r clientio.Request, replaced fs.FileInfo) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(r.Data)
+	if replaced != nil {
+		err = errors.Join(err, fileowner.KeepOwner(f, replaced))
+	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, files.Remove(path))
 	}

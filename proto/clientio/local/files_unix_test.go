@@ -36,6 +36,12 @@ func TestWrite_CreatesAndReplaces(t *testing.T) {
 		t.Errorf("write without replace: got %+v, want CodeExists", answer)
 	}
 	r.Replace = true
+	isRoot := os.Geteuid() == 0
+	if isRoot {
+		if err := os.Chown(path, 65534, 65533); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if answer := ask(t, r); answer.Code != "" {
 		t.Errorf("write with replace: got %+v, want success", answer)
 	}
@@ -44,6 +50,10 @@ func TestWrite_CreatesAndReplaces(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
+	}
+	if info, err := os.Stat(path); isRoot && (err != nil || info.Sys().(*syscall.Stat_t).Uid != 65534 ||
+		info.Sys().(*syscall.Stat_t).Gid != 65533) {
+		t.Errorf("got %+v, %v, want the owner of the replaced file", info, err)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
 		t.Errorf("unexpected files remain: %v", left)
