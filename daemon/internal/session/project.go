@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	contract "github.com/service-dev/service/proto/clientio"
@@ -76,9 +77,12 @@ func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Cal
 }
 
 // accountProject is projectOf for a project of the account. Agents that were started in a shared directory must name
-// it: otherwise each of their starts would add a project to the account.
-func (m *Manager) accountProject(ctx context.Context, argument string, who caller.Caller) (string, error) {
-	if who.Workspace() == who.Cwd {
+// it: otherwise each of their starts would add a project to the account. Without a link, which comes first, the backend
+// refuses the call.
+func (m *Manager) accountProject(
+	ctx context.Context, target backend.Target, argument string, who caller.Caller,
+) (string, error) {
+	if who.Workspace() == who.Cwd || target.Bearer == "" {
 		return m.projectOf(ctx, argument, who)
 	}
 	project, err := namedProject(ctx, argument, who)

@@ -167,7 +167,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	if err := checkDeviceModel(req.DeviceModel); err != nil {
 		return Opened{}, err
 	}
-	project, err := m.accountProject(ctx, req.Project, who)
+	project, err := m.accountProject(ctx, target, req.Project, who)
 	var script *assistantscript.Script
 	if err == nil {
 		script, err = ReadScript(ctx, who, req.AssistantScript)

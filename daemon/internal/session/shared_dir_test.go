@@ -49,7 +49,7 @@ func TestSharedDirectory_SeparatesAgents(t *testing.T) {
 		if id, _ := m.Latest(t.Context(), a); id != first.SessionID {
 			t.Errorf("in %q: the other agent's last session is %s, want %s", dir, id, first.SessionID)
 		}
-		if _, err := m.Open(t.Context(), backend.Target{}, a, Request{}); code(err) != CodeInvalidRequest {
+		if _, err := m.Open(t.Context(), backend.Target{Bearer: "svc_x"}, a, Request{}); code(err) != CodeInvalidRequest {
 			t.Errorf("in %q: browser session without a project: %v, want invalid_request", dir, err)
 		}
 	}

@@ -94,11 +94,8 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		Capabilities: args.Capabilities}); err != nil {
 		return nil, scaffoldError(err)
 	}
-	root, err := moduleRoot(c.who, args.Dir)
-	if err != nil {
-		return nil, err
-	}
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
+		root, rootErr := moduleRoot(c.who, args.Dir)
 		files, collector := writable(c.who)
 		mint := func(ctx context.Context, project string) (string, error) {
 			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(root))
@@ -114,6 +111,9 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 			}
 			_, err := mint(ctx, project)
 			return nil, err
+		}
+		if rootErr != nil {
+			return nil, rootErr
 		}
 		select {
 		case t.turn <- struct{}{}:
