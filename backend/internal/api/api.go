@@ -83,7 +83,9 @@ type API struct {
 	codes      *limit.Limiter
 	batches    *limit.Limiter
 	changes    *limit.Limiter
+	running    *limit.Slots   // for changes, by account
 	mints      *limit.Limiter // of project keys
+	secrets    *limit.Limiter // of sessions
 	uploads    *limit.Limiter
 	events     *limit.Limiter // for telemetry
 	guesses    *limit.Limiter // for polls of unknown codes
@@ -102,7 +104,8 @@ func New(o Options) *API {
 		Options: o, started: o.Now(), codes: limit.New(o.CodesPerMinute, o.Now),
 		batches: limit.New(batchesPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now),
 		mints: limit.New(keysPerMinute, o.Now), uploads: limit.New(uploadsPerMinute, o.Now),
-		events:  limit.New(eventsPerMinute, o.Now),
+		events: limit.New(eventsPerMinute, o.Now), secrets: limit.New(secretsPerMinute, o.Now),
+		running: limit.NewSlots(changeBounds),
 		guesses: limit.New(guessesPerMinute, o.Now), guessQueue: limit.NewSlots(guessBounds),
 	}
 }

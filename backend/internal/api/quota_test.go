@@ -1,9 +1,12 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,4 +71,76 @@ func TestTruncatedCursor(t *testing.T) {
 	if page := read(30); page.Truncated {
 		t.Errorf("read from after the gap: got %+v, want not truncated", page)
 	}
+}
+
+// A link may create only so many secrets of sessions within a minute.
+func TestSessionSecrets_AreRateLimited(t *testing.T) {
+	w := newWorld(t)
+	bearer := []string{"Authorization", "Bearer " + w.link()}
+	var s backendapi.CreatedSession
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, bearer...).is(http.StatusCreated).into(&s)
+	path := backendapi.PathSessions + "/" + s.SessionID + "/secrets"
+	for range secretsPerMinute {
+		w.call("POST", path, "", bearer...).is(http.StatusCreated)
+	}
+	got := w.call("POST", path, "", bearer...)
+	got.problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
+	if err != nil || wait < 1 {
+		t.Fatalf("got Retry-After %q, want at least 1 s", got.header.Get("Retry-After"))
+	}
+	w.pass(time.Duration(wait) * time.Second)
+	w.call("POST", path, "", bearer...).is(http.StatusCreated)
+}
+
+// slowSessions makes every creation of a session of one account wait.
+type slowSessions struct {
+	Sessions
+	account string
+	started chan struct{}
+	end     chan struct{}
+}
+
+func (s slowSessions) Mint(
+	ctx context.Context, o sessions.Owner, r sessions.Request,
+) (sessions.Session, bool, error) {
+	if o.AccountID == s.account {
+		s.started <- struct{}{}
+		<-s.end
+	}
+	return s.Sessions.Mint(ctx, o, r)
+}
+
+// Of one account, only a few changes run at the same time, so that it cannot hold all connections to the database.
+// Reads and changes of other accounts do not wait for them.
+func TestChanges_OfOneAccountHaveAShare(t *testing.T) {
+	slow := slowSessions{started: make(chan struct{}, 100), end: make(chan struct{})}
+	w := newWorld(t)
+	slow.Sessions, slow.account = w.api.Sessions, w.ada.ID
+	w.api.Sessions = slow
+	bearer := []string{"Authorization", "Bearer " + w.link()}
+	other := []string{"Authorization", "Bearer " + w.linkOf(w.person("7d1b0c58-6e5b-4c0e-8e11-0c6d9a1fb002", "bob"))}
+	const body = `{"project":"com.example.app"}`
+	var changes sync.WaitGroup
+	for range changeBounds.RunningEach + changeBounds.WaitingEach {
+		changes.Go(func() {
+			if got := w.call("POST", backendapi.PathSessions, body, bearer...); got.status/100 != 2 {
+				t.Errorf("a change that waited: got status %d, want success", got.status)
+			}
+		})
+	}
+	for range changeBounds.RunningEach {
+		<-slow.started
+	}
+	for _, waiting := w.api.running.Used(); waiting < changeBounds.WaitingEach; _, waiting = w.api.running.Used() {
+		runtime.Gosched()
+	}
+	w.call("POST", backendapi.PathSessions, body, bearer...).problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
+	w.call("GET", backendapi.PathSessions, "", bearer...).is(http.StatusOK)
+	w.call("POST", backendapi.PathSessions, body, other...).is(http.StatusCreated)
+	if n := len(slow.started); n > 0 {
+		t.Errorf("%d changes of one account ran at the same time, want %d", n+changeBounds.RunningEach, changeBounds.RunningEach)
+	}
+	close(slow.end)
+	changes.Wait()
 }

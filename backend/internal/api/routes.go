@@ -10,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
@@ -34,6 +35,7 @@ type route struct {
 	grant        grants.Level
 	fields       func(*call) ([]string, error) // field names in the request, if each has a grant
 	reads        string                        // action in the account's audit log
+	waits        bool                          // for an open page, so it takes no slot of its account
 	handler      func(*call) (any, error)      // returns the response, which is sent as JSON with the call's status
 	raw          http.HandlerFunc              // instead of handler, for callers that are not installs
 }
@@ -79,7 +81,7 @@ func (a *API) table() []route {
 		{method: post, path: session + "/secrets", level: linked, handler: a.mintSecret},
 		{method: get, path: session + "/events", level: linked, query: []string{"since", "limit", "waitMs"},
 			handler: a.listEvents},
-		{method: post, path: session + "/control", level: linked, handler: a.control},
+		{method: post, path: session + "/control", level: linked, waits: true, handler: a.control},
 		{method: post, path: session + backendapi.PathAssistantScript, level: linked, handler: a.setScript},
 
 		{method: get, path: backendapi.PathProjects, level: linked, handler: a.listProjects},
@@ -120,7 +122,7 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 			}
 			c.who = who
 		}
-		out, err := a.serve(rt, c)
+		out, err := a.serveChange(rt, c)
 		if errors.Is(err, link.ErrRevoked) {
 			a.invalidToken(w, r, err)
 			return
@@ -131,6 +133,27 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 		}
 		a.answer(w, c.status, out)
 	}
+}
+
+// changeBounds limit the changes of one account that run at the same time. Most lock the same rows, so that more of them
+// would only hold connections to the database while they wait for each other.
+var changeBounds = limit.Bounds{Running: 10_000, RunningEach: 4, Waiting: 10_000, WaitingEach: 100}
+
+// serveChange is like serve, but runs only a few changes of each account at the same time.
+func (a *API) serveChange(rt route, c *call) (any, error) {
+	if rt.level == anyone || rt.method == http.MethodGet || rt.waits {
+		return a.serve(rt, c)
+	}
+	leave, err := a.running.Enter(c.Context(), c.who.AccountID)
+	if errors.Is(err, limit.ErrFull) {
+		return nil, rateLimited(time.Second, "too many changes of this account are in progress",
+			"wait %d s and try again, with fewer requests at the same time")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return a.serve(rt, c)
 }
 
 func (a *API) serve(rt route, c *call) (any, error) {

@@ -64,7 +64,14 @@ func (a *API) closeSession(c *call) (any, error) {
 	return a.sessionOf(s), err
 }
 
+// secretsPerMinute limits the secrets that one link creates. An app needs one for each run.
+const secretsPerMinute = 120
+
 func (a *API) mintSecret(c *call) (any, error) {
+	if wait := a.secrets.Take(c.who.LinkID); wait > 0 {
+		return nil, rateLimited(wait, "too many session secrets created with this link",
+			"use a secret that you already created, or wait %d s")
+	}
 	secret, err := a.Sessions.MintSecret(c.Context(), c.who.AccountID, c.PathValue("id"))
 	c.status = http.StatusCreated
 	return backendapi.SessionSecret{AppSecret: secret}, err

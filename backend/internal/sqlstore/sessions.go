@@ -216,15 +216,14 @@ func (s *Store) SetSessionModel(ctx context.Context, id, model string, now time.
 	return err
 }
 
-// AddSessionSecret stores the hash of an app secret. It deletes the oldest secrets beyond sessions.MaxSecrets.
+// AddSessionSecret stores the hash of an app secret. It deletes the oldest secrets beyond sessions.MaxSecrets. The
+// error may be sessions.ErrClosed or sessions.ErrNotFound.
 func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
-	return s.write(ctx, func(tx *sql.Tx) error {
-		return execAll(ctx, tx, "insert session secret",
-			stmt(`INSERT INTO session_secrets (session_id, hash, created_at) VALUES ($1, $2, $3)`, sessionID, hash, toMS(now)),
-			stmt(`DELETE FROM session_secrets WHERE session_id = $1 AND hash IN (SELECT hash FROM session_secrets
-				WHERE session_id = $1 AND hash <> $2 ORDER BY created_at DESC, hash LIMIT $3 OFFSET $4)`,
-				sessionID, hash, sessions.MaxSecrets, sessions.MaxSecrets-1))
-	})
+	return s.writeOpen(ctx, sessionID, "insert session secret",
+		stmt(`INSERT INTO session_secrets (session_id, hash, created_at) VALUES ($1, $2, $3)`, sessionID, hash, toMS(now)),
+		stmt(`DELETE FROM session_secrets WHERE session_id = $1 AND hash IN (SELECT hash FROM session_secrets
+			WHERE session_id = $1 AND hash <> $2 ORDER BY created_at DESC, hash LIMIT $3 OFFSET $4)`,
+			sessionID, hash, sessions.MaxSecrets, sessions.MaxSecrets-1))
 }
 
 // HasSessionSecret reports whether the session has this secret. Closing a session revokes its secrets, but a holder of

@@ -41,7 +41,7 @@ func (s *Store) SessionByGatewayToken(ctx context.Context, hash string, now time
 }
 
 // writeOpen changes data of a session that is not closed. It locks the session's row, so that nothing is added while
-// the session is being closed.
+// the session is being closed, and so that concurrent calls do not delete its rows in different orders.
 func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...statement) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)
