@@ -6,6 +6,9 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
+// MigrationLock exports migrationLock.
+const MigrationLock int64 = migrationLock
+
 // Write exports write for tests that use PostgreSQL.
 var Write = (*Store).write
 

@@ -4,9 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 )
@@ -19,17 +25,58 @@ func OpenObserved(ctx context.Context, database string, log *slog.Logger, observ
 	return openAndMigrate(ctx, database, log, observe)
 }
 
-// openPostgres opens a pool of connections to PostgreSQL.
-func openPostgres(address string, observe observer) (*sql.DB, error) {
-	if observe == nil {
-		return sql.Open("pgx", address)
-	}
+// openPostgres opens a pool of connections to PostgreSQL with the settings limits.
+func openPostgres(address string, limits settings, observe observer) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, err
 	}
-	config.Tracer = observe
+	config.AfterConnect = limits.apply
+	// Notice within half a minute that the database server is gone, as it notices that of us.
+	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}).DialContext
+	if observe != nil {
+		config.Tracer = observe
+	}
 	return stdlib.OpenDB(*config), nil
+}
+
+// settings are values of PostgreSQL's settings by name.
+type settings map[string]string
+
+var (
+	// serverSettings keep a server that was frozen or cut off from holding locks that other servers need. Times are in
+	// milliseconds, those of keepalives in seconds.
+	serverSettings = settings{
+		"idle_in_transaction_session_timeout": "5000",
+		"lock_timeout":                        "2000", // retry repeats the write for longer than the timeout above
+		"tcp_keepalives_idle":                 "10",
+		"tcp_keepalives_interval":             "5",
+		"tcp_keepalives_count":                "3",
+	}
+	// migrationSettings let a migration wait for as long as another one takes.
+	migrationSettings = func() settings {
+		s := maps.Clone(serverSettings)
+		s["lock_timeout"] = "0"
+		return s
+	}()
+)
+
+// apply sets the settings for a new connection. It leaves those that the database's URL sets, unless the value is 0, and
+// does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of the connection.
+func (s settings) apply(ctx context.Context, conn *pgconn.PgConn) error {
+	values := make([]string, 0, len(s))
+	for name, value := range s {
+		values = append(values, "('"+name+"', '"+value+"')")
+	}
+	_, err := conn.Exec(ctx, `SELECT set_config(s.name, v.value, false)
+		FROM (VALUES `+strings.Join(values, ", ")+`) v (name, value) JOIN pg_settings s ON s.name = v.name
+		WHERE s.source <> 'client' OR v.value = '0'`).ReadAll()
+	if err != nil {
+		return fmt.Errorf("set timeouts: %w", err)
+	}
+	return nil
 }
 
 // openSQLite opens a pool of connections to a SQLite database.

@@ -45,7 +45,7 @@ func openAndMigrate(ctx context.Context, database string, log *slog.Logger, obse
 			return nil, fmt.Errorf("open PostgreSQL: %w", err)
 		}
 	}
-	if err := s.migrate(ctx, log); err != nil {
+	if err := s.migrateWith(ctx, database, log); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -100,14 +100,15 @@ const maxConns = 16
 
 func open(database string, observe observer) (*Store, error) {
 	if isPostgres(database) {
-		db, err := openPostgres(database, observe)
+		db, err := openPostgres(database, serverSettings, observe)
 		if err != nil {
 			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omits err, which may contain a password
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)
 		s := &Store{reads: db, writes: db, engine: "postgres"}
-		s.credit, s.codes = s.newCreditQueue(), s.newCodeQueue()
+		s.credit, s.contended = s.newCreditQueue(quickLock), s.newCreditQueue(0)
+		s.codes = s.newCodeQueue()
 		return s, nil
 	}
 	// One connection writes and takes its lock at BEGIN; the others only read. Otherwise writers would fail with
@@ -131,7 +132,7 @@ func open(database string, observe observer) (*Store, error) {
 	s := &Store{
 		reads: reads, writes: writes, batches: newBatchWriter(writes), engine: "sqlite", path: database, file: file,
 	}
-	s.credit = s.newCreditQueue()
+	s.credit = s.newCreditQueue(0)
 	return s, nil
 }
 
@@ -154,7 +155,20 @@ func sqliteDSN(path, lock string) string {
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
 
-func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
+// migrateWith migrates the database, on PostgreSQL with connections that may wait for a lock.
+func (s *Store) migrateWith(ctx context.Context, database string, log *slog.Logger) error {
+	if s.engine != "postgres" {
+		return s.migrate(ctx, s.writes, log)
+	}
+	db, err := openPostgres(database, migrationSettings, nil)
+	if err != nil {
+		return errors.New("open PostgreSQL: cannot parse the database URL")
+	}
+	defer db.Close()
+	return s.migrate(ctx, db, log)
+}
+
+func (s *Store) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) (err error) {
 	dialect := goose.DialectSQLite3
 	if s.engine == "postgres" {
 		dialect = goose.DialectPostgres
@@ -163,12 +177,12 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	unlock, err := s.lockMigrations(ctx)
+	unlock, err := s.lockMigrations(ctx, db)
 	if err != nil {
 		return fmt.Errorf("lock database for migrations: %w", err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	provider, err := goose.NewProvider(dialect, s.writes, files)
+	provider, err := goose.NewProvider(dialect, db, files)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
@@ -187,7 +201,7 @@ const migrationLock = 0x5e71ce_0015
 
 // lockMigrations waits until no other process is migrating this database, because servers may start at the same time.
 // The lock is released when its process ends, even if the process crashes.
-func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
+func (s *Store) lockMigrations(ctx context.Context, db *sql.DB) (unlock func() error, err error) {
 	if s.engine != "postgres" {
 		// The lock uses a separate file, because SQLite loses its locks if the process closes another handle of the
 		// database.
@@ -197,7 +211,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 		}
 		return lock.Close, nil
 	}
-	conn, err := s.writes.Conn(ctx)
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +227,8 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 // Close commits the queued writes and closes the database.
 func (s *Store) Close() error {
 	s.credit.close()
-	if s.codes != nil {
+	if s.engine == "postgres" {
+		s.contended.close()
 		s.codes.close()
 	}
 	if s.batches != nil {

@@ -23,7 +23,8 @@ import (
 const (
 	// maxConflictTries is the maximum number of times that a conflicting transaction runs.
 	maxConflictTries = 5
-	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server.
+	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server, or while another
+	// process holds a lock.
 	maxOutage   = 5 * time.Second
 	outagePause = 250 * time.Millisecond
 )
@@ -45,6 +46,10 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 		case s.batches == nil && isOutage(err) && time.Since(start) < maxOutage:
 			pause = outagePause
 			s.dropIdle()
+		case isLockTimeout(err) && time.Since(start) < maxOutage:
+			pause = time.Duration(try) * 5 * time.Millisecond
+		case isLockTimeout(err):
+			return fmt.Errorf("%w: %w", sessions.ErrUnavailable, err)
 		default:
 			return err
 		}
@@ -74,6 +79,12 @@ func isConflict(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
+// isLockTimeout reports whether another transaction held a lock for too long.
+func isLockTimeout(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03"
+}
+
 // isOutage reports whether PostgreSQL was unreachable, closed the connection or temporarily refuses writes. In all
 // these cases PostgreSQL rolls back an uncommitted transaction.
 func isOutage(err error) bool {
@@ -81,7 +92,8 @@ func isOutage(err error) bool {
 	if errors.As(err, &refused) {
 		switch refused.Code {
 		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting up
-			"25006": // it has become the standby
+			"25006", // it has become the standby
+			"25P03": // this process was frozen during the transaction
 			return true
 		}
 		return strings.HasPrefix(refused.Code, "08") // the connection failed
@@ -104,7 +116,7 @@ func isUnavailable(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case isOutage(err), isAny(err, context.DeadlineExceeded, errUnknownOutcome, errRolledBack):
+	case isOutage(err), isLockTimeout(err), isAny(err, context.DeadlineExceeded, errUnknownOutcome, errRolledBack):
 		return true
 	case errors.As(err, &pg): // insufficient resources, system error, operator intervention
 		return strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "58") || strings.HasPrefix(pg.Code, "57")

@@ -3,6 +3,9 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -17,8 +20,12 @@ type stepper interface {
 	query(ctx context.Context, row func(i int, r scanner) error, statements ...statement) error
 }
 
-// writeSteps is like write, for a transaction of steps.
-func (s *Store) writeSteps(ctx context.Context, f func(tx stepper) error) error {
+// errLocked is returned for a transaction that would have had to wait for another one.
+var errLocked = errors.New("another transaction holds a lock")
+
+// writeSteps is like write, for a transaction of steps. On PostgreSQL, if lockTimeout is not 0, it returns errLocked if
+// the transaction waits longer than that for a lock.
+func (s *Store) writeSteps(ctx context.Context, lockTimeout time.Duration, f func(tx stepper) error) error {
 	if s.batches != nil {
 		return s.write(ctx, func(tx *sql.Tx) error { return f(oneByOne{tx}) })
 	}
@@ -28,7 +35,11 @@ func (s *Store) writeSteps(ctx context.Context, f func(tx stepper) error) error 
 			return err
 		}
 		defer conn.Close()
-		return conn.Raw(func(c any) error { return s.runPipeline(ctx, c.(*stdlib.Conn).Conn(), f) })
+		err = conn.Raw(func(c any) error { return s.runPipeline(ctx, c.(*stdlib.Conn).Conn(), lockTimeout, f) })
+		if lockTimeout != 0 && isLockTimeout(err) {
+			return errLocked
+		}
+		return err
 	})
 }
 
@@ -56,9 +67,14 @@ type pipeline struct {
 }
 
 // runPipeline runs f and commits. It rolls back a transaction that fails.
-func (s *Store) runPipeline(ctx context.Context, conn *pgx.Conn, f func(tx stepper) error) (err error) {
+func (s *Store) runPipeline(
+	ctx context.Context, conn *pgx.Conn, lockTimeout time.Duration, f func(tx stepper) error,
+) (err error) {
 	p := &pipeline{conn, &pgx.Batch{}}
 	p.queue.Queue("BEGIN")
+	if lockTimeout != 0 {
+		p.queue.Queue(`SELECT set_config('lock_timeout', $1, true)`, strconv.FormatInt(lockTimeout.Milliseconds(), 10))
+	}
 	defer func() {
 		if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxOutage)

@@ -23,14 +23,17 @@ type Store struct {
 	writes        *sql.DB
 	batches       *batchWriter // for SQLite; nil on PostgreSQL, where each write has its own transaction
 	credit        *batchQueue[*creditOp]
-	codes         *batchQueue[newCode] // for PostgreSQL; nil on SQLite, where batches shares commits
-	engine        string               // sqlite | postgres
-	path          string               // path of a SQLite file
+	contended     *batchQueue[*creditOp] // for PostgreSQL: writes that wait for other servers' locks
+	codes         *batchQueue[newCode]   // for PostgreSQL; nil on SQLite, where batches shares commits
+	engine        string                 // sqlite | postgres
+	path          string                 // path of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 	dropping      sync.Mutex
 
 	prepared sync.Map // *sql.Stmt of pointQuery, by text
+
+	contending contending
 }
 
 // write runs f in a transaction that is committed before write returns nil. f may run several times if the database or
