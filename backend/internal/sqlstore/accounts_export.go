@@ -151,7 +151,7 @@ func readable(column string, value any) any {
 // DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers remain, under a
 // book name that no longer identifies anybody. It returns account.ErrNotFound for an unknown account.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string, at time.Time) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err := s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		if err := closeBook(ctx, tx, accountID, at); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -94,45 +93,46 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 	return more, err
 }
 
+// lockBothAnalytics locks the analytics of two projects in ID order, as CountAnalytics does, and returns their numbers.
+func lockBothAnalytics(ctx context.Context, tx *sql.Tx, account, one, other string) (map[string]int64, error) {
+	numbers := map[string]int64{}
+	for _, project := range slices.Sorted(slices.Values([]string{one, other})) {
+		number, _, _, err := lockAnalytics(ctx, tx, account, project)
+		if err != nil {
+			return nil, err
+		}
+		numbers[project] = number
+	}
+	return numbers, nil
+}
+
 // mergeAnalytics moves the counts of one project of the account to another. It adds counters, and merges ids and
 // installs. For days whose hashes were deleted, it adds the active installs, so an install that used both projects
-// counts twice.
-func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string) error {
-	// Both rows are locked in ID order, as in CountAnalytics.
-	ids := map[string]int64{}
-	for _, project := range slices.Sorted(slices.Values([]string{from, into})) {
-		id, _, _, err := lockAnalytics(ctx, tx, account, project)
-		if errors.Is(err, analytics.ErrNoProject) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		ids[project] = id
-	}
+// counts twice. The caller must hold the locks of both.
+func mergeAnalytics(ctx context.Context, tx *sql.Tx, from, into int64) error {
 	err := execAll(ctx, tx, "merge analytics",
 		stmt(`INSERT INTO analytics_seen (project, hash, day)
 			SELECT CAST($2 AS BIGINT), hash, day FROM analytics_seen WHERE project = $1
-			ON CONFLICT (project, hash) DO NOTHING`, ids[from], ids[into]),
+			ON CONFLICT (project, hash) DO NOTHING`, from, into),
 		stmt(`INSERT INTO analytics_sums (project, span, at, kind, name, n)
 			SELECT CAST($2 AS BIGINT), span, at, kind, name, n FROM analytics_sums WHERE project = $1
-			ON CONFLICT (project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, ids[from], ids[into]),
+			ON CONFLICT (project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, from, into),
 		stmt(`INSERT INTO analytics_slices (project, span, at, kind, version, platform, name, n)
 			SELECT CAST($2 AS BIGINT), span, at, kind, version, platform, name, n FROM analytics_slices WHERE project = $1
 			ON CONFLICT (project, span, at, kind, version, platform, name)
-			DO UPDATE SET n = analytics_slices.n + excluded.n`, ids[from], ids[into]),
+			DO UPDATE SET n = analytics_slices.n + excluded.n`, from, into),
 		stmt(`INSERT INTO analytics_installs (project, day, hash, hours, weight)
 			SELECT CAST($2 AS BIGINT), day, hash, hours, weight FROM analytics_installs WHERE project = $1
 			ON CONFLICT (project, day, hash) DO UPDATE SET hours = analytics_installs.hours | excluded.hours,
 			weight = CASE WHEN excluded.weight < analytics_installs.weight THEN excluded.weight
-				ELSE analytics_installs.weight END`, ids[from], ids[into]))
+				ELSE analytics_installs.weight END`, from, into))
 	if err != nil {
 		return err
 	}
-	if err := recountInstalls(ctx, tx, ids[into]); err != nil {
+	if err := recountInstalls(ctx, tx, into); err != nil {
 		return err
 	}
-	return execTx(ctx, tx, "delete merged analytics", `DELETE FROM analytics_projects WHERE id = $1`, ids[from])
+	return execTx(ctx, tx, "delete merged analytics", `DELETE FROM analytics_projects WHERE id = $1`, from)
 }
 
 // recountInstalls counts the active installs of the days that still have a salt and therefore all of their hashes.

@@ -14,7 +14,7 @@ import (
 
 // creditGroup writes holds and settlements in one transaction as if they came one after another: first all
 // settlements, which release money, then the holds in order of arrival. It locks the account balances, always in the
-// same order. It decides on each hold by the values that it read under the lock and its own changes to them.
+// same order, and then the projects. It decides on each hold by the values that it read under the lock and its own changes to them.
 type creditGroup struct {
 	s   *Store
 	tx  stepper
@@ -43,6 +43,10 @@ func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
 
 type projectKey struct{ account, project string }
 
+func compareProjectKeys(a, b projectKey) int {
+	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.project, b.project))
+}
+
 type periodKey struct{ account, project, period string }
 
 // spending is the amount that counts towards a cap.
@@ -64,7 +68,7 @@ func newCreditGroup(s *Store, tx stepper) *creditGroup {
 
 func (g *creditGroup) run(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		g.endHolds, g.endAgain, g.readLocked, g.giveBack, g.readSpending, g.admitAll, g.changeSums, g.book, g.count,
+		g.lockAndEnd, g.endAgain, g.readProjects, g.giveBack, g.readSpending, g.admitAll, g.changeSums, g.book, g.count,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -83,24 +87,49 @@ func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) 
 	return some
 }
 
-// endHolds ends the holds of the settlements that are still open.
-func (g *creditGroup) endHolds(ctx context.Context) error {
+// lockAndEnd locks and reads the balances in account order, and ends the holds of the settlements that are still open.
+// Everything that changes holds or sums of an account locks its balance first, which avoids deadlocks.
+func (g *creditGroup) lockAndEnd(ctx context.Context) error {
+	for _, op := range g.ops {
+		if account := op.account(); op.callID == "" && account != "" {
+			g.purses[account] = nil
+		}
+	}
+	accounts := slices.Sorted(maps.Keys(g.purses))
+	statements := make([]statement, 0, len(accounts)+len(g.ops))
+	for _, id := range accounts {
+		statements = append(statements, g.lockBalance(id))
+	}
 	ops := g.settlements(func(*creditOp) bool { return true })
-	statements := make([]statement, len(ops))
-	for i, op := range ops {
+	for _, op := range ops {
 		charge := int64(op.settle.Charge)
 		if op.settle.Carried {
 			charge = 0
 		}
-		statements[i] = stmt(`UPDATE credit_holds
+		statements = append(statements, stmt(`UPDATE credit_holds
 			SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
-			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, charge)
+			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, charge))
 	}
 	return g.query(ctx, "settle hold", func(i int, r scanner) (err error) {
-		ops[i].ended, err = scanEndedHold(r)
-		ops[i].charged = credit.Amount(ops[i].ended.charged)
+		if i < len(accounts) {
+			return g.addPurse(accounts[i], r)
+		}
+		op := ops[i-len(accounts)]
+		op.ended, err = scanEndedHold(r)
+		op.charged = credit.Amount(op.ended.charged)
 		return err
 	}, statements)
+}
+
+func (g *creditGroup) lockBalance(accountID string) statement {
+	return stmt(`SELECT book, posted, held, day_cap, month_cap FROM credit_balances
+		WHERE account_id = $1`+g.s.forUpdate("credit_balances"), accountID)
+}
+
+func (g *creditGroup) addPurse(accountID string, r scanner) error {
+	p := &purse{}
+	g.purses[accountID] = p
+	return r.Scan(&p.book, &p.posted, &p.held, &p.caps.day, &p.caps.month)
 }
 
 // endAgain handles the settlements whose hold was not open: a repeated settlement has no effect, and the operator pays
@@ -128,50 +157,48 @@ func (g *creditGroup) endAgain(ctx context.Context) error {
 	}, statements)
 }
 
-// readLocked locks the balances in account order, and reads them and the data it needs about the projects.
-func (g *creditGroup) readLocked(ctx context.Context) error {
+// readProjects reads the data it needs about the projects, and locks those whose calls are counted. It also locks the
+// balances of holds whose settlement did not name the account.
+func (g *creditGroup) readProjects(ctx context.Context) error {
+	unnamed := map[string]bool{}
 	for _, op := range g.ops {
 		switch {
 		case op.hold.ID != "":
-			g.purses[op.hold.Account] = nil
 			g.caps[projectKey{op.hold.Account, op.hold.Project}] = &periodCaps{}
 		case op.callID != "":
 			g.ids[projectKey{op.settle.Call.Account, op.settle.Call.Project}] = ""
 		case op.ended.id != "":
-			if !op.late {
-				g.purses[op.ended.account] = nil
+			if _, locked := g.purses[op.ended.account]; !locked {
+				unnamed[op.ended.account] = true
 			}
 			g.ids[projectKey{op.ended.account, op.ended.project}] = ""
 		}
 	}
-	accounts := slices.Sorted(maps.Keys(g.purses))
-	capped, counted := slices.Collect(maps.Keys(g.caps)), slices.Collect(maps.Keys(g.ids))
 	var statements []statement
-	for _, id := range accounts {
-		statements = append(statements, stmt(`SELECT book, posted, held, day_cap, month_cap FROM credit_balances
-			WHERE account_id = $1`+g.s.forUpdate("credit_balances"), id))
+	var rows []func(r scanner) error
+	add := func(row func(r scanner) error, s statement) {
+		statements, rows = append(statements, s), append(rows, row)
 	}
-	for _, k := range capped {
-		statements = append(statements, stmt(`SELECT day_cap, month_cap FROM gateway_settings
+	for _, id := range slices.Sorted(maps.Keys(unnamed)) {
+		add(func(r scanner) error { return g.addPurse(id, r) }, g.lockBalance(id))
+	}
+	for k, c := range g.caps {
+		add(func(r scanner) error { return r.Scan(&c.day, &c.month) }, stmt(`SELECT day_cap, month_cap FROM gateway_settings
 			WHERE account_id = $1 AND app_id = $2`, k.account, k.project))
 	}
-	for _, k := range counted {
-		statements = append(statements, stmt(projectIDQuery, k.account, k.project))
+	for _, k := range slices.SortedFunc(maps.Keys(g.ids), compareProjectKeys) {
+		if g.s.engine == "postgres" {
+			// If the project is being merged, this waits until the next statement can see its alias.
+			add(func(scanner) error { return nil }, stmt(`SELECT 1 FROM projects WHERE account_id = $1 AND (app_id = $2
+				OR app_id = (SELECT app_id FROM project_aliases WHERE account_id = $1 AND alias = $2)) FOR KEY SHARE`,
+				k.account, k.project))
+		}
+		add(func(r scanner) (err error) {
+			g.ids[k], err = value[string](r)
+			return err
+		}, stmt(projectIDQuery, k.account, k.project))
 	}
-	return g.query(ctx, "lock credit balance", func(i int, r scanner) error {
-		if i < len(accounts) {
-			p := &purse{}
-			g.purses[accounts[i]] = p
-			return r.Scan(&p.book, &p.posted, &p.held, &p.caps.day, &p.caps.month)
-		}
-		if i -= len(accounts); i < len(capped) {
-			c := g.caps[capped[i]]
-			return r.Scan(&c.day, &c.month)
-		}
-		id, err := value[string](r)
-		g.ids[counted[i-len(capped)]] = id
-		return err
-	}, statements)
+	return g.query(ctx, "lock projects", func(i int, r scanner) error { return rows[i](r) }, statements)
 }
 
 // giveBack subtracts ended holds from the held amounts, and their charges from the balances.

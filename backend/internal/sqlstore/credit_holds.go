@@ -18,6 +18,11 @@ func (s *Store) forUpdate(table string) string {
 	return " FOR UPDATE OF " + table
 }
 
+// lockBalance blocks other transactions that change the balance, holds or sums of the account.
+func lockBalance(ctx context.Context, tx *sql.Tx, accountID string) error {
+	return execTx(ctx, tx, "lock credit balance", `UPDATE credit_balances SET held = held WHERE account_id = $1`, accountID)
+}
+
 // refusal returns the reason why an amount cannot be taken from a balance, or nil.
 func refusal(needed credit.Amount, posted, held int64) error {
 	available := credit.Amount(posted - held)
@@ -94,17 +99,23 @@ const expireAtOnce = 1000
 
 // ExpireHolds gives back open holds whose lease ended before now, each in a separate transaction.
 func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err error) {
-	due, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM credit_holds
+	due, err := queryAll(ctx, s.reads, func(row scanner) (h endedHold, err error) {
+		err = row.Scan(&h.id, &h.account)
+		return h, err
+	}, `SELECT id, account_id FROM credit_holds
 		WHERE state = 'open' AND lease_until < $1 ORDER BY lease_until LIMIT $2`, toMS(now), expireAtOnce)
 	if err != nil {
 		return 0, fmt.Errorf("list expired holds: %w", err)
 	}
-	for _, id := range due {
+	for _, one := range due {
 		expired := false
 		err := s.write(ctx, func(tx *sql.Tx) error {
+			if err := lockBalance(ctx, tx, one.account); err != nil {
+				return err
+			}
 			// Since the query, its process may have renewed or settled the hold, or another process may have swept it.
 			h, err := scanEndedHold(tx.QueryRowContext(ctx, `UPDATE credit_holds SET state = 'expired'
-				WHERE id = $1 AND state = 'open' AND lease_until < $2 RETURNING `+endedHoldColumns, id, toMS(now)))
+				WHERE id = $1 AND state = 'open' AND lease_until < $2 RETURNING `+endedHoldColumns, one.id, toMS(now)))
 			if expired = err == nil; !expired {
 				return replaceNoRows(err, nil)
 			}

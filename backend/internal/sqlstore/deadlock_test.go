@@ -2,11 +2,15 @@ package sqlstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/packaging/enginetest"
@@ -75,6 +79,89 @@ func TestAddSessionSecret_ConcurrentlyAtTheLimit(t *testing.T) {
 	must(t, db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM session_secrets`).Scan(&kept))
 	if kept != sessions.MaxSecrets {
 		t.Errorf("the session has %d secrets, want %d", kept, sessions.MaxSecrets)
+	}
+	wantNoDeadlocks(t, s, db)
+}
+
+// Calls of models, events of apps, sweeps and the merging and deletion of projects lock the same rows. They lock them in
+// the same order.
+func TestMergeProjects_DuringCalls(t *testing.T) {
+	where := onPostgres(t)
+	db := enginetest.Connect(t, where)
+	db.SetMaxOpenConns(1)
+	s := openStore(t, where+"&deadlock_timeout=2") // milliseconds; less than any call waits for a lock
+	_, err := db.ExecContext(t.Context(), `SELECT pg_stat_reset()`)
+	must(t, err)
+	addPurse(t, s, "ada", time.Now())
+	ledgers := []*credit.Ledger{newLedger(s, time.Now), newLedger(s, time.Now)}
+	late := newLedger(s, func() time.Time { return time.Now().Add(2 * credit.Lease) })
+	_, err = ledgers[0].Grant(t.Context(), "ada", 100*credit.USD, "INV-1", "", audit.Operator())
+	must(t, err)
+	into := modelProjects[0]
+	counts := analytics.New(analytics.Options{Store: s, Hasher: modelHash, Quota: 1_000_000, Now: time.Now})
+	for round := range 60 {
+		from := fmt.Sprintf("com.example.p%d", round)
+		must(t, sqlstore.Write(s, t.Context(), insertProject("ada", from)))
+		var work sync.WaitGroup
+		start := make(chan struct{})
+		for i := range 4 {
+			work.Go(func() {
+				<-start
+				for range 5 {
+					settled := call("ok")
+					settled.Account, settled.Project = "ada", from
+					h, err := ledgers[i%2].Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: from, Amount: 1000})
+					if err != nil {
+						t.Errorf("hold: %v", err)
+						return
+					}
+					if _, err := ledgers[i%2].Settle(t.Context(), h.ID, 10, settled); err != nil {
+						t.Errorf("settle: %v", err)
+					}
+					refused := settled
+					refused.Outcome = "rate_limited"
+					if err := ledgers[i%2].Record(t.Context(), refused); err != nil {
+						t.Errorf("record: %v", err)
+					}
+				}
+			})
+		}
+		for i := range 2 {
+			work.Go(func() {
+				<-start
+				for j, project := range []string{from, into, from} {
+					_, err := counts.Ingest(t.Context(), "ada", project, []analytics.Event{{ID: fmt.Sprint(round, i, j),
+						Type: "app_open", At: time.Now(), InstallID: fmt.Sprint(i), AppVersion: "1", Platform: "ios"}})
+					if err != nil && !errors.Is(err, analytics.ErrNoProject) {
+						t.Errorf("ingest: %v", err)
+					}
+				}
+			})
+		}
+		work.Go(func() {
+			<-start
+			if err := late.Sweep(t.Context()); err != nil {
+				t.Errorf("sweep: %v", err)
+			}
+		})
+		work.Go(func() {
+			<-start
+			e := audit.New(time.Now(), "ada", audit.Person(), "project.merged", into, from)
+			var err error
+			if round%3 == 2 {
+				_, err = s.DeleteProject(t.Context(), "ada", from, e)
+			} else {
+				err = s.MergeProjects(t.Context(), "ada", from, into, e)
+			}
+			if err != nil {
+				t.Errorf("end project: %v", err)
+			}
+		})
+		close(start)
+		work.Wait()
+	}
+	if r, err := ledgers[0].Check(t.Context()); err != nil || len(r.Differences) > 0 {
+		t.Errorf("the ledger has the differences %v (error %v), want none", r.Differences, err)
 	}
 	wantNoDeadlocks(t, s, db)
 }

@@ -124,12 +124,12 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 		GROUP BY outcome ORDER BY COUNT(*) DESC, outcome`, q.AccountID, q.Project, toMS(q.From), toMS(q.To))
 }
 
-// mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls
+// mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects and has
+// locked the balance. Calls
 // in flight continue, and count towards the other project. The merged settings allow no more than either project did:
 // the lower of two caps applies, and own keys pay if they did so for either project.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
-		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // blocks new holds
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
 		`INSERT INTO credit_spending (account_id, project, period, spent, held)
 			SELECT account_id, CAST($3 AS TEXT), period, spent, held FROM credit_spending

@@ -45,7 +45,7 @@ func openAndMigrate(ctx context.Context, database string, log *slog.Logger, obse
 			return nil, fmt.Errorf("open PostgreSQL: %w", err)
 		}
 	}
-	if err := s.migrateWith(ctx, database, log); err != nil {
+	if err := s.migrateWith(ctx, database, log, observe); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -156,11 +156,11 @@ func sqliteDSN(path, lock string) string {
 }
 
 // migrateWith migrates the database, on PostgreSQL with connections that may wait for a lock.
-func (s *Store) migrateWith(ctx context.Context, database string, log *slog.Logger) error {
+func (s *Store) migrateWith(ctx context.Context, database string, log *slog.Logger, observe observer) error {
 	if s.engine != "postgres" {
 		return s.migrate(ctx, s.writes, log)
 	}
-	db, err := openPostgres(database, migrationSettings, nil)
+	db, err := openPostgres(database, migrationSettings, observe)
 	if err != nil {
 		return errors.New("open PostgreSQL: cannot parse the database URL")
 	}

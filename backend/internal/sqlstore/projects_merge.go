@@ -21,7 +21,15 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if from == into {
 			return projects.ErrSameProject
 		}
-		if err := s.lockProjectRow(ctx, tx, accountID, from); err != nil {
+		// In the order in which calls of models and events of apps lock these rows.
+		if err := lockBalance(ctx, tx, accountID); err != nil {
+			return err
+		}
+		numbers, err := lockBothAnalytics(ctx, tx, accountID, from, into)
+		if err != nil {
+			return err
+		}
+		if err := s.lockProjectRows(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
 		if err := moveProject(ctx, tx, accountID, from, into, e.ID); err != nil {
@@ -30,7 +38,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := mergeCredit(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
-		if err := mergeAnalytics(ctx, tx, accountID, from, into); err != nil {
+		if err := mergeAnalytics(ctx, tx, numbers[from], numbers[into]); err != nil {
 			return err
 		}
 		if err := uniteProjects(ctx, tx, accountID, from, into); err != nil {
@@ -59,15 +67,20 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRow prevents insertions of rows that reference the project's row until the transaction ends. SQLite has a
-// single writer and needs no lock.
-func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id string) error {
+// lockProjectRows prevents insertions of rows that reference the projects' rows until the transaction ends, and counts of
+// their calls. SQLite has a single writer and needs no lock.
+func (s *Store) lockProjectRows(ctx context.Context, tx *sql.Tx, accountID string, ids ...string) error {
 	if s.engine != "postgres" {
 		return nil
 	}
-	_, err := queryOne(ctx, tx, projects.ErrNotFound, value[int],
-		`SELECT 1 FROM projects WHERE account_id = $1 AND app_id = $2 FOR UPDATE`, accountID, id)
-	return err
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		_, err := queryOne(ctx, tx, projects.ErrNotFound, value[int],
+			`SELECT 1 FROM projects WHERE account_id = $1 AND app_id = $2 FOR UPDATE`, accountID, id)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moveProject moves the rows of one project to another. If both have a current session of a link and platform, the

@@ -47,7 +47,7 @@ var allowedPlans = []struct{ statement, reason string }{
 		"entries of a day"},
 	{"FROM gateway_calls WHERE (account_id, app_id) IN (SELECT", "calls of a day"},
 	{"DELETE FROM session_scripts WHERE EXISTS", "scripts of sessions used within 30 days, which few sessions have"},
-	{"SELECT id FROM credit_holds WHERE state = 'open' AND lease_until < $1", "holds that are due, in parts"},
+	{"SELECT id, account_id FROM credit_holds WHERE state = 'open' AND lease_until < $1", "holds that are due, in parts"},
 }
 
 // notExamined are statements on bounded tables, or on none, that this package does not run.
@@ -58,4 +58,5 @@ var notExamined = []string{
 		"SET value = excluded.value WHERE settings.value <> excluded.value",
 	"SELECT value FROM settings WHERE name = 'key_check'",
 	"SELECT COUNT(*) FROM settings",
+	"SELECT set_config(s.name, v.value, false) FROM (VALUES",
 }
