@@ -78,8 +78,8 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 }
 
 // SignIn checks a password. It returns ErrBadCredentials for an unknown address, for an account without a password and
-// for a wrong password; all three take about the same time. It may also return ErrSuspended or a *TooManyGuessesError.
-// browser identifies a browser that has already signed in with this address, and is empty otherwise.
+// for a wrong password; all three take about the same time. It may also return ErrSuspended, ErrBusy or a
+// *TooManyGuessesError. browser identifies a browser that has already signed in with this address, and is empty otherwise.
 func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -92,7 +92,11 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	if err == nil {
 		email = a.Email // all spellings of the address share one allowance
 	}
-	check := func() error { return a.check(ctx, password) }
+	hashing := ctx
+	if browser != "" {
+		hashing = asKnown(ctx, email)
+	}
+	check := func() error { return a.check(hashing, password) }
 	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
 		return Account{}, err
 	}

@@ -3,8 +3,11 @@ package account
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,14 +63,9 @@ func TestDecoyHash_HasRealParameters(t *testing.T) {
 }
 
 func TestHashPassword_EndsWithContext(t *testing.T) {
-	for range cap(hashing) {
-		hashing <- struct{}{}
+	for _, ip := range []string{"192.0.2.1", "198.51.100.1"} {
+		defer mustHash(t, WithAddress(t.Context(), ip))()
 	}
-	defer func() {
-		for range cap(hashing) {
-			<-hashing
-		}
-	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
@@ -80,6 +78,72 @@ func TestHashPassword_EndsWithContext(t *testing.T) {
 		if _, err := s.SignIn(ctx, email, "correct horse battery", ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("sign-in as %s: got %v, want context.Canceled from the hashing queue", email, err)
 		}
+	}
+}
+
+// mustHash takes a place for hashing until the returned function is called.
+func mustHash(t *testing.T, ctx context.Context) (leave func()) {
+	t.Helper()
+	leave, err := enterHashing(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leave
+}
+
+// Whoever sends passwords from many addresses gets a share of the hashing for each network, and cannot make people
+// wait who signed in before. A password that was not checked is no wrong guess.
+func TestHashing_IsShared(t *testing.T) {
+	m := &memory{accounts: map[string]Account{}}
+	s := NewService(m, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
+	const email, password = "ada@example.org", "correct horse battery"
+	if _, err := s.SignUp(t.Context(), email, password); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	defer cancel()
+	from := func(network, n int) context.Context {
+		return WithAddress(ctx, fmt.Sprintf("2001:db8:%x:%x::1", network, n))
+	}
+	flood := func(network int) {
+		for n := range strangers.WaitingEach {
+			waits.Go(func() {
+				if leave, err := enterHashing(from(network, n)); err == nil {
+					leave()
+				}
+			})
+		}
+	}
+	waiting := func(n int) {
+		for _, now := strangers.Used(); now < n; _, now = strangers.Used() {
+			runtime.Gosched()
+		}
+	}
+	defer mustHash(t, from(0, 0))()
+	flood(0)
+	waiting(strangers.WaitingEach)
+	if _, err := s.SignIn(from(0, 1000), email, password, ""); !errors.Is(err, ErrBusy) {
+		t.Errorf("a network with its share in progress: got error %v, want ErrBusy", err)
+	}
+	if _, err := s.SignIn(from(1, 0), email, password, ""); err != nil {
+		t.Errorf("another network: got error %v, want none", err)
+	}
+	defer mustHash(t, from(1, 0))()
+	networks := strangers.Waiting / strangers.WaitingEach
+	for network := 1; network < networks; network++ {
+		flood(network)
+	}
+	waiting(strangers.Waiting)
+	if _, err := s.SignIn(from(networks, 0), email, password, ""); !errors.Is(err, ErrBusy) {
+		t.Errorf("a new network in a flood from %d others: got error %v, want ErrBusy", networks, err)
+	}
+	if m.guesses != 0 {
+		t.Errorf("%d guesses were spent, want none", m.guesses)
+	}
+	if _, err := s.SignIn(from(networks, 0), email, password, "known"); err != nil {
+		t.Errorf("a browser that has signed in before: got error %v, want none", err)
 	}
 }
 
@@ -102,6 +166,7 @@ type memory struct {
 	Store
 	accounts map[string]Account
 	session  string
+	guesses  int // spent
 }
 
 func (m *memory) InsertAccount(_ context.Context, a Account) error {
@@ -110,10 +175,14 @@ func (m *memory) InsertAccount(_ context.Context, a Account) error {
 }
 
 func (m *memory) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
+	m.guesses++
 	return 0, nil
 }
 
-func (m *memory) ReturnGuess(context.Context, string, time.Time, time.Duration) error { return nil }
+func (m *memory) ReturnGuess(context.Context, string, time.Time, time.Duration) error {
+	m.guesses--
+	return nil
+}
 
 func (m *memory) AccountByEmail(_ context.Context, email string) (Account, error) {
 	a, ok := m.accounts[email]

@@ -1,7 +1,9 @@
 package account
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -47,7 +49,7 @@ func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }
 
-// guess runs check, which checks a password, and spends one guess if the password was wrong. It takes the guess before
+// guess runs check, which checks a password, and spends one guess unless the password was right or not checked. It takes the guess before
 // the check, so that concurrent calls cannot share the last one.
 func (s *Service) guess(ctx context.Context, of allowance, check func() error) error {
 	wait, err := s.store.TakeGuess(ctx, of.key, s.now(), of.every, maxGuesses)
@@ -57,13 +59,14 @@ func (s *Service) guess(ctx context.Context, of allowance, check func() error) e
 	if wait > 0 {
 		return &TooManyGuessesError{Wait: wait}
 	}
-	if err := check(); err != nil {
+	err = check()
+	if err != nil && !errors.Is(err, ErrBusy) {
 		return err
 	}
-	return s.store.ReturnGuess(ctx, of.key, s.now(), of.every)
+	return cmp.Or(s.store.ReturnGuess(ctx, of.key, s.now(), of.every), err)
 }
 
 // checkOwn checks the password of a signed-in person. It returns ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) checkOwn(ctx context.Context, a Account, password string) error {
-	return s.guess(ctx, s.ownAllowance(a.ID), func() error { return a.check(ctx, password) })
+	return s.guess(ctx, s.ownAllowance(a.ID), func() error { return a.check(asKnown(ctx, a.ID), password) })
 }

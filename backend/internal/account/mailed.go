@@ -232,7 +232,7 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revo
 	if err != nil {
 		return Account{}, err
 	}
-	hashed, err := newPassword(ctx, newPass)
+	hashed, err := newPassword(asKnown(ctx, t.AccountID), newPass)
 	if err != nil {
 		return Account{}, err
 	}
@@ -282,7 +282,7 @@ func (s *Service) SetPassword(ctx context.Context, accountID, newPass, keepSecre
 }
 
 func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecret string, e audit.Entry) error {
-	hashed, err := newPassword(ctx, newPass)
+	hashed, err := newPassword(asKnown(ctx, a.ID), newPass)
 	if err != nil {
 		return err
 	}

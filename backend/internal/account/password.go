@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 
 	"golang.org/x/crypto/argon2"
+
+	"github.com/service-dev/service/backend/internal/limit"
 )
 
 // Parameters of argon2id, the first choice recommended by OWASP: 19 MiB, two passes, one lane.
@@ -20,8 +23,45 @@ const (
 	argonSalt   = 16
 )
 
-// hashing limits concurrent password hashing to two, because each hash takes 19 MiB and a core.
-var hashing = make(chan struct{}, 2)
+// Passwords are hashed by few goroutines, because each hash takes 19 MiB and a core. People who proved before that they
+// have the account do not wait for strangers, and of those, one network has only a share.
+var (
+	strangers = limit.NewSlots(limit.Bounds{Running: 2, RunningEach: 1, Waiting: 64, WaitingEach: 16})
+	known     = limit.NewSlots(limit.Bounds{Running: 1, RunningEach: 1, Waiting: 64, WaitingEach: 4})
+)
+
+// ErrBusy is returned if too many passwords are being checked. The password was not checked.
+var ErrBusy = errors.New("too many passwords are being checked")
+
+type (
+	addressKey struct{}
+	knownKey   struct{}
+)
+
+// WithAddress returns a context with the caller's address. Passwords from one network share a part of the hashing.
+func WithAddress(ctx context.Context, ip string) context.Context {
+	return context.WithValue(ctx, addressKey{}, ip)
+}
+
+// asKnown returns the context for hashing a password of a person who has proved to have the account. who identifies the
+// account.
+func asKnown(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, knownKey{}, who)
+}
+
+// enterHashing waits until the caller may hash a password. It returns ErrBusy if too many wait already.
+func enterHashing(ctx context.Context) (leave func(), err error) {
+	if who, ok := ctx.Value(knownKey{}).(string); ok {
+		leave, err = known.Enter(ctx, who)
+	} else {
+		ip, _ := ctx.Value(addressKey{}).(string)
+		leave, err = strangers.Enter(ctx, limit.Network(ip))
+	}
+	if errors.Is(err, limit.ErrFull) {
+		err = ErrBusy
+	}
+	return leave, err
+}
 
 // decoyHash makes a sign-in with an unknown address take as long as one with a known address. No password is known to
 // match it.
@@ -56,11 +96,10 @@ func checkPassword(ctx context.Context, stored, password string) (bool, error) {
 }
 
 func derive(ctx context.Context, password string, salt []byte) ([]byte, error) {
-	select {
-	case hashing <- struct{}{}:
-		defer func() { <-hashing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	leave, err := enterHashing(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	return argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonLanes, argonKey), nil
 }

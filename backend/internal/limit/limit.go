@@ -83,13 +83,25 @@ func (l *Limiter) forget() {
 }
 
 // Caller returns the caller to which an address belongs.
-func Caller(address string) string {
+func Caller(address string) string { return network(address, 32, 64) }
+
+// Network returns the network to which an address belongs, an IPv4 /24 or an IPv6 /48. An attacker may have all
+// addresses of it.
+func Network(address string) string { return network(address, 24, 48) }
+
+// network returns the network of an address with so many bits. It returns a single address, or text that is none,
+// unchanged.
+func network(address string, bits4, bits6 int) string {
 	ip, err := netip.ParseAddr(address)
-	if err != nil || ip.Unmap().Is4() {
+	if err != nil {
 		return address
 	}
-	prefix, err := ip.Prefix(64)
-	if err != nil {
+	bits := bits6
+	if ip = ip.Unmap(); ip.Is4() {
+		bits = bits4
+	}
+	prefix, err := ip.Prefix(bits)
+	if err != nil || prefix.IsSingleIP() {
 		return address
 	}
 	return prefix.String()

@@ -65,3 +65,13 @@ func TestTakeN_AllOrNone(t *testing.T) {
 		t.Errorf("twenty more attempts: got a wait of %s, want 19 to 20 s", wait)
 	}
 }
+
+func TestNetwork(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.77": "192.0.2.0/24", "2001:db8:1:2::3": "2001:db8:1::/48", "": "", "x": "x",
+	} {
+		if got := Network(address); got != want {
+			t.Errorf("%q: got %q, want %q", address, got, want)
+		}
+	}
+}

@@ -38,6 +38,11 @@ var errorPages = map[int]errorPage{
 			"when you signed in or out in another tab, or when another site sent you here.",
 		Next: "Go back, reload the page and try again.",
 	},
+	http.StatusServiceUnavailable: {
+		Title: "Too many people are signing in",
+		Text:  "Your password was not checked, and nothing was changed.",
+		Next:  "Go back and try again in a few seconds.",
+	},
 	http.StatusInternalServerError: {
 		Title: "Something went wrong on our side",
 		Text:  "Your request could not be completed. It is not your fault.",
@@ -53,6 +58,9 @@ func (w *Web) fail(c *call, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, errForbidden):
 		status = http.StatusForbidden
+	case errors.Is(err, account.ErrBusy):
+		status = http.StatusServiceUnavailable
+		c.rw.Header().Set("Retry-After", "5")
 	default:
 		w.Log.ErrorContext(c.Context(), "failed to serve page", "method", c.Method,
 			"path", secret.Redact(c.URL.Path), "err", err)

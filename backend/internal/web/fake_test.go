@@ -30,6 +30,7 @@ type fakeAccounts struct {
 	denied   map[string]bool
 	browsers []string // the names of the browsers that signed in
 	spent    bool     // whether browsers without a name have no guesses left
+	busy     bool     // whether too many passwords are being checked
 	opened   int
 	writes   int
 }
@@ -73,6 +74,9 @@ func (f *fakeAccounts) SignIn(_ context.Context, email, password, browser string
 	defer f.mu.Unlock()
 	email = strings.ToLower(email)
 	f.browsers = append(f.browsers, browser)
+	if f.busy {
+		return account.Account{}, account.ErrBusy
+	}
 	if f.spent && browser == "" {
 		return account.Account{}, &account.TooManyGuessesError{Wait: 90 * time.Second}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
@@ -72,6 +73,9 @@ func (w *Web) serve(c *call, h handler) error {
 	}
 	if !isRead(c.Request) && (w.origins.Check(c.Request) != nil || !w.csrfOK(c)) {
 		return errForbidden
+	}
+	if !isRead(c.Request) {
+		c.Request = c.WithContext(account.WithAddress(c.Context(), w.ClientIP(c.Request)))
 	}
 	return h(c)
 }

@@ -44,6 +44,9 @@ func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	if v.header.Get("Retry-After") != "90" {
 		t.Errorf("Retry-After is %q, want 90", v.header.Get("Retry-After"))
 	}
+	f.busy = true
+	signIn(visit(t, site), "ada@example.org").want(http.StatusServiceUnavailable, "Too many people are signing in")
+	f.busy = false
 	other := visit(t, site)
 	signIn(other, "ada@example.org").want(http.StatusTooManyRequests)
 	signIn(other, "nobody@example.org").want(http.StatusTooManyRequests,
