@@ -43,7 +43,7 @@ func (w *world) grant(change func(g *grants.Grants)) {
 	w.Helper()
 	g := grants.Default()
 	change(&g)
-	if err := w.grants.Set(w.Context(), w.ada.ID, app, g, audit.Person()); err != nil {
+	if err := w.grants.Set(w.Context(), w.ada.ID, app, g, true, audit.Person()); err != nil {
 		w.Fatal(err)
 	}
 }

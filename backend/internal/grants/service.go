@@ -14,6 +14,9 @@ import (
 // ErrNoProject is returned for an unknown project.
 var ErrNoProject = errors.New("no such project")
 
+// ErrRaises is returned for a change that would raise a level although it may not.
+var ErrRaises = errors.New("the change raises a level")
+
 // InvalidError reports an unknown level, or a level for an unknown field. Message is for display.
 type InvalidError struct{ Message string }
 
@@ -81,15 +84,15 @@ func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exce
 
 // Set sets the grants of a project. Each level that changes is the project's own from then on, even if it equals the
 // account's default; the others stay as they are. The change takes effect with the next read. Only the account holder
-// may call it, never an agent. The error may be an *InvalidError or ErrNoProject.
-func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
+// may call it, never an agent. The error may be an *InvalidError, ErrNoProject or ErrRaises.
+func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, mayRaise bool, by audit.Actor) error {
 	if project == "" {
 		return ErrNoProject
 	}
 	if err := g.check(); err != nil {
 		return err
 	}
-	return s.change(ctx, accountID, project, func(former []Row, _ []string) ([]Row, []audit.Entry) {
+	return s.change(ctx, accountID, project, mayRaise, func(former []Row, _ []string) ([]Row, []audit.Entry) {
 		levels := byProject(former)
 		was := levels.of(project)
 		rows := levels[""]
@@ -105,9 +108,9 @@ func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, 
 }
 
 // Follow deletes a project's own levels, so that it follows the account's default, or those of every project if project
-// is empty. The change takes effect with the next read. The error may be ErrNoProject.
-func (s *Service) Follow(ctx context.Context, accountID, project string, by audit.Actor) error {
-	return s.change(ctx, accountID, project, func(former []Row, projects []string) ([]Row, []audit.Entry) {
+// is empty. The change takes effect with the next read. The error may be ErrNoProject or ErrRaises.
+func (s *Service) Follow(ctx context.Context, accountID, project string, mayRaise bool, by audit.Actor) error {
+	return s.change(ctx, accountID, project, mayRaise, func(former []Row, projects []string) ([]Row, []audit.Entry) {
 		levels := byProject(former)
 		return levels[""], s.entries(accountID, by, projects, levels, levels.account())
 	})
@@ -115,12 +118,14 @@ func (s *Service) Follow(ctx context.Context, accountID, project string, by audi
 
 // SetDefault sets the account's default, which applies to new projects and wherever a project has no level of its own.
 // With everywhere it applies to all projects: their own levels are deleted. The change takes effect with the next read.
-// The error may be an *InvalidError.
-func (s *Service) SetDefault(ctx context.Context, accountID string, g Grants, everywhere bool, by audit.Actor) error {
+// The error may be an *InvalidError or ErrRaises.
+func (s *Service) SetDefault(
+	ctx context.Context, accountID string, g Grants, everywhere, mayRaise bool, by audit.Actor,
+) error {
 	if err := g.check(); err != nil {
 		return err
 	}
-	return s.change(ctx, accountID, "", func(former []Row, projects []string) ([]Row, []audit.Entry) {
+	return s.change(ctx, accountID, "", mayRaise, func(former []Row, projects []string) ([]Row, []audit.Entry) {
 		was := byProject(former)
 		rows := g.defaultRows()
 		if !everywhere {
@@ -144,12 +149,29 @@ func (s *Service) entries(accountID string, by audit.Actor, projects []string, w
 	return all
 }
 
+// change writes what change returns. Unless mayRaise is set, it returns ErrRaises instead if the account's default or a
+// project would have a higher level than before.
 func (s *Service) change(
-	ctx context.Context, accountID, project string,
+	ctx context.Context, accountID, project string, mayRaise bool,
 	change func(former []Row, projects []string) ([]Row, []audit.Entry),
 ) error {
-	if err := s.Store.ChangeGrants(ctx, accountID, project, change); err != nil {
+	refused := false
+	err := s.Store.ChangeGrants(ctx, accountID, project, func(former []Row, projects []string) ([]Row, []audit.Entry) {
+		rows, entries := change(former, projects)
+		was, will := byProject(former), byProject(rows)
+		refused = !mayRaise && slices.ContainsFunc(append([]string{""}, projects...), func(id string) bool {
+			return was.of(id).Raises(will.of(id))
+		})
+		if refused {
+			return nil, nil
+		}
+		return rows, entries
+	})
+	if err != nil {
 		return fmt.Errorf("set grants: %w", err)
+	}
+	if refused {
+		return ErrRaises
 	}
 	return nil
 }

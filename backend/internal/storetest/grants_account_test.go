@@ -17,11 +17,11 @@ func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 	own := grants.Default()
 	own.Analytics = grants.Off
 	own.Assistant[grants.Voice] = grants.Read
-	fatal(t, f.grants.Set(t.Context(), "ada", app, own, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, own, true, audit.Person()))
 	usual := grants.Default()
 	usual.Credentials = grants.Read
 	usual.Assistant[grants.Voice] = grants.Read
-	fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, true, audit.Person()))
 	want := grants.Default()
 	want.Analytics, want.Credentials, want.Assistant[grants.Voice] = grants.Off, grants.Read, grants.Read
 	if diff := cmp.Diff(want, f.grantsOf(t, "ada", app)); diff != "" {
@@ -52,11 +52,11 @@ func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 	// The built-in level can be an exception from the account's default.
 	builtIn := f.grantsOf(t, "ada", app)
 	builtIn.Credentials = grants.ReadWrite
-	fatal(t, f.grants.Set(t.Context(), "ada", app, builtIn, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, builtIn, true, audit.Person()))
 	if g := f.grantsOf(t, "ada", app); g.Credentials != grants.ReadWrite {
 		t.Errorf("credentials: got %s, want the project's own read_write", g.Credentials)
 	}
-	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, true, audit.Person()))
 	if _, exceptions, err := f.grants.All(t.Context(), "ada"); err != nil || len(exceptions) != 0 {
 		t.Errorf("after following the default: got exceptions %v (error %v), want none", exceptions, err)
 	}
@@ -75,10 +75,10 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 	}
 	strict := grants.Default()
 	strict.Assistant[grants.Voice], strict.Analytics = grants.Off, grants.Off
-	fatal(t, f.grants.Set(t.Context(), "ada", app, strict, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, strict, true, audit.Person()))
 	for _, usual := range []grants.Grants{strict, grants.Default()} {
 		f.clock.pass(time.Second)
-		fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, audit.Person()))
+		fatal(t, f.grants.SetDefault(t.Context(), "ada", usual, false, true, audit.Person()))
 		if diff := cmp.Diff(strict, f.grantsOf(t, "ada", app)); diff != "" {
 			t.Errorf("the project's own levels changed with the default: %s", diff)
 		}
@@ -92,13 +92,13 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 		t.Errorf("the entries of the project that follows the default: %s", diff)
 	}
 	// A level that a person sets back to the default's is still the project's own.
-	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
-	fatal(t, f.grants.SetDefault(t.Context(), "ada", strict, false, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), true, audit.Person()))
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", strict, false, true, audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" {
 		t.Errorf("the levels that were set back followed the default: %s", diff)
 	}
 	f.clock.pass(time.Second)
-	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, true, audit.Person()))
 	if got := summaries(app)[0]; got != want[1] || !cmp.Equal(strict, f.grantsOf(t, "ada", app)) {
 		t.Errorf("following the default: got the entry %q and %+v", got, f.grantsOf(t, "ada", app))
 	}
@@ -110,12 +110,12 @@ func grantsFollowAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off := grants.Default()
 	off.Credentials, off.Analytics = grants.Off, grants.Off
-	fatal(t, f.grants.Set(t.Context(), "ada", app, off, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, off, true, audit.Person()))
 	race(t, 10, isAny(), func(i int) error {
 		if i%2 == 0 {
-			return f.grants.Follow(t.Context(), "ada", app, audit.Person())
+			return f.grants.Follow(t.Context(), "ada", app, true, audit.Person())
 		}
-		return f.grants.SetDefault(t.Context(), "ada", []grants.Grants{off, grants.Default()}[i/2%2], false, audit.Person())
+		return f.grants.SetDefault(t.Context(), "ada", []grants.Grants{off, grants.Default()}[i/2%2], false, true, audit.Person())
 	})
 	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 0 {
 		t.Errorf("%d own levels are left, want none", n)
@@ -130,13 +130,13 @@ func grantsEverywhere(t *testing.T, f *projectFixture) {
 	open := grants.Default()
 	open.Analytics = grants.ReadWrite
 	for _, account := range []string{"ada", "bob"} {
-		fatal(t, f.grants.Set(t.Context(), account, app, open, audit.Person()))
+		fatal(t, f.grants.Set(t.Context(), account, app, open, true, audit.Person()))
 	}
 	shut := grants.Grants{Assistant: map[string]grants.Level{}, Credentials: grants.Off, Analytics: grants.Off}
 	for _, field := range grants.Fields() {
 		shut.Assistant[field] = grants.Off
 	}
-	fatal(t, f.grants.SetDefault(t.Context(), "ada", shut, true, audit.Person()))
+	fatal(t, f.grants.SetDefault(t.Context(), "ada", shut, true, true, audit.Person()))
 	for _, project := range []string{app, other, "com.example.later"} {
 		if diff := cmp.Diff(shut, f.grantsOf(t, "ada", project)); diff != "" {
 			t.Errorf("%s: %s", project, diff)
@@ -156,14 +156,14 @@ func grantsEverywhere(t *testing.T, f *projectFixture) {
 		"": "grants.default_changed"}, got); diff != "" {
 		t.Errorf("audit entries: %s", diff)
 	}
-	fatal(t, f.grants.Set(t.Context(), "ada", app, open, audit.Person()))
-	fatal(t, f.grants.Follow(t.Context(), "ada", "", audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, open, true, audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", "", true, audit.Person()))
 	if diff := cmp.Diff(shut, f.grantsOf(t, "ada", app)); diff != "" {
 		t.Errorf("after every project follows the default: %s", diff)
 	}
 	bad := grants.Default()
 	bad.Analytics = "write"
-	if err := f.grants.SetDefault(t.Context(), "ada", bad, true, audit.Person()); err == nil {
+	if err := f.grants.SetDefault(t.Context(), "ada", bad, true, true, audit.Person()); err == nil {
 		t.Error("an unknown level was accepted")
 	}
 }

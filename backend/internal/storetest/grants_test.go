@@ -41,7 +41,7 @@ func grantDefaults(t *testing.T, f *projectFixture) {
 		t.Errorf("the defaults differ from the documented table: %+v", g)
 	}
 	// Setting the current values changes nothing.
-	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, g, true, audit.Person()))
 	if f.entries(t, audit.Filter{})[0].Action == "grants.changed" {
 		t.Error("setting the current values wrote an audit entry")
 	}
@@ -56,7 +56,7 @@ func grantsSet(t *testing.T, f *projectFixture) {
 	g.Assistant[grants.Voice] = grants.Off
 	g.Assistant[grants.Sounds] = grants.Read
 	g.Analytics = grants.ReadWrite
-	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, g, true, audit.Person()))
 	if diff := cmp.Diff(g, f.grantsOf(t, "ada", app)); diff != "" {
 		t.Error(diff)
 	}
@@ -74,7 +74,7 @@ func grantsSet(t *testing.T, f *projectFixture) {
 			"assistant_config.sounds: read_write -> read; analytics: read -> read_write" {
 		t.Errorf("audit entry: got %+v, want the three changed grants", e)
 	}
-	fatal(t, f.grants.Follow(t.Context(), "ada", app, audit.Person()))
+	fatal(t, f.grants.Follow(t.Context(), "ada", app, true, audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" ||
 		f.store.count("SELECT COUNT(*) FROM project_grants") != 0 {
 		t.Error(diff)
@@ -83,11 +83,11 @@ func grantsSet(t *testing.T, f *projectFixture) {
 
 func grantsRefused(t *testing.T, f *projectFixture) {
 	f.key(t, app)
-	want(t, "a missing project", f.grants.Set(t.Context(), "ada", other, grants.Default(), audit.Person()),
+	want(t, "a missing project", f.grants.Set(t.Context(), "ada", other, grants.Default(), true, audit.Person()),
 		grants.ErrNoProject)
-	want(t, "a foreign project that is to follow", f.grants.Follow(t.Context(), "bob", app, audit.Person()),
+	want(t, "a foreign project that is to follow", f.grants.Follow(t.Context(), "bob", app, true, audit.Person()),
 		grants.ErrNoProject)
-	want(t, "a foreign project", f.grants.Set(t.Context(), "bob", app, grants.Default(), audit.Person()),
+	want(t, "a foreign project", f.grants.Set(t.Context(), "bob", app, grants.Default(), true, audit.Person()),
 		grants.ErrNoProject)
 	for name, spoil := range map[string]func(g *grants.Grants){
 		"no level":       func(g *grants.Grants) { g.Credentials = "" },
@@ -100,7 +100,7 @@ func grantsRefused(t *testing.T, f *projectFixture) {
 		g := grants.Default()
 		g.Assistant[grants.Sounds] = grants.Off
 		spoil(&g)
-		err := f.grants.Set(t.Context(), "ada", app, g, audit.Person())
+		err := f.grants.Set(t.Context(), "ada", app, g, true, audit.Person())
 		if invalid := (*grants.InvalidError)(nil); !errors.As(err, &invalid) {
 			t.Errorf("%s: got %v, want an InvalidError", name, err)
 		}
@@ -118,7 +118,7 @@ func grantsAtOnce(t *testing.T, f *projectFixture) {
 		off.Assistant[field], read.Assistant[field] = grants.Off, grants.Read
 	}
 	race(t, 10, isAny(), func(i int) error {
-		return f.grants.Set(t.Context(), "ada", app, []grants.Grants{off, read}[i%2], audit.Person())
+		return f.grants.Set(t.Context(), "ada", app, []grants.Grants{off, read}[i%2], true, audit.Person())
 	})
 	if g := f.grantsOf(t, "ada", app); !cmp.Equal(g, off) && !cmp.Equal(g, read) {
 		t.Errorf("the stored grants mix both changes: %+v", g)

@@ -101,7 +101,7 @@ func mergeConfigs(t *testing.T, f *projectFixture) {
 	for id, level := range map[string]grants.Level{other: grants.ReadWrite, app: grants.Off} {
 		g := grants.Default()
 		g.Analytics = level
-		fatal(t, f.grants.Set(t.Context(), "ada", id, g, audit.Person()))
+		fatal(t, f.grants.Set(t.Context(), "ada", id, g, true, audit.Person()))
 	}
 	for _, id := range []string{other, app} {
 		f.store.exec(fmt.Sprintf(`
@@ -216,7 +216,7 @@ func deleteProject(t *testing.T, f *projectFixture) {
 	sst := must(f.live.MintSecret(t.Context(), "ada", s.ID))(t)
 	g := grants.Default()
 	g.Credentials = grants.Off
-	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
+	fatal(t, f.grants.Set(t.Context(), "ada", app, g, true, audit.Person()))
 	f.live.live.closed = nil
 	want(t, "delete", f.Delete(t.Context(), "ada", other, audit.Person()), nil)
 	for _, id := range []string{app, other} {

@@ -216,11 +216,9 @@ func (w *Web) changeAccess(c *call) error {
 		return err
 	}
 	if c.PostFormValue("follow") != "" {
-		if ok, err := w.isFollowProven(c, p.ID); !ok {
-			return err
-		}
-		err := w.Dashboard.Grants.Follow(c.Context(), c.account.ID, p.ID, audit.Person())
-		return c.done(err, "/account/mcp-access", "access-back")
+		return w.saveAccess(c, "/account/mcp-access", "access-back", func(mayRaise bool) error {
+			return w.Dashboard.Grants.Follow(c.Context(), c.account.ID, p.ID, mayRaise, audit.Person())
+		})
 	}
 	before, err := w.Dashboard.Grants.Of(c.Context(), c.account.ID, p.ID)
 	if err != nil {
@@ -230,11 +228,9 @@ func (w *Web) changeAccess(c *call) error {
 	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
 		return c.done(nil, accessPath(p.ID), "unchanged")
 	}
-	if ok, err := w.isAccessProven(c, before.Raises(after)); !ok {
-		return err
-	}
-	err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, after, audit.Person())
-	return accessDone(c, err, accessPath(p.ID), "access")
+	return w.saveAccess(c, accessPath(p.ID), "access", func(mayRaise bool) error {
+		return w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, after, mayRaise, audit.Person())
+	})
 }
 
 // changeDefaultAccess changes the account's default. Projects keep their own levels.
@@ -247,37 +243,23 @@ func (w *Web) changeDefaultAccess(c *call) error {
 	if len(levelDifferences(after, before)) == 0 && isKnownAccess(after) {
 		return c.done(nil, "/account/mcp-access", "unchanged")
 	}
-	if ok, err := w.isAccessProven(c, before.Raises(after)); !ok {
-		return err
-	}
-	err = w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, after, false, audit.Person())
-	return accessDone(c, err, "/account/mcp-access", "access")
+	return w.saveAccess(c, "/account/mcp-access", "access", func(mayRaise bool) error {
+		return w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, after, false, mayRaise, audit.Person())
+	})
 }
 
-// isAccessProven is like isProven for a change of agents' access, which needs a proof only if it raises a level.
-func (w *Web) isAccessProven(c *call, raises bool) (bool, error) {
-	if !raises {
-		return true, nil
+// saveAccess calls change, which changes agents' access, and leads to the path with the code. If the change raises a
+// level, it asks for a proof first. Our forms post no level that the service would refuse.
+func (w *Web) saveAccess(c *call, path, code string, change func(mayRaise bool) error) error {
+	err := change(false)
+	if errors.Is(err, grants.ErrRaises) {
+		ok, notProven := w.isProven(c, "Give agents more access?",
+			"Your linked coding agents may do more from their next call on.")
+		if !ok {
+			return notProven
+		}
+		err = change(true)
 	}
-	return w.isProven(c, "Give agents more access?", "Your linked coding agents may do more from their next call on.")
-}
-
-// isFollowProven is isAccessProven for the project that follows the account's default again, or for every project if
-// projectID is "".
-func (w *Web) isFollowProven(c *call, projectID string) (bool, error) {
-	usual, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
-	if err != nil {
-		return false, err
-	}
-	raises := false
-	for id, one := range exceptions {
-		raises = raises || (projectID == "" || projectID == id) && one.Raises(usual)
-	}
-	return w.isAccessProven(c, raises)
-}
-
-// accessDone is like c.done. Our forms post no level that the service would refuse.
-func accessDone(c *call, err error, path, code string) error {
 	var invalid *grants.InvalidError
 	if errors.As(err, &invalid) {
 		return errForbidden

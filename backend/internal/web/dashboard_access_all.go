@@ -54,28 +54,17 @@ func (w *Web) accessForAllPage(c *call) error {
 
 func (w *Web) changeAccessForAll(c *call) error {
 	level := c.PostFormValue("level")
-	if level == asDefault {
-		if ok, err := w.isFollowProven(c, ""); !ok {
+	change := func(mayRaise bool) error {
+		return w.Dashboard.Grants.Follow(c.Context(), c.account.ID, "", mayRaise, audit.Person())
+	}
+	if level != asDefault {
+		g, _, err := accessForAll(level)
+		if err != nil {
 			return err
 		}
-		err := w.Dashboard.Grants.Follow(c.Context(), c.account.ID, "", audit.Person())
-		return c.done(err, "/account/mcp-access", "access-all")
+		change = func(mayRaise bool) error {
+			return w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, g, true, mayRaise, audit.Person())
+		}
 	}
-	g, _, err := accessForAll(level)
-	if err != nil {
-		return err
-	}
-	usual, exceptions, err := w.Dashboard.Grants.All(c.Context(), c.account.ID)
-	if err != nil {
-		return err
-	}
-	raises := usual.Raises(g)
-	for _, one := range exceptions {
-		raises = raises || one.Raises(g)
-	}
-	if ok, err := w.isAccessProven(c, raises); !ok {
-		return err
-	}
-	err = w.Dashboard.Grants.SetDefault(c.Context(), c.account.ID, g, true, audit.Person())
-	return accessDone(c, err, "/account/mcp-access", "access-all")
+	return w.saveAccess(c, "/account/mcp-access", "access-all", change)
 }

@@ -43,9 +43,14 @@ func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[s
 	return f.usual, exceptions, nil
 }
 
-func (f fakeGrants) Follow(_ context.Context, _, project string, by audit.Actor) error {
+func (f fakeGrants) Follow(_ context.Context, _, project string, mayRaise bool, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for id, g := range f.grants {
+		if !mayRaise && (project == "" || project == id) && g.Raises(f.usual) {
+			return grants.ErrRaises
+		}
+	}
 	if project == "" {
 		clear(f.grants)
 	}
@@ -54,11 +59,18 @@ func (f fakeGrants) Follow(_ context.Context, _, project string, by audit.Actor)
 	return nil
 }
 
-func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
+func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, mayRaise bool, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := grants.Levels(); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
 		return &grants.InvalidError{Message: "the level is none"}
+	}
+	was, ok := f.grants[project]
+	if !ok {
+		was = f.usual
+	}
+	if !mayRaise && was.Raises(g) {
+		return grants.ErrRaises
 	}
 	f.grants[project] = g
 	if len(levelDifferences(g, f.usual)) == 0 {
@@ -68,7 +80,7 @@ func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, b
 	return nil
 }
 
-func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grants, everywhere bool,
+func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grants, everywhere, mayRaise bool,
 	by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +88,17 @@ func (f fakeGrants) SetDefault(_ context.Context, account string, g grants.Grant
 		return &grants.InvalidError{Message: "the level is none"}
 	}
 	if account != adaID {
+		if !mayRaise && grants.Default().Raises(g) {
+			return grants.ErrRaises
+		}
 		return nil
+	}
+	raises := f.usual.Raises(g)
+	for _, one := range f.grants {
+		raises = raises || everywhere && one.Raises(g)
+	}
+	if raises && !mayRaise {
+		return grants.ErrRaises
 	}
 	f.usual = g
 	if everywhere {

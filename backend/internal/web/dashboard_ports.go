@@ -63,11 +63,12 @@ type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
 	// All returns the account's default and the projects that have levels of their own.
 	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Exception, err error)
-	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
+	// Set, Follow and SetDefault return grants.ErrRaises if a level would rise, unless mayRaise is set.
+	Set(ctx context.Context, account, project string, g grants.Grants, mayRaise bool, by audit.Actor) error
 	// Follow deletes a project's own levels, or those of every project if project is empty.
-	Follow(ctx context.Context, account, project string, by audit.Actor) error
+	Follow(ctx context.Context, account, project string, mayRaise bool, by audit.Actor) error
 	// SetDefault sets the account's default. With everywhere it also replaces the grants of every project.
-	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere bool, by audit.Actor) error
+	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere, mayRaise bool, by audit.Actor) error
 }
 
 // LiveSessions lists and closes an account's open sessions. Its errors are those of package sessions.
