@@ -79,7 +79,8 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 
 // SignIn checks a password. It returns ErrBadCredentials for an unknown address, for an account without a password and
 // for a wrong password; all three take about the same time. It may also return ErrSuspended, ErrBusy or a
-// *TooManyGuessesError. browser identifies a browser that has already signed in with this address, and is empty otherwise.
+// *TooManyGuessesError. browser identifies a browser that has already signed in with this address, and is empty
+// otherwise.
 func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {

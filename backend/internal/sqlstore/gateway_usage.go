@@ -125,9 +125,8 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 }
 
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects and has
-// locked the balance. Calls
-// in flight continue, and count towards the other project. The merged settings allow no more than either project did:
-// the lower of two caps applies, and own keys pay if they did so for either project.
+// locked the balance. Calls in flight continue, and count towards the other project. The merged settings allow no more
+// than either project did: the lower of two caps applies, and own keys pay if they did so for either project.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
