@@ -125,7 +125,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	}
 	f.assistants = &sessions.Assistants{Sessions: f.sessions, Store: a.store, URL: c.BaseURL + "/v1"}
 	a.hub = relay.New(relay.Options{Sessions: f.sessions, Gateways: f.assistants, Log: a.store, Logger: o.Log,
-		SiteHosts: []string{site.Host}})
+		SiteOrigin: site.Scheme + "://" + site.Host})
 	f.sessions.Live, f.assistants.Live = a.hub, a.hub
 	f.projects = &projects.Service{Store: a.store, Hasher: hash, Live: a.hub, Now: time.Now}
 	catalogue, err := assistant.LoadCatalogue(c.AssistantCatalogue)

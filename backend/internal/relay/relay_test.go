@@ -288,6 +288,25 @@ func TestServePage_NeedsOrigin(t *testing.T) {
 	}
 }
 
+func TestServePage_ComparesTheScheme(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{SiteOrigin: "https://service.example"})
+	host := strings.TrimPrefix(n.url, "http://")
+	for origin, want := range map[string]int{
+		"https://service.example": http.StatusSwitchingProtocols, "https://" + host: http.StatusSwitchingProtocols,
+		"http://service.example": http.StatusForbidden, "http://" + host: http.StatusForbidden,
+		"https://evil.example": http.StatusForbidden,
+	} {
+		ws, res, err := websocket.Dial(t.Context(), n.url+"/s/"+testID+"/live",
+			&websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}}})
+		if res == nil || res.StatusCode != want {
+			t.Errorf("%s: got %v, %v; want status %d", origin, res, err, want)
+		}
+		if ws != nil {
+			_ = ws.CloseNow()
+		}
+	}
+}
+
 func TestSlowStore_SlowsSenders(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{QueueSize: 4, OutboxSize: 4096})
