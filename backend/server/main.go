@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/osservice"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 	"github.com/service-dev/service/proto/supervised"
 )
 
@@ -102,20 +103,43 @@ func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 	output := supervised.Output(osservice.Name, stderr)
 	log := slog.New(slog.NewJSONHandler(output, &slog.HandlerOptions{Level: level}))
 	notify := supervised.NewNotifier()
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", c.Listen)
+	listeners, err := listenAt(ctx, c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.Listen, err)
 	}
 	backend, err := app.New(ctx, app.Options{Config: c, Log: log})
 	if err != nil {
-		listener.Close()
-		return err
+		return errors.Join(err, loopback.Close(listeners))
 	}
-	log.Info("started", "address", listener.Addr().String(), "backend", c.BaseURL, "version", buildinfo.Version)
+	log.Info("started", "address", listeners[0].Addr().String(), "backend", c.BaseURL, "version", buildinfo.Version)
 	notify.Ready()
 	defer context.AfterFunc(ctx, func() { notify.Stopping("asked to") })()
-	err = backend.Serve(ctx, listener)
+	err = backend.Serve(ctx, listeners...)
 	log.Info("drained")
 	return err
+}
+
+// listenAt listens on an address of the form host:port. At localhost it listens on both loopback addresses: browsers may
+// use either, and another user could have the port on the other one.
+func listenAt(ctx context.Context, address string) ([]net.Listener, error) {
+	host, service, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.EqualFold(host, "localhost") {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		return []net.Listener{l}, nil
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	switch {
+	case err != nil:
+		return nil, err
+	case port == 0:
+		return loopback.Listen(ctx, port)
+	}
+	return loopback.ListenExactly(ctx, port)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 const testKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
@@ -23,6 +24,32 @@ func TestVersion(t *testing.T) {
 	code, out, errs := run("version")
 	if code != 0 || errs != "" || out != "service-backend "+buildinfo.Version+" commit "+buildinfo.Commit+" built "+buildinfo.BuiltAt+"\n" {
 		t.Errorf("got exit code %d, %q, %q; want 0 and the build's version", code, out, errs)
+	}
+}
+
+func TestListenAt_LocalhostIsBothAddresses(t *testing.T) {
+	other, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("SKIPPED: no IPv6 on this machine: %v", err)
+	}
+	defer other.Close()
+	_, port, _ := net.SplitHostPort(other.Addr().String())
+	if listeners, err := listenAt(t.Context(), "localhost:"+port); err == nil || !strings.Contains(err.Error(), "[::1]:"+port) ||
+		!strings.Contains(err.Error(), "another port") {
+		t.Errorf("another program has [::1]:%s: got %v, %v; want an error", port, listeners, err)
+	}
+	if free, err := net.Listen("tcp", "127.0.0.1:"+port); err != nil {
+		t.Errorf("after the error, 127.0.0.1:%s is still in use: %v", port, err)
+	} else {
+		free.Close()
+	}
+	other.Close()
+	for address, count := range map[string]int{"Localhost:" + port: 2, "localhost:0": 2, "127.0.0.1:0": 1} {
+		listeners, err := listenAt(t.Context(), address)
+		if err != nil || len(listeners) != count || loopback.Port(listeners[0]) != loopback.Port(listeners[count-1]) {
+			t.Errorf("%s: %v, %v; want %d listeners on one port", address, listeners, err, count)
+		}
+		_ = loopback.Close(listeners)
 	}
 }
 

@@ -54,6 +54,8 @@ type Faults struct {
 	TokenStatus   int    // the token endpoint responds with this status
 	Nonce         string // replaces the correct nonce
 	Audience      string // replaces the client's id
+	AlsoAudience  string // is an audience beside the client's id
+	Party         string // is the authorized party (azp)
 	Issuer        string // replaces the provider's URL
 	Expired       bool   // the token expired an hour ago
 	Unsigned      bool   // the token has alg none
@@ -313,6 +315,12 @@ func (p *Provider) sign(g grant, f Faults) string {
 	}
 	claims := map[string]any{"iss": or(f.Issuer, p.Issuer), "aud": or(f.Audience, ClientID), "sub": g.person.Subject,
 		"nonce": or(f.Nonce, g.nonce), "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	if f.AlsoAudience != "" {
+		claims["aud"] = []string{ClientID, f.AlsoAudience}
+	}
+	if f.Party != "" {
+		claims["azp"] = f.Party
+	}
 	if !g.person.InUserInfo {
 		maps.Copy(claims, g.person.claims())
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ func TestInstallScript(t *testing.T) {
 	for _, shell := range installShells {
 		t.Run(shell[0], func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, *installFixture){
-				"upgrade": upgradeKeepsPrevious, "tampered": tamperedIsRefused, "offline": offlineInstalls,
+				"upgrade": upgradeKeepsPrevious, "tampered": tamperedIsRefused, "offline": offlineInstalls, "replaced": replacedIsNotRun,
 				"uninstall": uninstallKeepsState, "foreign": foreignProgramIsKept, "repeat": repetitionRepairs,
 				"wget": wgetDownloads, "unsigned": unsignedIsSaid, "redirect": redirectsStayEncrypted,
 				"other wget": otherWgetNeedsSignature, "no settings": uninstallKeepsNoSettings,
@@ -129,6 +130,23 @@ func offlineInstalls(t *testing.T, f *installFixture) {
 	f.refuses("1.0.0", "is not an archive for this system", "--from", elsewhere)
 	f.install("--from", file)
 	f.works("2.0.0")
+}
+
+// replacedIsNotRun replaces the archive immediately after its checksum was computed.
+func replacedIsNotRun(t *testing.T, f *installFixture) {
+	file := filepath.Join(f.dist, f.archive("1.0.0"))
+	genuine := f.read(f.archive("1.0.0"))
+	program, err := exec.LookPath("sha256sum")
+	f.must(err)
+	tools := t.TempDir()
+	f.must(os.WriteFile(filepath.Join(tools, "sha256sum"),
+		fmt.Appendf(nil, "#!/bin/sh\n%s \"$@\"\necho replaced >'%s'\n", program, file), 0o755))
+	f.path = tools + ":" + f.path
+	f.install("--from", file)
+	f.works("1.0.0")
+	if bytes.Equal(f.read(f.archive("1.0.0")), genuine) {
+		t.Error("the archive was not replaced")
+	}
 }
 
 func foreignProgramIsKept(t *testing.T, f *installFixture) {

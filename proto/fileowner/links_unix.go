@@ -3,6 +3,7 @@
 package fileowner
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,6 +28,21 @@ func CheckLinks(path string) error {
 	if st, ok := file.Sys().(*syscall.Stat_t); ok {
 		owner = int(st.Uid)
 	}
+	return walk(path, func(dir, entry string, info fs.FileInfo, isLast bool) error {
+		if info == nil {
+			return &fs.PathError{Op: "lstat", Path: entry, Err: fs.ErrNotExist}
+		}
+		isLink := info.Mode()&fs.ModeSymlink != 0
+		if err := checkHolder(dir, owner, !isLink && !isLast); err != nil || !isLink {
+			return err
+		}
+		return checkOwner(entry, info, owner)
+	})
+}
+
+// walk calls visit for each entry that an absolute path leads through, with the directory that holds it. A link is
+// followed after its visit. The walk ends at an entry that does not exist, which has no info.
+func walk(path string, visit func(dir, entry string, info fs.FileInfo, isLast bool) error) error {
 	dir, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
 		name := rest[0]
@@ -37,19 +53,18 @@ func CheckLinks(path string) error {
 			continue
 		}
 		info, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return visit(dir, next, nil, len(rest) == 0)
+		}
 		if err != nil {
 			return err
 		}
-		isLink := info.Mode()&fs.ModeSymlink != 0
-		if err := checkHolder(dir, owner, !isLink && len(rest) > 0); err != nil {
+		if err := visit(dir, next, info, len(rest) == 0); err != nil {
 			return err
 		}
-		if !isLink {
+		if info.Mode()&fs.ModeSymlink == 0 {
 			dir = next
 			continue
-		}
-		if err := checkOwner(next, info, owner); err != nil {
-			return err
 		}
 		target, err := os.Readlink(next)
 		if err != nil {

@@ -102,6 +102,9 @@ var controlParsers = map[string]payloadParser{
 // *Motion, *Fault, *DeviceChoice, *Advance or *Standing, or nil for sim.camera and sim.microphone. The error is an
 // *Error with code bad_payload, or unsupported for another type.
 func ParseControl(typ string, payload []byte) (any, error) {
+	if json.Valid(payload) && TooDeep(payload) {
+		return nil, badPayload("%s payload is %s", typ, tooDeep)
+	}
 	return parsePayload(controlParsers, "control frame", typ, payload)
 }
 

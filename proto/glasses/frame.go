@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/jsonlimit"
 )
 
 // Version is the protocol version, which every frame contains as v.
@@ -16,6 +18,10 @@ const (
 	MaxID    = 64
 	MaxType  = 64
 )
+
+// MaxNesting is how many levels of objects and lists a payload may have, itself included. Indenting adds spaces for each
+// level of each line, so without a limit a small frame would become gigabytes of text.
+const MaxNesting = 64
 
 // Types of frames between a peer and the service. Receivers ignore unknown types.
 const (
@@ -91,6 +97,9 @@ func Parse(data []byte) (Frame, error) {
 	if f.Payload[0] != '{' {
 		return f, badFrame("payload is not an object")
 	}
+	if TooDeep(f.Payload) {
+		return f, badFrame("payload is %s", tooDeep)
+	}
 	f.Seq = 0 // only the owner of the log assigns seq
 	return f, nil
 }
@@ -109,6 +118,11 @@ func New(typ, id string, at int64, payload any) (Frame, error) {
 	}
 	return Frame{V: Version, Type: typ, ID: id, At: at, Payload: raw}, nil
 }
+
+// TooDeep reports whether a payload, which must be valid JSON, has more than MaxNesting levels.
+func TooDeep(payload []byte) bool { return jsonlimit.Deeper(payload, MaxNesting) }
+
+var tooDeep = fmt.Sprintf("nested deeper than %d levels of objects and lists", MaxNesting)
 
 func badFrame(format string, args ...any) *Error {
 	return &Error{Code: CodeBadFrame, Message: fmt.Sprintf(format, args...)}

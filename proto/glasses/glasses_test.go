@@ -34,6 +34,63 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// nested returns a frame whose payload has that many levels, the payload itself included.
+func nested(levels int) string {
+	return `{"v":1,"type":"note","id":"1","at":5,"payload":{"text":"]}\\\"[{","a":` + strings.Repeat("[", levels-1) +
+		strings.Repeat("]", levels-1) + `}}`
+}
+
+func TestParseLimitsNesting(t *testing.T) {
+	wide := `{"v":1,"type":"note","id":"1","at":5,"payload":{"a":[` + strings.Repeat(`{"b":[]},`, 1000) + `0]}}`
+	brackets := `{"v":1,"type":"note","id":"1","at":5,"payload":{"a":"` + strings.Repeat(`\"[{`, 1000) + `"}}`
+	for _, frame := range []string{nested(glasses.MaxNesting), wide, brackets} {
+		if _, err := glasses.Parse([]byte(frame)); err != nil {
+			t.Errorf("%.100s: %v", frame, err)
+		}
+	}
+	for _, levels := range []int{glasses.MaxNesting + 1, 1500, 9900} {
+		frame := nested(levels)
+		f, err := glasses.Parse([]byte(frame))
+		var e *glasses.Error
+		if !errors.As(err, &e) || e.Code != glasses.CodeBadFrame || f.ID != "1" || !strings.Contains(e.Message, "64 levels") {
+			t.Errorf("%d levels: %v, id %q", levels, err, f.ID)
+		}
+		message := append([]byte{byte(len(frame) >> 8), byte(len(frame))}, frame...)
+		if _, _, err := glasses.ParseBinary(message); err == nil {
+			t.Errorf("%d levels in a binary frame: accepted", levels)
+		}
+	}
+}
+
+func TestParseControlLimitsNesting(t *testing.T) {
+	deep := `{"x":0.5,"other":` + strings.Repeat("[", glasses.MaxNesting) + strings.Repeat("]", glasses.MaxNesting) + `}`
+	_, err := glasses.ParseControl(glasses.SimMotion, []byte(deep))
+	var e *glasses.Error
+	if !errors.As(err, &e) || e.Code != glasses.CodeBadPayload {
+		t.Error(err)
+	}
+	if _, err := glasses.ParseControl(glasses.SimCamera, []byte(deep)); err == nil {
+		t.Error("sim.camera: accepted")
+	}
+}
+
+func TestNewToolCalledLimitsNesting(t *testing.T) {
+	called := glasses.NewToolCalled("note", `{"a":`+strings.Repeat("[", 1500)+strings.Repeat("]", 1500)+`}`)
+	if called.Arguments != nil {
+		t.Errorf("%.60s", called.Arguments)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	tree := `{"v":1,"type":"display.show","id":"1","at":5,"payload":{"tree":{"type":"column","children":[` +
+		strings.Repeat(`{"type":"text","text":"A line of text on the panel"},`, 100) + `{"type":"divider"}]}}}`
+	for b.Loop() {
+		if _, err := glasses.Parse([]byte(tree)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func TestHello(t *testing.T) {
 	h, _, err := glasses.ParseHello([]byte(`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"s","app":{"name":" A\u0000b\n` +
 		strings.Repeat("x", 200) + `"},"since":0}}`))

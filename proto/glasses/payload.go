@@ -110,7 +110,7 @@ const (
 // ToolCalled is the payload of assistant.tool_called.
 type ToolCalled struct {
 	Name string `json:"name"`
-	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments; otherwise null.
+	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments and MaxNesting; otherwise null.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
@@ -121,7 +121,7 @@ const MaxToolArguments = 4 << 10
 func NewToolCalled(name, arguments string) ToolCalled {
 	var kept bytes.Buffer
 	if len(arguments) > MaxToolArguments || !strings.HasPrefix(strings.TrimSpace(arguments), "{") ||
-		json.Compact(&kept, []byte(arguments)) != nil {
+		json.Compact(&kept, []byte(arguments)) != nil || TooDeep(kept.Bytes()) {
 		return ToolCalled{Name: name}
 	}
 	return ToolCalled{Name: name, Arguments: kept.Bytes()}

@@ -15,14 +15,10 @@ import (
 // Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either for
 // localhost, so a port in use on one of them is useless. For port 0 or a port in use, it chooses a new one.
 func Listen(ctx context.Context, port int) ([]net.Listener, error) {
-	hosts := []string{"127.0.0.1"}
-	if probe, err := listenOn(ctx, "::1", 0); err == nil {
-		probe.Close()
-		hosts = append(hosts, "::1")
-	}
+	available := hosts(ctx)
 	const tries = 10
 	for try := 1; ; try++ {
-		listeners, err := listenAll(ctx, hosts, port)
+		listeners, err := listenAll(ctx, available, port)
 		if err == nil {
 			return listeners, nil
 		}
@@ -31,6 +27,25 @@ func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 		}
 		port = 0
 	}
+}
+
+// ListenExactly is Listen for one port that must be free on every loopback address.
+func ListenExactly(ctx context.Context, port int) ([]net.Listener, error) {
+	listeners, err := listenAll(ctx, hosts(ctx), port)
+	if err != nil {
+		return nil, fmt.Errorf("%w; browsers use any loopback address for localhost, so the port must be free on all: stop "+
+			"the other program, or choose another port", err)
+	}
+	return listeners, nil
+}
+
+// hosts returns the loopback addresses of this system.
+func hosts(ctx context.Context) []string {
+	if probe, err := listenOn(ctx, "::1", 0); err == nil {
+		probe.Close()
+		return []string{"127.0.0.1", "::1"}
+	}
+	return []string{"127.0.0.1"}
 }
 
 // listenAll listens on one port on every host.

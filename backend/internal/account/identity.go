@@ -10,9 +10,10 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// SignInWith returns the account that an identity signs in to. It links a new identity to the account with the same
-// e-mail address if both the provider and the account have verified that address. It returns ErrUnverifiedEmail,
-// ErrUnverifiedAccount, ErrSuspended, or ErrNeedsConsent if no account exists yet.
+// SignInWith returns the account that an identity signs in to. A new identity does not get into the account with its
+// e-mail address, which has another way to sign in: otherwise every provider could open every account by naming the
+// address, and unlinking would have no effect. Its owner links the identity in the settings. SignInWith returns
+// ErrUnverifiedEmail, ErrUnverifiedAccount, ErrEmailTaken, ErrSuspended, or ErrNeedsConsent if no account exists yet.
 func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) {
 	a, err := s.store.AccountByIdentity(ctx, id.Provider, id.Subject, s.now())
 	if err == nil {
@@ -36,7 +37,7 @@ func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) 
 	case !a.Verified():
 		return Account{}, ErrUnverifiedAccount
 	}
-	return a, s.LinkIdentity(ctx, a.ID, id, audit.Person())
+	return Account{}, ErrEmailTaken
 }
 
 // SignUpWith creates an account for a person who accepted the privacy policy and whose address the provider has
@@ -77,11 +78,15 @@ func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identit
 	return err
 }
 
-// Unlink removes an identity from the account. It returns ErrNotFound, or ErrLastWayIn if no other way to sign in is
-// left.
-func (s *Service) Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error {
-	return s.store.DeleteIdentity(ctx, provider, subject,
+// Unlink removes an identity from the account and ends the browser sessions that its provider opened, except the one
+// with keepSecret. It returns ErrNotFound, or ErrLastWayIn if no other way to sign in is left.
+func (s *Service) Unlink(ctx context.Context, accountID, provider, subject, keepSecret string, by audit.Actor) error {
+	err := s.store.DeleteIdentity(ctx, provider, subject, s.keepHash(keepSecret),
 		s.entry(accountID, by, "account.identity_unlinked", "no longer signs in with %s", clip(provider, 40)))
+	if err == nil {
+		s.ended(accountID)
+	}
+	return err
 }
 
 func verifiedEmail(id Identity) (string, error) {

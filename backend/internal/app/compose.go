@@ -31,6 +31,7 @@ import (
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/backend/internal/web"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // server is a part of the backend that runs until ctx ends.
@@ -91,8 +92,14 @@ func (a *App) compose(o Options) error {
 		"/api/": routes.TooMany, "/v1/": models.TooMany, "/": tooManyRequests,
 	})
 	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", withoutWorkers(textOnly(limited))))
-	if o.Embedded {
-		a.handler = ownHostOnly(site, a.handler)
+	base, err := url.Parse(o.Config.BaseURL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("parse the base URL: %w", err)
+	case o.Embedded:
+		a.handler = ownHostOnly(embeddedHosts(site), a.handler)
+	case loopback.IsHost(base.Hostname()):
+		a.handler = ownHostOnly(localHosts(site), a.handler)
 	}
 	return nil
 }
@@ -118,7 +125,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	}
 	f.assistants = &sessions.Assistants{Sessions: f.sessions, Store: a.store, URL: c.BaseURL + "/v1"}
 	a.hub = relay.New(relay.Options{Sessions: f.sessions, Gateways: f.assistants, Log: a.store, Logger: o.Log,
-		SiteHosts: []string{site.Host}})
+		SiteOrigin: site.Scheme + "://" + site.Host})
 	f.sessions.Live, f.assistants.Live = a.hub, a.hub
 	f.projects = &projects.Service{Store: a.store, Hasher: hash, Live: a.hub, Now: time.Now}
 	catalogue, err := assistant.LoadCatalogue(c.AssistantCatalogue)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // logRequests logs each request without its query. It converts a panic to a log line and a 500 response.
@@ -122,18 +124,32 @@ func tooManyRequests(w http.ResponseWriter, _ *http.Request) {
 		http.StatusTooManyRequests)
 }
 
-// ownHostOnly rejects requests for another host name than the site's or localhost. Otherwise a site whose name resolves
-// to this machine could impersonate this backend (DNS rebinding).
-func ownHostOnly(site *url.URL, next http.Handler) http.Handler {
-	port := site.Port()
+// ownHostOnly rejects requests for hosts that are not the backend's own. Otherwise a site whose name resolves to this
+// machine could impersonate this backend (DNS rebinding).
+func ownHostOnly(isOwn func(host string) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Host {
-		case site.Host, "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port:
-			next.ServeHTTP(w, r)
-		default:
+		if !isOwn(r.Host) {
 			http.Error(w, "this backend serves localhost only", http.StatusMisdirectedRequest)
+			return
 		}
+		next.ServeHTTP(w, r)
 	})
+}
+
+// embeddedHosts returns a function that reports whether a host is the embedded backend's: its site, or localhost.
+func embeddedHosts(site *url.URL) func(string) bool {
+	port := site.Port()
+	own := []string{site.Host, "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
+	return func(host string) bool { return slices.Contains(own, host) }
+}
+
+// localHosts returns a function that reports whether a host belongs to a server whose programs call it on this machine:
+// its site, or localhost with any port, because containers forward others.
+func localHosts(site *url.URL) func(string) bool {
+	return func(host string) bool {
+		u := url.URL{Host: host}
+		return loopback.IsHost(u.Hostname()) || strings.EqualFold(host, site.Host)
+	}
 }
 
 // statusRecorder records the response status. Unwrap lets WebSockets take over the connection.

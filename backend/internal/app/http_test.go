@@ -11,7 +11,7 @@ import (
 )
 
 func TestEmbedded_AnswersOnlyItsOwnHost(t *testing.T) {
-	h := ownHostOnly(&url.URL{Host: "service-1a2b.localhost:4711"}, http.HandlerFunc(func(w http.ResponseWriter,
+	h := ownHostOnly(embeddedHosts(&url.URL{Host: "service-1a2b.localhost:4711"}), http.HandlerFunc(func(w http.ResponseWriter,
 		_ *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	}))
@@ -31,6 +31,27 @@ func TestEmbedded_AnswersOnlyItsOwnHost(t *testing.T) {
 		h.ServeHTTP(w, r)
 		if w.Code != want {
 			t.Errorf("host %s: got status %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
+func TestServer_OnThisMachineAnswersOnlyItsOwnHosts(t *testing.T) {
+	for base, hosts := range map[string]map[string]bool{
+		"http://localhost:4711": {"localhost:4711": true, "127.0.0.1:9000": true, "[::1]:4711": true, "LOCALHOST": true,
+			"evil.example:4711": false, "localhost.evil.example": false, "evil.localhost:4711": false, "": false,
+			"192.0.2.7:4711": false},
+		"https://api.example": {"api.example": true, "anything.example": true}, // a proxy may rewrite the host
+	} {
+		a := newApp(t, base)
+		t.Cleanup(func() { _ = a.Close() })
+		for host, accepted := range hosts {
+			r := httptest.NewRequest(http.MethodGet, backendapi.PathHealth, http.NoBody)
+			r.Host = host
+			w := httptest.NewRecorder()
+			a.Handler().ServeHTTP(w, r)
+			if want := http.StatusMisdirectedRequest; (w.Code != want) != accepted {
+				t.Errorf("%s, host %q: got status %d", base, host, w.Code)
+			}
 		}
 	}
 }
@@ -64,7 +85,8 @@ func TestWebSockets_DocumentedOnesAreServed(t *testing.T) {
 			continue
 		}
 		w := httptest.NewRecorder()
-		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method, strings.ReplaceAll(r.Path, "{id}", "ses_x"), http.NoBody))
+		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method,
+			"http://localhost:4711"+strings.ReplaceAll(r.Path, "{id}", "ses_x"), http.NoBody))
 		if w.Code != want[r.Caller] {
 			t.Errorf("%s %s: got status %d, want %d", r.Method, r.Path, w.Code, want[r.Caller])
 		}

@@ -76,7 +76,7 @@ func TestPolicies_OnEveryAnswer(t *testing.T) {
 			{"POST", "/api/analytics", "cross-origin"},
 		} {
 			w := httptest.NewRecorder()
-			a.handler.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, http.NoBody))
+			a.handler.ServeHTTP(w, httptest.NewRequest(tc.method, address+tc.path, http.NoBody))
 			if got := w.Header().Get("Strict-Transport-Security"); got != hsts {
 				t.Errorf("%s: %s %s: got Strict-Transport-Security %q, want %q", address, tc.method, tc.path, got, hsts)
 			}

@@ -149,6 +149,9 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	if err != nil {
 		return Identity{}, verifyError(err)
 	}
+	if err := checkParty(checked, p.ClientID); err != nil {
+		return Identity{}, err
+	}
 	id, err := identity(a, checked)
 	if err != nil || id.EmailVerified {
 		return id, err
@@ -186,6 +189,21 @@ func (s *Service) warnOnce(ctx context.Context, p *provider) {
 	p.warned = true
 	s.log.WarnContext(ctx, "identity provider does not confirm e-mail addresses, so people cannot sign up with it; "+
 		"set trust_email if it checks them itself", "provider", p.ID, "claim", "email_verified", "setting", "trust_email")
+}
+
+// checkParty refuses an ID token for several clients that was not issued to this one (OpenID Connect Core 1.0, section
+// 3.1.3.7).
+func checkParty(token *gooidc.IDToken, clientID string) error {
+	var claims struct {
+		Party string `json:"azp"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return fmt.Errorf("%w: claims", ErrInvalidAnswer)
+	}
+	if len(token.Audience) > 1 && claims.Party != clientID {
+		return fmt.Errorf("%w: authorized party", ErrInvalidAnswer)
+	}
+	return nil
 }
 
 func identity(a Attempt, token *gooidc.IDToken) (Identity, error) {

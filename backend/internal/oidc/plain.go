@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -34,7 +35,27 @@ func newClient(next http.RoundTripper) *http.Client {
 	}}
 }
 
-// privateOnly is a transport that refuses URLs that are not private.
+// maxAnswer limits a provider's answer, in bytes after decompression.
+const maxAnswer = 1 << 20
+
+var errTooLong = fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+
+// limitedBody returns errTooLong once more than left bytes have been read.
+type limitedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left+1)])
+	if n > b.left {
+		return b.left, errTooLong
+	}
+	b.left -= n
+	return n, err
+}
+
+// privateOnly is a transport that refuses URLs that are not private, and answers that are too long.
 type privateOnly struct{ next http.RoundTripper }
 
 func (t privateOnly) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,7 +65,12 @@ func (t privateOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, errPlain
 	}
-	return t.next.RoundTrip(r)
+	answer, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = &limitedBody{answer.Body, maxAnswer}
+	return answer, nil
 }
 
 // checkEndpoints rejects a provider whose metadata contains a URL that is not private. The client's transport cannot

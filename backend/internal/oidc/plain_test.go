@@ -1,9 +1,12 @@
 package oidc
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -126,4 +129,39 @@ type noting struct {
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	*n.asked = append(*n.asked, r.URL.Path)
 	return n.RoundTripper.RoundTrip(r)
+}
+
+func TestNewClient_LimitsAnswers(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = z.Write(make([]byte, 10*maxAnswer))
+	_ = z.Close()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/small":
+			_, _ = w.Write(make([]byte, maxAnswer))
+		case "/large":
+			_, _ = w.Write(make([]byte, maxAnswer+1))
+		default:
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(bomb.Bytes())
+		}
+	}))
+	defer server.Close()
+	for path, want := range map[string]error{"/small": nil, "/large": errTooLong, "/bomb": errTooLong} {
+		answer, err := newClient(http.DefaultTransport).Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if !errors.Is(err, want) || len(data) > maxAnswer {
+			t.Errorf("%s: read %d bytes, %v; want %v", path, len(data), err, want)
+		}
+	}
+	s := &Service{http: newClient(http.DefaultTransport), now: time.Now, all: []*provider{{settings: settings{ID: "acme",
+		Issuer: server.URL, ClientID: "service", ClientSecret: "canary-secret"}}}}
+	if _, err := s.Begin(t.Context(), "acme", "http://localhost:1/callback"); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("discovery with too long an answer: got %v, want ErrUnreachable", err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -51,15 +52,20 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 func (h *Hub) ServePage(
 	rw http.ResponseWriter, r *http.Request, sessionID string, isSignedIn func(context.Context) bool,
 ) {
-	if r.Header.Get("Origin") == "" {
+	scheme, _, _ := strings.Cut(h.SiteOrigin, "://")
+	switch own, _, _ := strings.Cut(r.Header.Get("Origin"), "://"); {
+	case own == "":
 		http.Error(rw, "a page must send its origin", http.StatusForbidden)
+		return
+	case scheme != "" && own != scheme:
+		http.Error(rw, "a page must be opened over "+scheme, http.StatusForbidden)
 		return
 	}
 	since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 	if err != nil || since < 0 {
 		since = -1
 	}
-	h.takeOver(rw, r, h.SiteHosts, toPages, func(c *conn) bool {
+	h.takeOver(rw, r, []string{h.SiteOrigin}, toPages, func(c *conn) bool {
 		c.isSignedIn = isSignedIn
 		return h.attach(c, sessionID, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetPage(ctx, c, stored, since)

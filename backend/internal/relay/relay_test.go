@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -276,16 +275,6 @@ func TestBadFrame_DoesNotEndConnection(t *testing.T) {
 	}
 	app.bytes(`{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"` + strings.Repeat("x", glasses.MaxFrame) + `"}}`)
 	app.wantClose(websocket.StatusMessageTooBig, "")
-}
-
-func TestServePage_NeedsOrigin(t *testing.T) {
-	n := startNode(t, newMemory(), relay.Options{})
-	for name, h := range map[string]http.Header{"none": nil, "foreign": {"Origin": {"https://evil.example"}}} {
-		_, res, err := websocket.Dial(t.Context(), n.url+"/s/"+testID+"/live", &websocket.DialOptions{HTTPHeader: h})
-		if err == nil || res == nil || res.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 func TestSlowStore_SlowsSenders(t *testing.T) {

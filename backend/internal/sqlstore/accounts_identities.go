@@ -73,12 +73,19 @@ func (s *Store) Identities(ctx context.Context, accountID string) ([]account.Lin
 		WHERE account_id = $1 ORDER BY linked_at, provider, subject`, accountID)
 }
 
-// DeleteIdentity returns account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if
+// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if
 // nothing else can sign in to the account.
-func (s *Store) DeleteIdentity(ctx context.Context, provider, subject string, e audit.Entry) error {
+func (s *Store) DeleteIdentity(ctx context.Context, provider, subject, keepHash string, e audit.Entry) error {
 	return s.deleteWayIn(ctx, e, account.ErrLastWayIn, func(tx *sql.Tx) error {
-		return mustChange(ctx, tx, account.ErrNotFound, "delete identity",
-			"DELETE FROM identities WHERE provider = $1 AND subject = $2 AND account_id = $3", provider, subject, e.AccountID)
+		if err := mustChange(ctx, tx, account.ErrNotFound, "delete identity",
+			"DELETE FROM identities WHERE provider = $1 AND subject = $2 AND account_id = $3", provider, subject,
+			e.AccountID); err != nil {
+			return err
+		}
+		_, err := execCount(ctx, tx, "end the provider's browser sessions",
+			"DELETE FROM web_sessions WHERE account_id = $1 AND method = $2 AND hash <> $3", e.AccountID,
+			account.ByOIDC+provider, keepHash)
+		return err
 	})
 }
 

@@ -116,6 +116,8 @@ func madeByAnother(t *testing.T, f *people) {
 	if len(ids)+len(keys.Passkeys) != 0 || err != nil || keyErr != nil {
 		t.Errorf("identities %v and passkeys %v remain (%v, %v)", ids, keys.Passkeys, err, keyErr)
 	}
+	want(t, "ada with her provider, not linked", errOf(f.SignInWith(t.Context(), id)), account.ErrEmailTaken)
+	want(t, "ada links it", f.LinkIdentity(t.Context(), ada.ID, id, audit.Person()), nil)
 	if got, err := f.SignInWith(t.Context(), id); err != nil || got.ID != ada.ID {
 		t.Errorf("sign in with ada's provider: got error %v, want ada's account", err)
 	}
@@ -209,9 +211,9 @@ func identities(t *testing.T, f *people) {
 	want(t, "an address the provider did not verify", errOf(with("1", ada.Email, false)), account.ErrUnverifiedEmail)
 	want(t, "no address", errOf(with("1", "", true)), account.ErrUnverifiedEmail)
 	want(t, "a new person", errOf(with("9", "new@example.org", true)), account.ErrNeedsConsent)
-	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
-		t.Errorf("ada signs in: got account %v (error %v), want ada's", got.ID, err)
-	}
+	want(t, "ada's address", errOf(with("1", " ADA@example.org", true)), account.ErrEmailTaken)
+	want(t, "ada links it", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "1",
+		Email: " ADA@example.org", EmailVerified: true}, audit.Person()), nil)
 	f.told(t, ada, "sign in")
 	f.clock.pass(time.Hour)
 	// The identity is now known, so the address does not matter.
@@ -239,10 +241,26 @@ func identities(t *testing.T, f *people) {
 	want(t, "one's own again", f.LinkIdentity(t.Context(), eve.ID, taken, audit.Person()), nil)
 	f.PasskeyAdded(t.Context(), ada.ID)
 	f.told(t, ada, "passkey") // no notice about the existing identity
-	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
-	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
-		t.Errorf("audit actions: got %s, want email_verified and identity_linked", got)
+	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", "", audit.Person()), account.ErrNotFound)
+	unlinked(t, f, ada, eve)
+	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked account.identity_unlinked" {
+		t.Errorf("audit actions: got %s, want email_verified, identity_linked and identity_unlinked", got)
 	}
+}
+
+// unlinked tests that an identity does not get into ada's account after ada has unlinked it, and neither do the browsers
+// that it signed in, except the one in which ada unlinks it.
+func unlinked(t *testing.T, f *people, ada, eve account.Account) {
+	byAcme, other := f.open(t, ada, account.ByOIDC+"acme"), f.open(t, ada, account.ByOIDC+"other")
+	byPassword, byEve := f.open(t, ada, account.ByPassword), f.open(t, eve, account.ByOIDC+"acme")
+	current := f.open(t, ada, account.ByOIDC+"acme")
+	want(t, "unlink", f.Unlink(t.Context(), ada.ID, "acme", "1", current, audit.Person()), nil)
+	want(t, "the provider's browser", errOf(f.FindSession(t.Context(), byAcme)), account.ErrNoSession)
+	for name, cookie := range map[string]string{"current": current, "other": other, "password": byPassword, "eve's": byEve} {
+		want(t, "the browser "+name, errOf(f.FindSession(t.Context(), cookie)), nil)
+	}
+	want(t, "sign in with the unlinked identity", errOf(f.SignInWith(t.Context(), account.Identity{Provider: "acme",
+		Subject: "1", Email: ada.Email, EmailVerified: true})), account.ErrEmailTaken)
 }
 
 // answered returns the challenge of a ceremony that has had a response.
@@ -321,7 +339,7 @@ func (f *people) passkey(t *testing.T, accountID, name string) string {
 func lastWayIn(t *testing.T, f *people) {
 	eve := must(f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "1", Email: "eve@example.org",
 		EmailVerified: true}))(t)
-	unlink := func() error { return f.Unlink(t.Context(), eve.ID, "acme", "1", audit.Person()) }
+	unlink := func() error { return f.Unlink(t.Context(), eve.ID, "acme", "1", "", audit.Person()) }
 	remove := func(id string) error {
 		return f.store.DeletePasskey(t.Context(), id, audit.New(f.clock.now(), eve.ID, audit.Person(),
 			"account.passkey_removed", "", "x"))

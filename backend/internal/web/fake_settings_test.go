@@ -236,7 +236,7 @@ func (f *fakeSettings) LinkIdentity(_ context.Context, owner string, id account.
 	return nil
 }
 
-func (f *fakeSettings) Unlink(_ context.Context, owner, _, _ string, _ audit.Actor) error {
+func (f *fakeSettings) Unlink(_ context.Context, owner, _, _, _ string, _ audit.Actor) error {
 	if f.people[strings.TrimPrefix(owner, "id-")] == "" {
 		return account.ErrLastWayIn
 	}

@@ -190,7 +190,8 @@ func (w *Web) unlinkProvider(c *call) error {
 		if l.Provider != c.PathValue("provider") {
 			continue
 		}
-		err = w.Settings.Unlink(c.Context(), c.account.ID, l.Provider, l.Subject, audit.Person())
+		err = w.Settings.Unlink(c.Context(), c.account.ID, l.Provider, l.Subject, browserSecret(c),
+			audit.Person())
 		if errors.Is(err, account.ErrLastWayIn) {
 			return w.showProblem(c, lastMethod)
 		}

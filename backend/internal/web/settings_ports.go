@@ -61,7 +61,7 @@ type Identities interface {
 	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
 	Identities(ctx context.Context, accountID string) ([]account.LinkedIdentity, error)
 	LinkIdentity(ctx context.Context, accountID string, id account.Identity, by audit.Actor) error
-	Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error
+	Unlink(ctx context.Context, accountID, provider, subject, keep string, by audit.Actor) error
 }
 
 // DataRights exports and deletes all data of an account.

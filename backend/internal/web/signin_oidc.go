@@ -188,7 +188,13 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 		m.Text = []string{name + " did not say that the address is yours. If you can confirm it there, do that and try again.",
 			"Otherwise create an account with a password and link " + name + " in its settings. The server's log tells its " +
 				"operator which setting accepts addresses from " + name + "."}
-	case errors.Is(err, account.ErrUnverifiedAccount), errors.Is(err, account.ErrEmailTaken):
+	case errors.Is(err, account.ErrEmailTaken):
+		m.Title, m.Label = "This address already has an account", "Sign in another way"
+		m.Text = []string{
+			"Sign in as before and link " + name + " in the settings. From then on you can sign in with it.",
+			"If you cannot sign in any more, choose a new password first.",
+		}
+	case errors.Is(err, account.ErrUnverifiedAccount):
 		m.Title = "This address already has an account"
 		m.Text = []string{
 			"Sign in with its password and link " + name + " in the settings. " +

@@ -85,6 +85,7 @@ func TestProvider_ErrorsAreExplained(t *testing.T) {
 		{oidc.ErrInvalidAnswer, nil, 422, "does not fit"},
 		{nil, account.ErrUnverifiedEmail, 422, "does not vouch"},
 		{nil, account.ErrUnverifiedAccount, 422, `href="/forgot"`},
+		{nil, account.ErrEmailTaken, 422, "From then on"},
 		{nil, account.ErrSuspended, 422, "suspended"},
 		{errDisk, nil, 500, "on our side"},
 	} {

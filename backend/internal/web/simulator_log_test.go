@@ -103,6 +103,25 @@ func TestSimulatorLog_KnowsTheProtocol(t *testing.T) {
 	}
 }
 
+func TestSimulatorLog_DoesNotIndentWhatWouldBecomeHuge(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.do(chromedp.Evaluate[chromedp.Void](`import("/assets/words.js").then((m) => { window.words = m; })`))
+	s.see("window.words")
+	for _, row := range []string{`{"a":[{"b":"]}\\\"[{"},[],{}],"c":1}`, `{"seq":1,"payload":{}}`} {
+		if !eval[bool](s, fmt.Sprintf(`words.indented(%q) === JSON.stringify(JSON.parse(%[1]q), null, 2)`, row)) {
+			t.Errorf("%s is not indented", row)
+		}
+	}
+	// A payload of 60 KB at the limit of nesting would become 4 MB.
+	wide := strings.Repeat("[", 60) + "1" + strings.Repeat(",1", 30_000) + strings.Repeat("]", 60)
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	for _, row := range []string{wide, deep} {
+		if length := eval[int](s, fmt.Sprintf(`words.indented(%q).length`, row)); length > 8*len(row)+4000 {
+			t.Errorf("%.70s… of %d bytes becomes %d characters", row, len(row), length)
+		}
+	}
+}
+
 func TestSimulatorLog_ShowsMedia(t *testing.T) {
 	s := newPageTest(t, "rayban_display", fakeCamera...)
 	s.do(chromedp.Evaluate[chromedp.Void](`{ window.urls = new Set(); const make = URL.createObjectURL.bind(URL), free = URL.revokeObjectURL.bind(URL);

@@ -181,6 +181,10 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 		"file": func(d Daemon) error {
 			return errors.Join(os.RemoveAll(d.Paths.Dir), os.WriteFile(d.Paths.Dir, nil, 0o600))
 		},
+		"parent 0777": func(d Daemon) error { return os.Chmod(filepath.Dir(d.Paths.Dir), 0o777) },
+		"new in 0777": func(d Daemon) error {
+			return errors.Join(os.RemoveAll(d.Paths.Dir), os.Chmod(filepath.Dir(d.Paths.Dir), 0o777))
+		},
 	}
 	if os.Getuid() == 0 {
 		tests["owner"] = func(d Daemon) error { return os.Chown(d.Paths.Dir, 4242, 4242) }

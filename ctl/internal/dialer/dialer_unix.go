@@ -3,6 +3,7 @@
 package dialer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,11 +40,26 @@ func dial(path string) (Conn, error) {
 		_ = syscall.Close(fd)
 		return nil, dialError(path, err)
 	}
+	if err := checkPeer(fd, path, os.Getuid()); err != nil {
+		_ = syscall.Close(fd)
+		return nil, err
+	}
 	if err := syscall.SetNonblock(fd, true); err != nil {
 		_ = syscall.Close(fd)
 		return nil, os.NewSyscallError("setnonblock", err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// checkPeer refuses a socket on which another user listens, who may have replaced it or a directory above it. Service
+// managers that listen for the daemon run as root.
+func checkPeer(fd int, path string, own int) error {
+	uid, ok := peerUID(fd)
+	if !ok || uid == own || uid == 0 {
+		return nil
+	}
+	return &UnsafeError{Path: path, Reason: fmt.Sprintf("uid %d listens on it, not you (uid %d)", uid, own),
+		Fix: "set SERVICE_CONFIG_DIR to a directory of your own whose parent directories only you and root can write to"}
 }
 
 func dialError(path string, err error) error {
@@ -75,11 +91,21 @@ func (d Daemon) checkDirs() error {
 		dirs = append(dirs, filepath.Dir(d.Paths.Sockets), d.Paths.Sockets)
 	}
 	for _, dir := range dirs {
-		if err := checkDir(dir); err != nil {
+		if err := cmp.Or(checkDir(dir), checkAncestors(dir)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkAncestors returns an error if other users could replace dir.
+func checkAncestors(dir string) error {
+	var found *fileowner.Error
+	if !errors.As(fileowner.CheckAncestors(dir), &found) {
+		return nil
+	}
+	return &UnsafeError{Path: dir, Reason: found.Reason, Fix: found.Fix + ", or set SERVICE_CONFIG_DIR to a directory " +
+		"whose parent directories only you and root can write to"}
 }
 
 func checkDir(dir string) error {

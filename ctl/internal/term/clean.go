@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/jsonlimit"
 )
 
 // safeText is text that may be printed to the terminal unchanged, because it was sanitized or comes from this program.
@@ -97,16 +99,22 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// maxIndented limits indented JSON, in bytes. Longer JSON is written on one line.
+const maxIndented = 64 << 20
+
 // encode writes v as JSON and escapes all unprintable characters.
-func encode(w io.Writer, v any, indent string) error {
+func encode(w io.Writer, v any, indented bool) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(escaped(b.Bytes()))
+	data := b.Bytes()
+	if indented {
+		data = append(jsonlimit.Indent(bytes.TrimSuffix(data, []byte("\n")), maxIndented), '\n')
+	}
+	_, err := w.Write(escaped(data))
 	return err
 }
 

@@ -131,3 +131,15 @@ func TestStream(t *testing.T) {
 		}
 	}
 }
+
+func TestJSON_DoesNotIndentWhatWouldBecomeHuge(t *testing.T) {
+	var out bytes.Buffer
+	terminal := &Terminal{Out: &out}
+	row := json.RawMessage(strings.Repeat("[", 9000) + strings.Repeat("]", 9000))
+	if err := terminal.JSON(map[string]any{"events": []json.RawMessage{row, row}}); err != nil {
+		t.Fatal(err)
+	}
+	if out.Len() > 100_000 || !json.Valid(out.Bytes()) || !strings.HasSuffix(out.String(), "}\n") {
+		t.Errorf("wrote %d bytes", out.Len())
+	}
+}

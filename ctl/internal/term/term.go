@@ -81,11 +81,11 @@ func (t *Terminal) Next(format string, args ...any) {
 	fmt.Fprintf(t.Err, "  %s %s\n", paint(Cell{"next:", Faint}, t.errColour), strings.Join(lines, "\n"+margin))
 }
 
-// JSON writes v as indented JSON.
-func (t *Terminal) JSON(v any) error { return encode(t.Out, v, "  ") }
+// JSON writes v as JSON, indented unless that would make it very long.
+func (t *Terminal) JSON(v any) error { return encode(t.Out, v, true) }
 
 // Line writes v as JSON on one line.
-func (t *Terminal) Line(v any) error { return encode(t.Out, v, "") }
+func (t *Terminal) Line(v any) error { return encode(t.Out, v, false) }
 
 // Problem is an error with its next step.
 type Problem struct {

@@ -62,6 +62,7 @@ func TestDirectories(t *testing.T) {
 			"other users can write"},
 		"run a link": {func(t *testing.T, d string) { os.Mkdir(d, 0o700); os.Symlink(t.TempDir(), d+"/run") },
 			"symbolic link"},
+		"in 0777":   {func(_ *testing.T, d string) { os.Chmod(filepath.Dir(d), 0o777) }, "run chmod o-w"},
 		"another's": {func(_ *testing.T, d string) { os.Mkdir(d, 0o700); os.Chown(d, 12345, 12345) }, "another user"},
 	}
 	for name, c := range cases {

@@ -1,13 +1,17 @@
 package app
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/fileowner"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// prepareDirs creates the directories of a daemon and refuses those that statefile.EnsureDir does not trust.
+// prepareDirs creates the directories of a daemon. It refuses those that statefile.EnsureDir does not trust, and those
+// that other users could replace because of a directory above them.
 func prepareDirs(p rendezvous.Paths) error {
 	dirs := []string{p.Dir, p.Run, filepath.Join(p.Dir, rendezvous.LogDir)}
 	for _, dir := range []string{p.Sockets, p.Adapters()} {
@@ -22,6 +26,10 @@ func prepareDirs(p rendezvous.Paths) error {
 	for _, dir := range dirs {
 		if err := statefile.EnsureDir(dir); err != nil {
 			return err
+		}
+		var found *fileowner.Error
+		if errors.As(fileowner.CheckAncestors(dir), &found) {
+			return fmt.Errorf("directory %s: %w; run %s", dir, found, found.Fix)
 		}
 	}
 	return nil

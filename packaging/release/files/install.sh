@@ -186,7 +186,8 @@ make_folder() {
 	mkdir "$prefix/$1" && printf '%s\n' "$1" >>"$lib/folders"
 }
 
-# fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory.
+# fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory. An archive of
+# --from is copied too, because others may be able to replace it after its checksum was computed.
 fetch() {
 	signed=''
 	[ -z "$RELEASE_KEY" ] || ! has minisign || signed=1
@@ -194,7 +195,10 @@ fetch() {
 		beside=$(dirname "$from")
 		for file in SHA256SUMS ${signed:+SHA256SUMS.minisig}; do
 			[ -f "$beside/$file" ] || fail "$file is missing beside $from" "download it too"
-			cp "$beside/$file" "$work/" || fail "cannot copy $file" "free disk space, then run install.sh again"
+		done
+		for file in SHA256SUMS ${signed:+SHA256SUMS.minisig} "$archive"; do
+			cp "$beside/$file" "$work/" ||
+				fail "cannot copy $file" "check that you may read it and that the disk has space, then run install.sh again"
 		done
 		return
 	fi
@@ -272,8 +276,7 @@ verify() {
 		case $file in "$archive" | "*$archive") want=$sum ;; esac
 	done <"$work/SHA256SUMS"
 	[ -n "$want" ] || fail "SHA256SUMS does not list $archive" "download SHA256SUMS of the same version"
-	from=${from:-$work/$archive}
-	[ "$(sha256 "$from")" = "$want" ] ||
+	[ "$(sha256 "$work/$archive")" = "$want" ] ||
 		fail "$archive is damaged: its SHA-256 differs from SHA256SUMS" "download it again"
 }
 
@@ -283,9 +286,9 @@ unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
 	new=$work/unpacked/service-$version-$os-$arch
-	if ! problems=$({ gzip -dc "$from" | tar -xof - -C "$work/unpacked"; } 2>&1); then
+	if ! problems=$({ gzip -dc "$work/$archive" | tar -xof - -C "$work/unpacked"; } 2>&1); then
 		say "$problems" | sed 1q >&2 # on a full disk, tar complains about every file
-		{ gzip -t "$from" && gzip -dc "$from" | tar -tf - >/dev/null; } 2>/dev/null ||
+		{ gzip -t "$work/$archive" && gzip -dc "$work/$archive" | tar -tf - >/dev/null; } 2>/dev/null ||
 			fail "cannot read $archive, though its SHA-256 is right" "report it to the distributor of the service"
 		fail "cannot unpack $archive in $lib" "free disk space, then run install.sh again"
 	fi

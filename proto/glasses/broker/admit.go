@@ -119,7 +119,8 @@ func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 	f.At = int64(at)
 	// The rest must be one object and then the end of the frame: no other field may follow, in particular no second type.
 	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
-	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) {
+	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) ||
+		glasses.TooDeep(f.Payload) {
 		return f, nil, false
 	}
 	return f, body, true

@@ -46,6 +46,24 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestAdmit_LimitsNesting(t *testing.T) {
+	payload := func(levels int) string {
+		return `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
+	}
+	for levels, accepted := range map[int]bool{glasses.MaxNesting: true, glasses.MaxNesting + 1: false, 1500: false} {
+		_, textErr := Admit(glasses.SenderApp, text("com.example.score", "a", payload(levels)))
+		binary, err := glasses.EncodeBinary(glasses.Frame{Type: glasses.TypeMedia, ID: "g-1",
+			Payload: json.RawMessage(payload(levels))}, []byte("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, binaryErr := AdmitBinary(glasses.SenderGlasses, binary)
+		if (textErr == nil) != accepted || (binaryErr == nil) != accepted {
+			t.Errorf("%d levels: text %v, binary %v", levels, textErr, binaryErr)
+		}
+	}
+}
+
 func TestAdmit_CompactsWhatIsLogged(t *testing.T) {
 	f, err := Admit(glasses.SenderApp, text("com.example.score", "a", `{ "points" : 3 }`))
 	if err != nil || string(f.Payload) != `{"points":3}` {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/jsonlimit"
 )
 
 // Version is the value of the field "scenario".
@@ -206,7 +207,8 @@ func Within(ms *int64) int64 {
 	return *ms
 }
 
-// Encode returns the file content of a scenario, including the name of the schema.
+// Encode returns the file content of a scenario, including the name of the schema. It is indented unless it would then
+// be longer than MaxFile.
 func (s Scenario) Encode() ([]byte, error) {
 	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
 	if s.Recorded != nil {
@@ -214,11 +216,11 @@ func (s Scenario) Encode() ([]byte, error) {
 		recorded.Trace, recorded.Pictures = orEmpty(recorded.Trace), orEmpty(recorded.Pictures)
 		s.Recorded = &recorded
 	}
-	data, err := json.MarshalIndent(s, "", "  ")
+	data, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	return append(data, '\n'), nil
+	return append(jsonlimit.Indent(data, MaxFile-1), '\n'), nil
 }
 
 // orEmpty returns an empty list for nil, which is encoded as [] rather than null.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"strings"
@@ -158,5 +159,14 @@ func TestParse_SkipsByteOrderMark(t *testing.T) {
 	}
 	if _, err := Parse([]byte("\xff\xfe{\x00}\x00")); err == nil || !strings.Contains(err.Error(), "UTF-16") {
 		t.Errorf("got %v, want an error that names UTF-16", err)
+	}
+}
+
+func TestEncode_DoesNotIndentWhatWouldBecomeHuge(t *testing.T) {
+	deep := json.RawMessage(`{"a":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`)
+	s := Scenario{Name: "x", Recorded: &Recorded{Trace: []Request{{Type: "note", Payload: deep}}}}
+	data, err := s.Encode()
+	if err != nil || len(data) > MaxFile || !json.Valid(data) {
+		t.Errorf("encoded to %d bytes, %v", len(data), err)
 	}
 }

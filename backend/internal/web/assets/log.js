@@ -2,7 +2,7 @@
 // words.js puts them in words. A row is kept as the text that the service sent, and decoded when it is shown.
 import { show } from "./media.js";
 import { Rows } from "./rows.js";
-import { timeOf, words } from "./words.js";
+import { indented, timeOf, words } from "./words.js";
 
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, payload: unknown}} Row */
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, json: string, took: number, of: string, moment: string}} Entry
@@ -218,7 +218,7 @@ function details(e, media) {
 function full(e) {
   const pre = document.createElement("pre");
   pre.tabIndex = 0; // focusable, because it scrolls
-  pre.textContent = JSON.stringify(JSON.parse(e.json), null, 2);
+  pre.textContent = indented(e.json);
   return pre;
 }
 

@@ -3,7 +3,7 @@
 import { get } from "./elements.js";
 import { download, mediumOf } from "./log.js";
 import { files } from "./media.js";
-import { timeOf, words } from "./words.js";
+import { indented, timeOf, words } from "./words.js";
 
 /** @typedef {import("./log.js").Entry} Entry */
 /** @typedef {import("./moments.js").Moment} Moment */
@@ -226,7 +226,7 @@ function row(e, json, medium) {
   const time = timeOf(e.at);
   const said = `<b>${escape(title)}${code || text ? ":" : ""}</b> ${code ? `<span class="code">${escape(code)}</span> ` : ""}<span class="text">${escape(text)}</span>`;
   return `<li id="row-${e.seq}"${code ? ' class="failed"' : ""}><button type="button"><span class="seq">${e.seq}</span> <time datetime="${new Date(e.at).toISOString()}">${time}</time> <span class="chip" data-chip="${escape(e.chip)}">${escape(e.chip)}</span> <span class="said" dir="auto">${said}</span></button>
-<details><summary>JSON<span class="sr"> of row ${e.seq}</span></summary><pre tabindex="0">${escape(JSON.stringify(content, null, 2))}</pre></details>${medium ? `<div class="medium">${medium}</div>` : ""}</li>`;
+<details><summary>JSON<span class="sr"> of row ${e.seq}</span></summary><pre tabindex="0">${escape(indented(json))}</pre></details>${medium ? `<div class="medium">${medium}</div>` : ""}</li>`;
 }
 
 /** @param {{about: {session: string, project: string}, policy: string, css: string, code: string, left: string[], rows: string[], entries: Entry[], data: SharedData}} p */

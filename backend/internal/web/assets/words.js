@@ -11,6 +11,21 @@ const cut = (value, most = longest) => {
   return text.length > most ? `${text.slice(0, most).replace(/[\uD800-\uDBFF]$/, "")}…` : text;
 };
 
+/**
+ * A row's JSON for people: indented, unless deep nesting would make it many times as long.
+ * @param {string} json
+ */
+export function indented(json) {
+  let level = 0;
+  let spaces = 0;
+  for (const [c] of json.replace(/"(?:[^"\\]|\\.)*"/g, '""').matchAll(/[{}[\],]/g)) {
+    level += "{[".includes(c) ? 1 : "}]".includes(c) ? -1 : 0;
+    spaces += 2 * level;
+    if (spaces > 8 * json.length + 4000) return json;
+  }
+  return JSON.stringify(JSON.parse(json), null, 2);
+}
+
 /** @param {unknown} text */
 const quote = (text) => `"${cut(text, 80)}"`;
 

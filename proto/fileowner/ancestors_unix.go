@@ -1,0 +1,45 @@
+//go:build unix
+
+package fileowner
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// CheckAncestors returns an *Error if somebody else could replace a private directory, or a link on the way to it,
+// because of a directory above it. The directory itself, which may be missing, is not checked. What the system does not
+// let this process read is accepted; opening the directory will fail.
+//
+// The sticky bit helps, because the directory belongs to this user. Root often works below directories of other users,
+// such as the mounted home of a container, so for root only directories that every user can write are refused.
+func CheckAncestors(path string) error { return checkAncestors(path, os.Getuid()) }
+
+func checkAncestors(path string, uid int) error {
+	err := walk(path, func(dir, entry string, info fs.FileInfo, _ bool) error {
+		if uid == 0 {
+			return checkRootHolder(dir)
+		}
+		if err := checkHolder(dir, uid, true); err != nil {
+			return err
+		}
+		if info == nil || info.Mode()&fs.ModeSymlink == 0 {
+			return nil
+		}
+		return checkOwner(entry, info, uid)
+	})
+	var found *Error
+	if errors.As(err, &found) {
+		return found
+	}
+	return nil
+}
+
+func checkRootHolder(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil || info.Mode()&fs.ModeSticky != 0 || info.Mode()&0o002 == 0 {
+		return err
+	}
+	return checkMode(dir, info)
+}
