@@ -52,7 +52,7 @@ func TestParseLimitsNesting(t *testing.T) {
 		frame := nested(levels)
 		f, err := glasses.Parse([]byte(frame))
 		var e *glasses.Error
-		if !errors.As(err, &e) || e.Code != glasses.CodeBadFrame || f.ID != "1" || !strings.Contains(e.Message, "64 levels") {
+		if !errors.As(err, &e) || e.Code != glasses.CodeBadFrame || f.ID != "1" || !strings.Contains(e.Message, "80 levels") {
 			t.Errorf("%d levels: %v, id %q", levels, err, f.ID)
 		}
 		message := append([]byte{byte(len(frame) >> 8), byte(len(frame))}, frame...)
@@ -157,4 +157,17 @@ func FuzzParseHello(f *testing.F) {
 			t.Fatalf("accepted %q", data)
 		}
 	})
+}
+
+// The deepest tree that is allowed is not too deep for a frame, whatever its last node contains.
+func TestParse_AcceptsTheDeepestTree(t *testing.T) {
+	tree := strings.Repeat(`{"type":"row","children":[`, glasses.MaxTreeDepth-1) +
+		`{"type":"text","text":"Hi","more":{"a":[{"b":[1]}]}}` + strings.Repeat(`]}`, glasses.MaxTreeDepth-1)
+	f, err := glasses.Parse([]byte(`{"v":1,"type":"display.show","id":"1","at":0,"payload":{"tree":` + tree + `}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := glasses.ParseShow(f.Payload); err != nil {
+		t.Error(err)
+	}
 }
