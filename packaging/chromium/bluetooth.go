@@ -32,7 +32,7 @@ func BluetoothFlags(bus string) []chromedp.ExecAllocatorOption {
 	}
 }
 
-// Chooser is the person before the list of devices that Chromium shows.
+// Chooser answers the lists of devices that Chromium shows.
 type Chooser struct {
 	t       *testing.T
 	tab     context.Context

@@ -1,4 +1,4 @@
-// Package chromium starts headless Chromium processes for tests, if wanted with an emulated Bluetooth. All test binaries
+// Package chromium starts headless Chromium processes for tests, optionally with emulated Bluetooth. All test binaries
 // share slots, so that packages tested at the same time do not start more browsers than the machine has cores.
 package chromium
 

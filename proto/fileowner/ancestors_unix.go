@@ -9,8 +9,8 @@ import (
 )
 
 // CheckAncestors returns an *Error if somebody else could replace a private directory, or a link on the way to it,
-// because of a directory above it. The directory itself, which may be missing, is not checked. What the system does not
-// let this process read is accepted; opening the directory will fail.
+// because of a directory above it. The directory itself, which may be missing, is not checked. Directories that
+// this process may not read are accepted; opening the directory below will fail.
 //
 // The sticky bit helps, because the directory belongs to this user. Root often works below directories of other users,
 // such as the mounted home of a container, so for root only directories that every user can write are refused.

@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// CheckNew refuses to create a path in another user's directory. It concerns root, whom the system lets do it: under
-// `sudo -E` a program has that user's HOME, and the user could not use what root created there. A directory of a user
-// who is unknown on this machine is accepted, because containers mount such directories. The error is an *Error.
+// CheckNew refuses to create a path in another user's directory. Only root can do that: under `sudo -E` a program has
+// that user's HOME, and the user could not use what root created there. A directory of a user who is unknown on this
+// machine is accepted, because containers mount such directories. The error is an *Error.
 func CheckNew(path string) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// SignInWith returns the account that an identity signs in to. A new identity does not get into the account with its
-// e-mail address, which has another way to sign in: otherwise every provider could open every account by naming the
+// SignInWith returns the account that an identity signs in to. A new identity does not sign in to the account with
+// its e-mail address, which has another way to sign in: otherwise every provider could open every account by naming the
 // address, and unlinking would have no effect. Its owner links the identity in the settings. SignInWith returns
 // ErrUnverifiedEmail, ErrUnverifiedAccount, ErrEmailTaken, ErrSuspended, or ErrNeedsConsent if no account exists yet.
 func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) {

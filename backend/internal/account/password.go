@@ -23,8 +23,8 @@ const (
 	argonSalt   = 16
 )
 
-// Passwords are hashed by few goroutines, because each hash takes 19 MiB and a core. People who proved before that they
-// have the account do not wait for strangers, and of those, one network has only a share.
+// Few passwords are hashed at the same time, because each hash takes 19 MiB and a core. People who have proved that the
+// account is theirs do not wait for strangers, and of the strangers, one network has only a share.
 var (
 	strangers = limit.NewSlots(limit.Bounds{Running: 2, RunningEach: 1, Waiting: 64, WaitingEach: 16})
 	known     = limit.NewSlots(limit.Bounds{Running: 1, RunningEach: 1, Waiting: 64, WaitingEach: 4})
@@ -43,8 +43,8 @@ func WithAddress(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, addressKey{}, ip)
 }
 
-// asKnown returns the context for hashing a password of a person who has proved to have the account. who identifies the
-// account.
+// asKnown returns the context for hashing a password of a person who has proved that the account is theirs. who
+// identifies the account.
 func asKnown(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, knownKey{}, who)
 }

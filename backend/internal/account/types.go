@@ -251,7 +251,8 @@ type IdentityStore interface {
 	// InsertAccountWith inserts an account and its identity. It returns ErrEmailTaken or ErrIdentityTaken.
 	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
 	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)
-	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns ErrNotFound, or ErrLastWayIn for the account's last way to sign in.
+	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns
+	// ErrNotFound, or ErrLastWayIn for the account's last way to sign in.
 	DeleteIdentity(ctx context.Context, provider, subject, keepHash string, e audit.Entry) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"slices"
@@ -129,7 +130,7 @@ func tooManyRequests(w http.ResponseWriter, _ *http.Request) {
 func ownHostOnly(isOwn func(host string) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isOwn(r.Host) {
-			http.Error(w, "this backend serves localhost only", http.StatusMisdirectedRequest)
+			http.Error(w, "this backend serves localhost only: its base_url is on its own machine", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -144,11 +145,14 @@ func embeddedHosts(site *url.URL) func(string) bool {
 }
 
 // localHosts returns a function that reports whether a host belongs to a server whose programs call it on this machine:
-// its site, or localhost with any port, because containers forward others.
+// its site, localhost with any port, or a host for which a page cannot have a public name: an IP address, or a name
+// inside a network of containers.
 func localHosts(site *url.URL) func(string) bool {
 	return func(host string) bool {
-		u := url.URL{Host: host}
-		return loopback.IsHost(u.Hostname()) || strings.EqualFold(host, site.Host)
+		name := (&url.URL{Host: host}).Hostname()
+		_, err := netip.ParseAddr(name)
+		isPublic := err != nil && (name == "" || strings.Contains(name, ".")) && !strings.HasSuffix(name, ".internal")
+		return !isPublic || loopback.IsHost(name) || strings.EqualFold(host, site.Host)
 	}
 }
 

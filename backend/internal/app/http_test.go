@@ -39,7 +39,7 @@ func TestServer_OnThisMachineAnswersOnlyItsOwnHosts(t *testing.T) {
 	for base, hosts := range map[string]map[string]bool{
 		"http://localhost:4711": {"localhost:4711": true, "127.0.0.1:9000": true, "[::1]:4711": true, "LOCALHOST": true,
 			"evil.example:4711": false, "localhost.evil.example": false, "evil.localhost:4711": false, "": false,
-			"192.0.2.7:4711": false},
+			"192.0.2.7:4711": true, "backend:8080": true, "host.docker.internal:4711": true, "internal.example": false},
 		"https://api.example": {"api.example": true, "anything.example": true}, // a proxy may rewrite the host
 	} {
 		a := newApp(t, base)

@@ -156,27 +156,28 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	if err != nil || id.EmailVerified {
 		return id, err
 	}
-	if answered, ok := emailFrom(ctx, found, token, checked.Subject); ok {
-		id.Email, id.EmailVerified = cmp.Or(answered.Email, id.Email), answered.EmailVerified
-	}
+	answered, err := emailFrom(ctx, found, token, checked.Subject)
+	id.Email, id.EmailVerified = cmp.Or(answered.Email, id.Email), answered.EmailVerified
 	if id.Email != "" && !id.EmailVerified {
 		id.EmailVerified = p.TrustEmail
-		s.warnOnce(ctx, p)
+		if err == nil {
+			s.warnOnce(ctx, p)
+		}
 	}
 	return id, nil
 }
 
 // emailFrom returns the person's address from the userinfo endpoint, if the provider has one and its answer is about
 // the subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
-func emailFrom(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string) (Identity, bool) {
+func emailFrom(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string) (Identity, error) {
 	if found.UserInfoEndpoint() == "" {
-		return Identity{}, false
+		return Identity{}, nil
 	}
 	answer, err := found.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil || answer.Subject != subject {
-		return Identity{}, false
+		return Identity{}, err
 	}
-	return Identity{Email: answer.Email, EmailVerified: answer.EmailVerified && answer.Email != ""}, true
+	return Identity{Email: answer.Email, EmailVerified: answer.EmailVerified && answer.Email != ""}, nil
 }
 
 // warnOnce logs that a provider does not vouch for addresses, and the setting that accepts them anyway.

@@ -73,8 +73,9 @@ func (s *Store) Identities(ctx context.Context, accountID string) ([]account.Lin
 		WHERE account_id = $1 ORDER BY linked_at, provider, subject`, accountID)
 }
 
-// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if
-// nothing else can sign in to the account.
+// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns
+// account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if nothing else can sign in to
+// the account.
 func (s *Store) DeleteIdentity(ctx context.Context, provider, subject, keepHash string, e audit.Entry) error {
 	return s.deleteWayIn(ctx, e, account.ErrLastWayIn, func(tx *sql.Tx) error {
 		if err := mustChange(ctx, tx, account.ErrNotFound, "delete identity",

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -19,14 +21,8 @@ var keywordValue = regexp.MustCompile(
 // parser could take a part of a password for the host, so the error contains no part of the address.
 func checkAddress(database string) error {
 	switch {
-	case isPostgres(database) && strings.Count(database, "@") > 1:
-		return errors.New("the database URL contains more than one @: write the user name's and the password's as %40")
 	case isPostgres(database):
-		if _, err := pgx.ParseConfig(database); err != nil { // omitted, because it may contain a password
-			return errors.New("the database URL cannot be parsed: it has the form " +
-				"postgres://user:password@host:port/name?sslmode=require. In the user name and the password, write / as %2F, " +
-				"? as %3F, # as %23, % as %25 and a space as %20")
-		}
+		return checkURL(database)
 	case strings.Contains(database, "://"):
 		return errors.New("the database URL does not begin with postgres:// (in small letters): other database servers are " +
 			"not supported. For SQLite, give the path of a file")
@@ -37,10 +33,31 @@ func checkAddress(database string) error {
 	return nil
 }
 
+// checkURL omits the parsers' errors, because they may contain a password.
+func checkURL(database string) error {
+	_, rest, _ := strings.Cut(database, "://")
+	if host, _, _ := strings.Cut(strings.NewReplacer("?", "/", "#", "/").Replace(rest), "/"); strings.Count(host, "@") > 1 {
+		return errors.New("the database URL contains more than one @: write the user name's and the password's as %40")
+	}
+	if _, err := url.Parse(database); err != nil {
+		return errors.New("the database URL cannot be parsed: it has the form " +
+			"postgres://user:password@host:port/name?sslmode=require. In the user name and the password, write / as %2F, " +
+			"? as %3F, # as %23, % as %25 and a space as %20")
+	}
+	if _, err := pgx.ParseConfig(database); err != nil {
+		return errors.New("a setting of the database's connection is not valid: check those in the database URL, such as " +
+			"sslmode, the PG* variables, and the files of certificates and passwords that they name")
+	}
+	return nil
+}
+
 // errShared is the error for a pool that gives a connection's next transaction to another connection of the server.
 var errShared = errors.New("the database is reached through a pool that shares connections between transactions, such " +
 	"as PgBouncer with pool_mode = transaction: locks and prepared statements of a session do not work there. Set " +
 	"pool_mode = session, or connect to PostgreSQL itself")
+
+// sharedWait is how long a session may take to answer while another one is in a transaction.
+const sharedWait = 15 * time.Second
 
 // checkSessions returns an error if two transactions of one connection reach different sessions of the server. While
 // the second connection is in a transaction, such a pool cannot give the first one the session that it had.
@@ -67,8 +84,12 @@ func checkSessions(ctx context.Context, db *sql.DB) error {
 	if _, err := sessionOf(ctx, tx); err != nil {
 		return err
 	}
-	after, err := sessionOf(ctx, first)
+	short, cancel := context.WithTimeout(ctx, sharedWait)
+	defer cancel()
+	after, err := sessionOf(short, first)
 	switch {
+	case errors.Is(err, context.DeadlineExceeded): // a pool of one connection
+		return errShared
 	case err != nil:
 		return err
 	case after != before:

@@ -50,6 +50,16 @@ func TestOpen_RefusesAmbiguousAddress(t *testing.T) {
 	}
 }
 
+// An @ after the host is not ambiguous.
+func TestAttach_AcceptsAtSignsInSettings(t *testing.T) {
+	store, err := sqlstore.Attach(t.Context(), "postgres://u:p@127.0.0.1:1/db?application_name=a@b")
+	if err == nil {
+		store.Close()
+	} else if strings.Contains(err.Error(), "@") {
+		t.Error(err)
+	}
+}
+
 // A pool that shares connections between transactions loses the lock of migrations, so the server refuses it. A pool
 // of sessions works.
 func TestOpen_BehindPool(t *testing.T) {

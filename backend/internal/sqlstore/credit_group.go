@@ -14,7 +14,8 @@ import (
 
 // creditGroup writes holds and settlements in one transaction as if they came one after another: first all
 // settlements, which release money, then the holds in order of arrival. It locks the account balances, always in the
-// same order, and then the projects. It decides on each hold by the values that it read under the lock and its own changes to them.
+// same order, and then the projects. It decides on each hold by the values that it read under the lock and its own
+// changes to them.
 type creditGroup struct {
 	s   *Store
 	tx  stepper

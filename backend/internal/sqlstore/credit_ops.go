@@ -56,8 +56,18 @@ func (op *creditOp) account() string { return cmp.Or(op.hold.Account, op.settle.
 // longer than that for a lock fail with errLocked.
 func (s *Store) newCreditQueue(lockTimeout time.Duration) *batchQueue[*creditOp] {
 	q := newBatchQueue[*creditOp](maxCreditOps)
-	write := func(batch []*pending[*creditOp]) error { return s.writeCredit(batch, lockTimeout) }
-	q.commit = func(batch []*pending[*creditOp]) { q.commitTogether(batch, write) }
+	q.commit = func(batch []*pending[*creditOp]) {
+		locked := map[string]bool{} // the accounts of writes that ran alone and failed with errLocked
+		q.commitTogether(batch, func(some []*pending[*creditOp]) error {
+			account := some[0].work.account()
+			if len(some) == 1 && locked[account] {
+				return errLocked
+			}
+			err := s.writeCredit(some, lockTimeout)
+			locked[account] = len(some) == 1 && account != "" && errors.Is(err, errLocked)
+			return err
+		})
+	}
 	go q.serve()
 	return q
 }

@@ -32,7 +32,7 @@ func openPostgres(address string, limits settings, observe observer) (*sql.DB, e
 		return nil, err
 	}
 	config.AfterConnect = limits.apply
-	// Notice within half a minute that the database server is gone, as it notices that of us.
+	// Notice within half a minute that the database server is gone. It notices as soon if we are gone.
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
@@ -64,7 +64,8 @@ var (
 )
 
 // apply sets the settings for a new connection. It leaves those that the database's URL sets, unless the value is 0, and
-// does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of the connection.
+// does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of the
+// connection.
 func (s settings) apply(ctx context.Context, conn *pgconn.PgConn) error {
 	values := make([]string, 0, len(s))
 	for name, value := range s {

@@ -93,7 +93,7 @@ func isOutage(err error) bool {
 		switch refused.Code {
 		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting up
 			"25006", // it has become the standby
-			"25P03": // this process was frozen during the transaction
+			"25P03": // the transaction was idle for too long
 			return true
 		}
 		return strings.HasPrefix(refused.Code, "08") // the connection failed

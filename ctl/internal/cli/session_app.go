@@ -71,7 +71,8 @@ func (r *scenarioRun) startApp() (*child, error) {
 func (c *child) end() {
 	c.once.Do(func() {
 		askGroup(c.cmd)
-		askStrays(c.mark)
+		left := newStrays(c.mark, c.cmd.Process.Pid)
+		left.ask()
 		late := time.Now().Add(endWait)
 		timer := time.NewTimer(endWait)
 		defer timer.Stop()
@@ -80,7 +81,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		killGroup(c.cmd)
-		killStrays(c.mark, late) // they may hold the app's output open, for whose end done waits
+		left.killAfter(late) // they may hold the app's output open, for whose end done waits
 		<-c.done
 	})
 }

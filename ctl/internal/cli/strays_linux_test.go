@@ -3,7 +3,9 @@ package cli
 import (
 	"bufio"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,9 +43,32 @@ func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
 			}
 		}
 		child.end()
-		if left := strays(child.mark); len(left) > 0 || sessionOf(t, pid) == pid {
+		if left := newStrays(child.mark, 0).list(); len(left) > 0 || sessionOf(t, pid) == pid {
 			t.Errorf("%s: processes %v survive, and %d is in session %d", name, left, pid, sessionOf(t, pid))
 			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		_ = in.Close()
+	}
+}
+
+// Each process is asked once, because many programs take a second signal as a wish to exit at once.
+func TestChild_IsAskedOnce(t *testing.T) {
+	for name, prefix := range map[string]string{"app": "exec", "in a session of its own": "setsid"} {
+		asked := filepath.Join(t.TempDir(), "asked")
+		script := prefix + ` sh -c 'trap "echo asked >>` + asked + `" TERM; echo ready; while :; do sleep 0.05; done'`
+		out, in := io.Pipe()
+		run := &scenarioRun{command: []string{"sh", "-c", script}, output: &outputTail{also: in}}
+		child, err := run.startApp()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, out) }()
+		child.end()
+		if data, err := os.ReadFile(asked); err != nil || string(data) != "asked\n" {
+			t.Errorf("%s: it was asked %q (%v), want once", name, data, err)
 		}
 		_ = in.Close()
 	}

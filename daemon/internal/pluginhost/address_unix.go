@@ -47,7 +47,7 @@ func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 			a.close()
 			return nil, err
 		}
-		a.release = hold(file)
+		a.release = hold(file, a.port())
 	}
 	return copies(a.listeners)
 }
@@ -55,15 +55,24 @@ func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 // touchEvery is how often hold touches the file of the port.
 const touchEvery = heldFor / 3
 
-// hold touches the file of the port until release is called.
-func hold(file string) (release func()) {
+// port returns the port of the listeners.
+func (a *address) port() int { return loopback.Port(a.listeners[0]) }
+
+// hold touches the file of the port until release is called. It does not touch a file with another port, which another
+// program has.
+func hold(file string, port int) (release func()) {
+	touch := func() {
+		if loopback.ReadPort(file) == port {
+			_ = os.Chtimes(file, time.Time{}, time.Now())
+		}
+	}
 	ended, end := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() {
 		ticker := time.NewTicker(touchEvery)
 		defer ticker.Stop()
 		for {
-			_ = os.Chtimes(file, time.Time{}, time.Now()) // it is missing until the first start of the backend
+			touch()
 			select {
 			case <-ended.Done():
 				return
@@ -74,7 +83,7 @@ func hold(file string) (release func()) {
 	return func() {
 		end()
 		done.Wait()
-		_ = os.Chtimes(file, time.Time{}, time.Now())
+		touch()
 	}
 }
 

@@ -13,4 +13,6 @@ func (*address) open(context.Context, string) ([]*os.File, error) { return nil, 
 
 func (*address) wait(ctx context.Context) { <-ctx.Done() }
 
+func (*address) port() int { return 0 }
+
 func (*address) close() {}

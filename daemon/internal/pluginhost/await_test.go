@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/service-dev/service/proto/loopback"
 )
 
 // After a restart of the daemon, a connection starts the embedded backend, and calls find it as usual.
@@ -63,5 +65,32 @@ func TestRest_AFreePortIsNotUsedAgain(t *testing.T) {
 		}
 		url = at
 		stop()
+	}
+}
+
+// While another program has the port, the port does not count as held, and nothing waits elsewhere.
+func TestRest_ATakenPortIsNotHeld(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, embeddedDir, portFile)
+	h, stop := serveResting(t, dir)
+	embeddedHealth(t, h)
+	stop()
+	taken, err := loopback.Listen(t.Context(), loopback.ReadPort(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loopback.Close(taken)
+	long := time.Now().Add(-heldFor / 2)
+	if err := os.Chtimes(file, long, long); err != nil {
+		t.Fatal(err)
+	}
+	h, stop = serveResting(t, dir)
+	h.AwaitConnections(t.Context())
+	if a := &h.adapters[Local].address; len(a.listeners) > 0 {
+		t.Errorf("the host waits at port %d", a.port())
+	}
+	stop()
+	if info, err := os.Stat(file); err != nil || time.Since(info.ModTime()) < heldFor/4 {
+		t.Errorf("the file of the taken port was touched: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/proto/loopback"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -118,9 +119,10 @@ func (h *Host) AwaitConnections(ctx context.Context) {
 	if a.status.State != Stopped || a.life.Err() != nil {
 		return
 	}
+	kept := loopback.ReadPort(filepath.Join(dir, portFile))
 	listeners, err := a.address.open(ctx, dir)
 	closeFiles(listeners)
-	if err != nil || len(listeners) == 0 {
+	if err != nil || len(listeners) == 0 || a.address.port() != kept {
 		a.address.close()
 		return
 	}

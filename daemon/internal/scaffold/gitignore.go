@@ -50,7 +50,9 @@ func (g *gitIgnore) add(folder string, data []byte) {
 		p := ignorePattern{}
 		line, p.isNegated = strings.CutPrefix(line, "!")
 		line, p.isFolder = strings.CutSuffix(line, "/")
-		line = strings.TrimPrefix(line, "**/") // the same as the rest without an anchor, if that is one segment
+		if rest, ok := strings.CutPrefix(line, "**/"); ok && !strings.Contains(rest, "/") {
+			line = rest // the same without an anchor
+		}
 		p.isAnchored = strings.Contains(line, "/")
 		p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
 		if strings.Count(line, "**") <= maxStars {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image/jpeg"
 	"image/png"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -122,7 +123,7 @@ func compressed(pictures []Image, quality int) []Image {
 	return pictures
 }
 
-const unlimited = 1 << 40
+const unlimited = math.MaxInt / 16
 
 // shortened returns the result with lists of at most limit entries and texts of at most 16 times as many bytes. why
 // becomes part of its summary.

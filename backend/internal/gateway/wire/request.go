@@ -96,15 +96,11 @@ const bytesPerLogprob = 128
 
 // CheckSize returns a *FieldError if an answer of output tokens with its probabilities would exceed the limits.
 func (r *Request) CheckSize(output int64) error {
-	limit := int64(MaxAnswer)
-	switch {
-	case r.logprobs == 0 || r.Stream && r.API == Chat:
+	if r.logprobs == 0 || r.Stream || r.API != Chat { // no other answer contains them, or each event only its own
 		return nil
-	case r.Stream: // the last event has all of them
-		limit = MaxEvent
 	}
-	if most := limit / (r.logprobs * bytesPerLogprob); output > most {
-		return invalid("top_logprobs", "makes an answer of %d tokens too large: limit the answer to %d tokens", output, most)
+	if most := MaxAnswer / (r.logprobs * bytesPerLogprob); output > most {
+		return invalid("logprobs", "makes an answer of %d tokens too large: limit the answer to %d tokens", output, most)
 	}
 	return nil
 }
