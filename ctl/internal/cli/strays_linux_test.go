@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -77,12 +78,16 @@ func TestChild_IsAskedOnce(t *testing.T) {
 // sessionOf returns the session of a process, or -1 if it has exited.
 func sessionOf(t *testing.T, pid int) int {
 	t.Helper()
-	stat, err := exec.Command("ps", "-o", "stat=,sess=", "-p", strconv.Itoa(pid)).Output()
-	fields := strings.Fields(string(stat))
-	if err != nil || len(fields) != 2 || strings.HasPrefix(fields[0], "Z") {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
 		return -1
 	}
-	id, err := strconv.Atoi(fields[1])
+	_, rest, _ := strings.Cut(string(stat), ") ") // after the name of the program: state, parent, group, session
+	fields := strings.Fields(rest)
+	if len(fields) < 4 || fields[0] == "Z" {
+		return -1
+	}
+	id, err := strconv.Atoi(fields[3])
 	if err != nil {
 		t.Fatal(err)
 	}
