@@ -302,6 +302,7 @@ func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 		t.Fatalf("the other user received %q, want %q", stolen, cookie)
 	}
 	h.letGo()
+	setPortHeld(t, w, time.Now())
 	if address := backendURL(t, w); portOf(t, address) != site.Port() {
 		t.Fatalf("the free port was not reused: the address is %s", address)
 	}

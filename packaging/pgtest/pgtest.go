@@ -199,7 +199,12 @@ func (c *Cluster) create(template string) (name string, err error) {
 
 // address returns the URL of a database.
 func (c *Cluster) address(name string) string {
-	host := strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx does not decode a plus sign
+	return socketURL(name, c.dir)
+}
+
+// socketURL returns the URL of a database at a server whose socket is in dir.
+func socketURL(name, dir string) string {
+	host := strings.ReplaceAll(url.QueryEscape(dir), "+", "%20") // pgx does not decode a plus sign
 	return "postgres://service@/" + name + "?host=" + host
 }
 

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -41,8 +39,7 @@ func (c *Cluster) Pool(t testing.TB, database, mode string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	host := strings.ReplaceAll(url.QueryEscape(dir), "+", "%20")
-	address := "postgres://service@/" + databaseName(t, database) + "?port=6432&host=" + host
+	address := socketURL(databaseName(t, database), dir) + "&port=6432"
 	db, err := sql.Open("pgx", address)
 	must(t, err)
 	defer db.Close()

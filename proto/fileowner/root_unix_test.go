@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// nobody is the number of a user that every system has, and unknown one that none has.
+// The number of a user that exists on every system, and of one that exists on none.
 const (
 	nobody  = 65534
 	unknown = 3_000_000_000

@@ -27,12 +27,17 @@ type reasoningProvider struct {
 
 const reasonedTokens = 90
 
-func (p reasoningProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+// receive reads a request as the connection of a provider does.
+func receive(r *http.Request) error {
 	conn := &countedConn{}
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: conn})
 	n, err := io.Copy(io.Discard, r.Body)
 	conn.written.Add(n)
-	if err != nil {
+	return err
+}
+
+func (p reasoningProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := receive(r); err != nil {
 		return nil, err
 	}
 	if err := wait(r.Context(), p.silent); err != nil {

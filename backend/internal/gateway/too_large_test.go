@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,11 +18,7 @@ type largeProvider struct {
 }
 
 func (p largeProvider) RoundTrip(r *http.Request) (*http.Response, error) {
-	conn := &countedConn{}
-	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: conn})
-	n, err := io.Copy(io.Discard, r.Body)
-	conn.written.Add(n)
-	if err != nil {
+	if err := receive(r); err != nil {
 		return nil, err
 	}
 	if err := wait(r.Context(), time.Second); err != nil {
