@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/backend/internal/limit"
 )
 
 const (
@@ -34,9 +36,5 @@ func networkOf(ip string, proxy bool) string {
 		}
 		return ""
 	}
-	bits := 24
-	if a.Is6() {
-		bits = 48
-	}
-	return netip.PrefixFrom(a, bits).Masked().String()
+	return limit.Network(a.String())
 }
