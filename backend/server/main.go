@@ -119,8 +119,8 @@ func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 	return err
 }
 
-// listenAt listens on an address of the form host:port. At localhost it listens on both loopback addresses: browsers may
-// use either, and another user could have the port on the other one.
+// listenAt listens on an address of the form host:port. At localhost it listens on both loopback addresses: browsers
+// may use either, and another user could have the port on the other one.
 func listenAt(ctx context.Context, address string) ([]net.Listener, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // variable is the environment variable that makes a process a watchdog. It contains the directory to watch.
 const variable = "SERVICE_TEST_REAPER"
 
-// MachineTempDir is the temporary directory that all test binaries share. Run replaces it, for its binary, by one below.
+// MachineTempDir is the temporary directory that all test binaries share. Run replaces it, for its binary, by one
+// below.
 var MachineTempDir = os.TempDir()
 
 // A binary that imports this package may run as a watchdog, which must not run its main function.

@@ -19,9 +19,9 @@ const (
 	MaxType  = 64
 )
 
-// MaxNesting is how many levels of objects and lists a payload may have, itself included. Indenting adds spaces for each
-// level of each line, so without a limit a small frame would become gigabytes of text. A node of a tree takes two levels,
-// and a tree that is a little too deep has an error of its own.
+// MaxNesting is how many levels of objects and lists a payload may have, itself included. Indenting adds spaces for
+// each level of each line, so without a limit a small frame would become gigabytes of text. A node of a tree takes two
+// levels, and a tree that is a little too deep has an error of its own.
 const MaxNesting = 2*MaxTreeDepth + 16
 
 // Types of frames between a peer and the service. Receivers ignore unknown types.

@@ -110,8 +110,8 @@ const (
 // ToolCalled is the payload of assistant.tool_called.
 type ToolCalled struct {
 	Name string `json:"name"`
-	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments and MaxNesting; otherwise
-	// null.
+	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments and MaxNesting;
+	// otherwise null.
 	Arguments json.RawMessage `json:"arguments"`
 }
 

@@ -135,8 +135,8 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 	}
 }
 
-// changeBounds limit the changes of one account that run at the same time. Most lock the same rows, so that more of them
-// would only hold connections to the database while they wait for each other.
+// changeBounds limit the changes of one account that run at the same time. Most lock the same rows, so that more of
+// them would only hold connections to the database while they wait for each other.
 var changeBounds = limit.Bounds{Running: 10_000, RunningEach: 4, Waiting: 10_000, WaitingEach: 100}
 
 // serveChange is like serve, but runs only a few changes of each account at the same time.

@@ -51,9 +51,9 @@ type Options struct {
 	Quota    sessions.Quota // limits of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger
 	Now      func() time.Time
-	// SiteOrigin is the origin of the pages, such as https://service.example.org. Pages with another scheme may not attach,
-	// because others on the network can change pages without TLS. Its host may differ from the requests' if a proxy
-	// rewrites Host. If it is empty, a page's origin must have the host of its request.
+	// SiteOrigin is the origin of the pages, such as https://service.example.org. Pages with another scheme may not
+	// attach, because others on the network can change pages without TLS. Its host may differ from the requests' if a
+	// proxy rewrites Host. If it is empty, a page's origin must have the host of its request.
 	SiteOrigin string
 
 	HelloWait   time.Duration // for an app's first frame; 5 s

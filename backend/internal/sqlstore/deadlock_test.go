@@ -83,8 +83,8 @@ func TestAddSessionSecret_ConcurrentlyAtTheLimit(t *testing.T) {
 	wantNoDeadlocks(t, s, db)
 }
 
-// Calls of models, events of apps, sweeps and the merging and deletion of projects lock the same rows. They lock them in
-// the same order.
+// Calls of models, events of apps, sweeps and the merging and deletion of projects lock the same rows. They lock them
+// in the same order.
 func TestMergeProjects_DuringCalls(t *testing.T) {
 	where := onPostgres(t)
 	db := enginetest.Connect(t, where)

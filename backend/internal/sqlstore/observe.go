@@ -63,9 +63,9 @@ var (
 	}()
 )
 
-// apply sets the settings for a new connection. It leaves those that the database's URL sets, unless the value is 0, and
-// does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of the
-// connection.
+// apply sets the settings for a new connection. It leaves those that the database's URL sets, unless the value is 0,
+// and does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of
+// the connection.
 func (s settings) apply(ctx context.Context, conn *pgconn.PgConn) error {
 	values := make([]string, 0, len(s))
 	for name, value := range s {

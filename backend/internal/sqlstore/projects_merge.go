@@ -67,8 +67,8 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRows prevents insertions of rows that reference the projects' rows until the transaction ends, and counts of
-// their calls. SQLite has a single writer and needs no lock.
+// lockProjectRows prevents insertions of rows that reference the projects' rows until the transaction ends, and counts
+// of their calls. SQLite has a single writer and needs no lock.
 func (s *Store) lockProjectRows(ctx context.Context, tx *sql.Tx, accountID string, ids ...string) error {
 	if s.engine != "postgres" {
 		return nil

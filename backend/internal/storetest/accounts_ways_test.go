@@ -248,8 +248,8 @@ func identities(t *testing.T, f *people) {
 	}
 }
 
-// unlinked tests that an identity does not get into ada's account after ada has unlinked it, and neither do the browsers
-// that it signed in, except the one in which ada unlinks it.
+// unlinked tests that an identity does not get into ada's account after ada has unlinked it, and neither do the
+// browsers that it signed in, except the one in which ada unlinks it.
 func unlinked(t *testing.T, f *people, ada, eve account.Account) {
 	byAcme, other := f.open(t, ada, account.ByOIDC+"acme"), f.open(t, ada, account.ByOIDC+"other")
 	byPassword, byEve := f.open(t, ada, account.ByPassword), f.open(t, eve, account.ByOIDC+"acme")

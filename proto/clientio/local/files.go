@@ -283,8 +283,8 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto creates a new file, and removes it again if writing fails. The file gets the owner of replaced, which may be
-// nil.
+// writeInto creates a new file, and removes it again if writing fails. The file gets the owner of replaced, which may
+// be nil.
 func writeInto(files fileSystem, path string, r clientio.Request, replaced fs.FileInfo) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {
