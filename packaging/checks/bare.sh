@@ -30,7 +30,8 @@ done
 mkdir "$place/empty"
 hide() { [ ! -d "$1" ] || mount --bind "$place/empty" "$1"; }
 for dir in /usr/lib/postgresql /usr/lib/systemd /usr/lib/chromium /usr/lib/jvm /usr/share/kotlin /usr/lib/node_modules \
-	/usr/local/bin /usr/local/sbin /usr/sbin "$BARE_GOPATH_BIN" "$HOME/.pyenv" packaging/e2e/npm/node_modules packaging/e2e/npm/*/node_modules; do
+	/usr/local/bin /usr/local/sbin /usr/sbin "$BARE_GOPATH_BIN" "$HOME/.pyenv" packaging/runtimes/python packaging/e2e/npm/node_modules \
+	packaging/e2e/npm/*/node_modules; do
 	hide "$dir"
 done
 mount --bind "$place/bin" /usr/bin

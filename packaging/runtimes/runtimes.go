@@ -64,13 +64,16 @@ func absent(t testing.TB, what string) {
 // oldestPython is the oldest version that generated modules support: 3.9.
 const oldestPython = 309
 
-// Python returns the oldest and the newest supported Python of this machine, on PATH or installed by pyenv: one or two.
+// Python returns the oldest and the newest supported Python of this machine: one or two, on PATH, installed by pyenv or
+// unpacked by python.sh. In CI a missing one fails the test.
 func Python(t testing.TB) []Runtime {
 	t.Helper()
 	found := pythons()
 	versions := slices.Sorted(maps.Keys(found))
+	if len(versions) < 2 {
+		absent(t, "a second version of Python (packaging/runtimes/python.sh)")
+	}
 	if len(versions) == 0 {
-		absent(t, "python3")
 		return nil
 	}
 	var all []Runtime
@@ -83,6 +86,9 @@ func Python(t testing.TB) []Runtime {
 // pythons returns the programs by version: 309 is 3.9.
 var pythons = sync.OnceValue(func() map[int]string {
 	places := filepath.SplitList(os.Getenv("PATH"))
+	_, here, _, _ := runtime.Caller(0)
+	unpacked, _ := filepath.Glob(filepath.Join(filepath.Dir(here), "python", "*", "usr", "bin"))
+	places = append(places, unpacked...)
 	if home, err := os.UserHomeDir(); err == nil {
 		pyenv, _ := filepath.Glob(filepath.Join(home, ".pyenv", "versions", "*", "bin"))
 		places = append(places, pyenv...)
