@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"image/jpeg"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/media"
+	"github.com/service-dev/service/proto/glasses/media/exiftest"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
@@ -221,6 +223,38 @@ func TestFixtures(t *testing.T) {
 		if r := p.Do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" ||
 			strings.Contains(r.Error.Message, secret) {
 			t.Errorf("got %+v, want platform_error without the file's content", r)
+		}
+	}
+}
+
+// Fixtures from a phone are upright and have no metadata, as photos and as the frames of a clip, at any width.
+func TestFixtures_AreUprightWithoutMetadata(t *testing.T) {
+	for o := 1; o <= 8; o++ {
+		dir := t.TempDir()
+		picture := exiftest.JPEG(binary.LittleEndian, o)
+		for name, data := range map[string][]byte{"a.png": exiftest.PNG(binary.BigEndian, o), "b.jpg": picture,
+			"clip.mjpeg": slices.Repeat(picture, 2)} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: []byte(dir)})
+		ids := []string{p.Start("camera.photo", "{}"), p.Start("camera.photo", `{"width":64}`),
+			p.Start("camera.video", `{"durationMs":500,"fps":4}`)}
+		p.advance(3000)
+		for _, id := range ids {
+			for _, body := range media.SplitJPEGs(p.Bodies[id], 9) {
+				img, err := jpeg.Decode(bytes.NewReader(body))
+				if err == nil {
+					err = exiftest.CheckUpright(img, img.Bounds())
+				}
+				if err != nil || bytes.Contains(body, []byte(exiftest.Place)) {
+					t.Errorf("orientation %d, command %s: %v, or metadata", o, id, err)
+				}
+			}
+			if len(p.Bodies[id]) == 0 {
+				t.Errorf("orientation %d: no picture of %s", o, id)
+			}
 		}
 	}
 }

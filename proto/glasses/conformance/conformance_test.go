@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"image"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/media/exiftest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -198,6 +200,25 @@ var faults = map[string]func(f glasses.Frame, body []byte) []Message{
 		return message(f, body)
 	},
 	"after audio.stop there is no more sound": late(glasses.TypeAudioChunk),
+}
+
+// A phone's camera stores how the phone was held and where it was, which an app must not receive.
+func TestCheck_FindsPicturesWithMetadata(t *testing.T) {
+	const model = "rayban_display"
+	m, _ := glasses.Model(model)
+	tagged := func(f glasses.Frame, body []byte) []Message {
+		if f.Type == glasses.TypeMedia || f.Type == glasses.TypeVideoFrame {
+			body = exiftest.Tag(body, exiftest.Block(binary.BigEndian, 1))
+		}
+		return message(f, body)
+	}
+	lines, err := Check(t.Context(), start(t, model, tagged), m, func(Line) {})
+	failed := failures(t, lines)
+	for _, name := range []string{"camera.photo sends the picture and then its result", "video.start sends pictures"} {
+		if !strings.Contains(failed[name], "metadata") {
+			t.Errorf("%s: got the failures %v (error %v), want metadata found", name, failed, err)
+		}
+	}
 }
 
 // late returns glasses that send a frame of a stream once more with the next result that is only ok.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/media"
 )
 
 // Sections of PROTOCOL.md.
@@ -251,6 +253,9 @@ func photoIsSent(ctx context.Context, c *checker) error {
 		if b.Type != glasses.TypeMedia {
 			continue
 		}
+		if err := checkPicture(b.body); err != nil {
+			return fmt.Errorf("the picture of camera.photo %w", err)
+		}
 		sum := sha256.Sum256(b.body)
 		if hex.EncodeToString(sum[:]) != r.Media.SHA256 {
 			return errors.New("media.sha256 is not that of the bytes of the media frame")
@@ -258,6 +263,19 @@ func photoIsSent(ctx context.Context, c *checker) error {
 		return nil
 	}
 	return errors.New("no media frame came before the result of camera.photo")
+}
+
+// checkPicture returns an error unless the picture is a JPEG without metadata.
+func checkPicture(body []byte) error {
+	const widest = 1<<16 - 1 // of any JPEG
+	picture, err := media.JPEG(body, widest)
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot be read: %w", err)
+	case !bytes.Equal(picture.Bytes, body):
+		return errors.New("has metadata, or bytes after its end; send it upright and without them")
+	}
+	return nil
 }
 
 // wantEvent checks that a control frame causes an event, before or after its result. The frame may be unsupported.

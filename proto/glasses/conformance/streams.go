@@ -115,6 +115,9 @@ func videoIsSent(ctx context.Context, c *checker) error {
 			return fmt.Errorf("the header of a video.frame has %d x %d pixels, its picture %d x %d", header.Width,
 				header.Height, picture.Width, picture.Height)
 		}
+		if err := checkPicture(r.body); err != nil {
+			return fmt.Errorf("the picture of a video.frame %w", err)
+		}
 		return nil
 	})
 }

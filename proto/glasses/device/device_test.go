@@ -12,16 +12,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// scene is the picture that the host's camera sees.
-var scene = media.TestPicture(64, 48, 0)
-
 // bench is a pair of glasses with a host that answers every Ask immediately.
 type bench struct {
 	t    *testing.T
 	d    *device.Device
 	now  int64
 	n    int
-	mute bool // the host does not answer
+	mute bool   // the host does not answer
+	seen []byte // the picture that the host's camera sees
 	asks []device.Ask
 	out  []device.Out // frames so far
 }
@@ -32,7 +30,7 @@ func newBench(t *testing.T, model string) *bench {
 	if !ok {
 		t.Fatalf("unknown model %s", model)
 	}
-	return &bench{t: t, d: device.New(m, device.Options{})}
+	return &bench{t: t, d: device.New(m, device.Options{}), seen: media.TestPicture(64, 48, 0)}
 }
 
 // do sends a frame and returns its id.
@@ -60,9 +58,9 @@ func (b *bench) settle() {
 			}
 			switch o.Ask.Kind {
 			case device.AskPhoto, device.AskFrame:
-				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: scene}, nil)
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: b.seen}, nil)
 			case device.AskVideo:
-				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: slices.Repeat(scene, 5)}, nil)
+				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: slices.Repeat(b.seen, 5)}, nil)
 			case device.AskChunk:
 				var tone *media.Sound
 				b.d.Answer(b.now, o.Ask.ID, device.Material{Bytes: tone.Chunk(0, o.Ask.SampleRate)}, nil)

@@ -68,13 +68,6 @@ func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err 
 	return clip, nil
 }
 
-// JPEG markers (ITU-T T.81, B.1.1.3).
-const (
-	soi = 0xD8
-	eoi = 0xD9
-	sos = 0xDA
-)
-
 // SplitJPEGs splits concatenated JPEGs, at most limit of them. It stops at the first bytes that are not a JPEG.
 func SplitJPEGs(data []byte, limit int) [][]byte {
 	var all [][]byte
@@ -87,33 +80,4 @@ func SplitJPEGs(data []byte, limit int) [][]byte {
 		data = data[n:]
 	}
 	return all
-}
-
-// jpegLength returns the length of the JPEG at the start of data; 0 if there is none or it is truncated.
-func jpegLength(data []byte) int {
-	if len(data) < 4 || data[0] != 0xFF || data[1] != soi {
-		return 0
-	}
-	for i := 2; i+1 < len(data); {
-		if data[i] != 0xFF {
-			return 0
-		}
-		switch marker := data[i+1]; {
-		case marker == 0xFF: // fill byte
-			i++
-			continue
-		case marker == eoi:
-			return i + 2
-		case marker == soi || marker == 0:
-			return 0
-		case i+3 >= len(data):
-			return 0
-		}
-		scan := data[i+1] == sos
-		i += 2 + int(data[i+2])<<8 + int(data[i+3])
-		for scan && i+1 < len(data) && (data[i] != 0xFF || data[i+1] == 0 || data[i+1] >= 0xD0 && data[i+1] <= 0xD7) {
-			i++
-		}
-	}
-	return 0
 }

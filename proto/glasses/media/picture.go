@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"image/draw"
 	"image/jpeg"
-	_ "image/png" // registers the decoder
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -36,58 +34,57 @@ var decoding = make(chan struct{}, 2)
 // qualities are tried in this order until a picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
+var errDamaged = errors.New("the picture is damaged or truncated")
+
 // Picture is an encoded JPEG.
 type Picture struct {
 	Bytes         []byte
 	Width, Height int // pixels
 }
 
-// JPEG converts a JPEG or PNG to a JPEG of at most width pixels and MaxBytes. A JPEG that already fits is returned
-// unchanged.
+// JPEG converts a JPEG or PNG to an upright JPEG of at most width pixels and MaxBytes, without metadata. A JPEG that is
+// upright and fits is not encoded again.
 func JPEG(data []byte, width int) (Picture, error) { return fit(data, width, MaxBytes, qualities) }
 
 // Check returns an error unless data is a complete JPEG or PNG.
 func Check(data []byte) error {
-	if _, _, err := config(data); err != nil {
+	if _, err := checkedSize(data); err != nil {
 		return err
 	}
 	decoding <- struct{}{}
 	defer func() { <-decoding }()
 	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
-		return errors.New("the picture is damaged or truncated")
+		return errDamaged
 	}
 	return nil
 }
 
-func config(data []byte) (image.Config, string, error) {
-	c, format, err := image.DecodeConfig(bytes.NewReader(data))
-	if err != nil || format != "jpeg" && format != "png" {
-		return c, "", errors.New("the picture is neither JPEG nor PNG")
+// checkedSize is Size for a picture of at most MaxPixels.
+func checkedSize(data []byte) (image.Point, error) {
+	size, err := Size(data)
+	if err == nil && (size.X <= 0 || size.Y <= 0 || size.X > MaxPixels/size.Y) {
+		err = fmt.Errorf("the picture is %d by %d pixels, the limit is %d in total", size.X, size.Y, MaxPixels)
 	}
-	if c.Width <= 0 || c.Height <= 0 || c.Width > MaxPixels/c.Height {
-		return c, "", fmt.Errorf("the picture is %d by %d pixels, the limit is %d in total", c.Width, c.Height,
-			MaxPixels)
-	}
-	return c, format, nil
+	return size, err
 }
 
 func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
-	c, format, err := config(data)
+	size, err := checkedSize(data)
 	if err != nil {
 		return Picture{}, err
 	}
-	if format == "jpeg" && c.Width <= width && len(data) <= limit {
-		return Picture{data, c.Width, c.Height}, nil
+	if size.X <= width && orientation(data) == upright {
+		if jpeg := withoutMetadata(data); jpeg != nil && len(jpeg) <= limit {
+			return Picture{jpeg, size.X, size.Y}, nil
+		}
 	}
 	decoding <- struct{}{}
 	defer func() { <-decoding }()
-	img, _, err := image.Decode(bytes.NewReader(data))
+	full, err := Decode(data)
 	if err != nil {
-		return Picture{}, errors.New("the picture is damaged or truncated")
+		return Picture{}, err
 	}
-	full := image.NewRGBA(image.Rect(0, 0, img.Bounds().Dx(), img.Bounds().Dy()))
-	draw.Draw(full, full.Bounds(), img, img.Bounds().Min, draw.Src)
-	for w := max(1, min(width, c.Width)); ; w = max(1, w/2) {
+	for w := max(1, min(width, size.X)); ; w = max(1, w/2) {
 		small := scale(full, w)
 		for _, q := range qualities {
 			var out bytes.Buffer

@@ -1,16 +1,13 @@
 package render
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"image"
-	"image/draw"
-	_ "image/jpeg" // decoders for the two formats that a tree may contain
-	_ "image/png"
 	"strconv"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/media"
 )
 
 // maxPixels bounds the total size of the pictures in a tree before they are decoded, because a few hundred bytes of
@@ -50,40 +47,33 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize returns the declared size of a picture without decoding it. It is limited so that the product of its
-// sides does not overflow.
+// pictureSize returns the declared size of an upright picture without decoding it. It is limited so that the product of
+// its sides does not overflow.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return image.Point{}, err
 	}
-	c, _, err := image.DecodeConfig(bytes.NewReader(raw))
+	size, err := media.Size(raw)
 	if err != nil {
 		return image.Point{}, err
 	}
-	if c.Width <= 0 || c.Height <= 0 {
+	if size.X <= 0 || size.Y <= 0 {
 		return image.Point{}, fmt.Errorf("picture has no pixels")
 	}
-	if c.Width > maxPixels || c.Height > maxPixels { // the caller's product must not overflow
+	if size.X > maxPixels || size.Y > maxPixels { // the caller's product must not overflow
 		return image.Point{X: maxPixels, Y: 2}, nil
 	}
-	return image.Pt(c.Width, c.Height), nil
+	return size, nil
 }
 
-// decode returns a picture as premultiplied RGBA with its top left corner at 0, 0. The caller must check its size
-// first.
+// decode returns an upright picture. The caller must check its size first.
 func decode(data string) (*image.RGBA, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
 		return nil, err
 	}
-	src, _, err := image.Decode(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	out := image.NewRGBA(image.Rect(0, 0, src.Bounds().Dx(), src.Bounds().Dy()))
-	draw.Draw(out, out.Rect, src, src.Bounds().Min, draw.Src)
-	return out, nil
+	return media.Decode(raw)
 }
 
 // pictureBounds returns the size of an image node in a space of width w: its natural or requested size, with its

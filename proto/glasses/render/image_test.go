@@ -3,6 +3,7 @@ package render_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"hash/crc32"
 	"image"
 	"image/color"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/media/exiftest"
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
@@ -124,9 +126,30 @@ func TestPicturesKeepTheirProportionsAndMeanColour(t *testing.T) {
 	}
 }
 
+// A picture is upright on a panel as it is in a browser, and its upright size decides about its place.
+func TestPictures_AreUpright(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	for o := 1; o <= 8; o++ {
+		for kind, file := range map[string][]byte{"JPEG": exiftest.JPEG(binary.LittleEndian, o),
+			"PNG": exiftest.PNG(binary.BigEndian, o)} {
+			node := picture(file)
+			node.Width = 2 * exiftest.Width
+			tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{node}}
+			if err := render.CheckImages(tree); err != nil {
+				t.Errorf("%s with orientation %d: %v", kind, o, err)
+			}
+			img := render.Draw(m, glasses.View{Tree: &tree})
+			if err := exiftest.CheckUpright(img, image.Rect(0, 0, 2*exiftest.Width, 2*exiftest.Height)); err != nil {
+				t.Errorf("%s with orientation %d: %v", kind, o, err)
+			}
+		}
+	}
+}
+
 func FuzzImage(f *testing.F) {
 	f.Add(gradient(20, 12), 10, 0)
 	f.Add(jpegOf(f), 0, 4000)
+	f.Add(exiftest.JPEG(binary.LittleEndian, 6), 60, 0)
 	f.Add(claim(f, 1<<15, 1<<15), 0, 0)
 	f.Add([]byte("\xff\xd8\xff\xe0"), 1, 1)
 	f.Fuzz(func(t *testing.T, data []byte, width, height int) {

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
 	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/glasses/media"
 )
 
 const (
@@ -121,18 +122,6 @@ func (c *camera) material(halo bool) (device.Material, *glasses.Error) {
 			Message: fmt.Sprintf("read the picture of the glasses: %v", err)}
 	}
 	var file bytes.Buffer
-	_ = jpeg.Encode(&file, upright(img), &jpeg.Options{Quality: photoQuality}) // a buffer takes everything
+	_ = jpeg.Encode(&file, media.Turn(img, media.TurnLeft), &jpeg.Options{Quality: photoQuality}) // a buffer takes everything
 	return device.Material{Bytes: file.Bytes()}, nil
-}
-
-// upright turns a picture to the left by 90 degrees.
-func upright(img image.Image) *image.RGBA {
-	b := img.Bounds()
-	out := image.NewRGBA(image.Rect(0, 0, b.Dy(), b.Dx()))
-	for y := range b.Dx() {
-		for x := range b.Dy() {
-			out.Set(x, y, img.At(b.Max.X-1-y, b.Min.Y+x))
-		}
-	}
-	return out
 }

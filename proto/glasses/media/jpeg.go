@@ -1,0 +1,95 @@
+package media
+
+import (
+	"bytes"
+	"iter"
+)
+
+// JPEG markers (ITU-T T.81, B.1.1.3).
+const (
+	soi  = 0xD8
+	eoi  = 0xD9
+	sos  = 0xDA
+	app0 = 0xE0
+	app1 = 0xE1
+	com  = 0xFE
+
+	pixels = 0 // is no marker
+)
+
+// jpegParts returns the parts of the JPEG at the start of data in their order, each with its marker: segments, and with
+// the marker pixels what follows a segment sos. It ends with eoi, or earlier if the JPEG is truncated or not well-formed.
+func jpegParts(data []byte) iter.Seq2[byte, []byte] {
+	return func(yield func(byte, []byte) bool) {
+		if len(data) < 4 || data[0] != 0xFF || data[1] != soi || !yield(soi, data[:2]) {
+			return
+		}
+		for i := 2; i+1 < len(data) && data[i] == 0xFF; {
+			start := i
+			for i+2 < len(data) && data[i+1] == 0xFF { // fill byte
+				i++
+			}
+			marker := data[i+1]
+			if marker == eoi {
+				yield(eoi, data[start:i+2])
+				return
+			}
+			if marker == soi || marker == 0 || i+3 >= len(data) {
+				return
+			}
+			length := int(data[i+2])<<8 + int(data[i+3])
+			if i += 2 + length; length < 2 || i > len(data) || !yield(marker, data[start:i]) {
+				return
+			}
+			if marker != sos {
+				continue
+			}
+			for start = i; i+1 < len(data) && !endsScan(data[i], data[i+1]); {
+				i++
+			}
+			if !yield(pixels, data[start:i]) {
+				return
+			}
+		}
+	}
+}
+
+// content returns the content of a segment. Fill bytes may precede its marker.
+func content(marker byte, segment []byte) []byte { return segment[bytes.IndexByte(segment, marker)+3:] }
+
+// endsScan reports whether two bytes are a marker other than those within pixels.
+func endsScan(a, b byte) bool { return a == 0xFF && b != 0 && (b < 0xD0 || b > 0xD7) }
+
+// jpegLength returns the length of the JPEG at the start of data; 0 if there is none or it is truncated.
+func jpegLength(data []byte) (length int) {
+	for marker, part := range jpegParts(data) {
+		if length += len(part); marker == eoi {
+			return length
+		}
+	}
+	return 0
+}
+
+// decoded are the application segments that decoders need, with the start of their content: density, colour profile
+// and colour transform.
+var decoded = map[byte]string{app0: "JFIF\x00", 0xE2: "ICC_PROFILE\x00", 0xEE: "Adobe"}
+
+// withoutMetadata returns a JPEG without the segments that describe it, for example where and with which device it was
+// taken, without other thumbnails and pictures, and without what follows its end. It returns nil if the JPEG is
+// truncated or not well-formed.
+func withoutMetadata(data []byte) []byte {
+	kept := make([]byte, 0, len(data))
+	for marker, part := range jpegParts(data) {
+		isDescription := marker&0xF0 == app0 || marker == com
+		if start, ok := decoded[marker]; ok {
+			isDescription = !bytes.HasPrefix(content(marker, part), []byte(start))
+		}
+		if isDescription {
+			continue
+		}
+		if kept = append(kept, part...); marker == eoi {
+			return kept
+		}
+	}
+	return nil
+}
