@@ -63,7 +63,7 @@ func encodedSize(answer []byte) int {
 
 // Bounded returns a result of at most MaxAnswer bytes. Equal pictures occur once. If that is not enough, pictures
 // become JPEGs, the first pictures are left out, and then the ends of long lists and texts. The answer then has more:
-// true, and its summary reports what was left out.
+// true, and its summary reports what was left out. Hashes in the answer still belong to the PNGs.
 func (r Result) Bounded() Result {
 	var distinct []Image
 	for _, image := range r.Images {

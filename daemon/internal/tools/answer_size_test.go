@@ -120,6 +120,23 @@ func TestRunSteps_ShowsEqualPicturesOnce(t *testing.T) {
 	}
 }
 
+// The hash of a picture that is too large for an answer remains its PNG's, which expectDisplay compares.
+func TestDisplayState_KeepsTheHashOfThePNG(t *testing.T) {
+	w := newWorld().locally()
+	w.display.PNG = noise(t, 8, 600, 600)
+	want := fmt.Sprintf("%x", sha256.Sum256(w.display.PNG))
+	result, _ := w.call(t, "getDisplayState", `{}`, IO{})
+	bounded, fields := checkSize(t, "noise", result)
+	facts, _ := fields["picture"].(map[string]any)
+	if len(bounded.Images) != 1 || bounded.Images[0].MIME != "image/jpeg" || facts["sha256"] != want ||
+		facts["mime"] != "image/png" {
+		t.Errorf("%d images, picture %v; want one JPEG, and the facts of the PNG %s", len(bounded.Images), facts, want)
+	}
+	if _, fields := w.call(t, "expectDisplay", `{"picture":"`+want+`"}`, IO{}); fields["status"] != "pass" {
+		t.Errorf("expectDisplay with the hash: %v, want pass", fields)
+	}
+}
+
 func TestDisplayState_OnAllModelsFitsAnAnswer(t *testing.T) {
 	w := newWorld().locally()
 	photo := noise(t, 7, 220, 220)
