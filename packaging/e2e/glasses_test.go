@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
+	"image"
 	"image/png"
 	"os"
 	"os/exec"
@@ -19,6 +21,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/service-dev/service/packaging/chromium"
 )
 
 // proof is the result of a scenario run: the event log without times and ids, and pictures of the panel.
@@ -230,16 +234,29 @@ func panelPicture(t *testing.T, a *agent, id string) []byte {
 	return nil
 }
 
-// sameAsCanvas compares the pixels of the page's canvas with a picture.
+// sameAsCanvas waits until the pixels of the page's canvas are those of a picture: the page draws what it has answered.
 func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	t.Helper()
 	want, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(browser, 20*time.Second)
-	defer cancel()
-	encoded, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.getElementById("canvas").toDataURL("image/png").split(",")[1]`))
+	for deadline := time.Now().Add(chromium.StepLimit); ; {
+		diff := compare(want, canvas(t, browser))
+		if diff == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(diff)
+		}
+	}
+}
+
+// canvas returns what the page's canvas shows.
+func canvas(t *testing.T, browser context.Context) image.Image {
+	t.Helper()
+	encoded, err := chromium.Run(browser, chromedp.Evaluate[string](
+		`document.getElementById("canvas").toDataURL("image/png").split(",")[1]`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,20 +264,26 @@ func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := png.Decode(bytes.NewReader(data))
+	shown, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return shown
+}
+
+// compare returns how a canvas differs from a picture, or "" if it does not.
+func compare(want, got image.Image) string {
 	if got.Bounds() != want.Bounds() {
-		t.Fatalf("the canvas measures %v, want %v like the picture", got.Bounds(), want.Bounds())
+		return fmt.Sprintf("the canvas measures %v, want %v like the picture", got.Bounds(), want.Bounds())
 	}
 	for y := range want.Bounds().Dy() {
 		for x := range want.Bounds().Dx() {
 			r1, g1, b1, _ := want.At(x, y).RGBA()
 			r2, g2, b2, _ := got.At(x, y).RGBA()
 			if r1 != r2 || g1 != g2 || b1 != b2 {
-				t.Fatalf("pixel %d,%d of the canvas differs from the picture", x, y)
+				return fmt.Sprintf("pixel %d,%d of the canvas differs from the picture", x, y)
 			}
 		}
 	}
+	return ""
 }
