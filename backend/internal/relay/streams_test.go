@@ -165,6 +165,7 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	lively, _ := n.app(t, "")
 	lively.ws.SetReadLimit(-1)
 	const frames = 300
+	unread := make(chan struct{}, 8) // the page is only so far ahead of the app that reads, also on a busy machine
 	got := make(chan int, 1)
 	go func() {
 		count := 0
@@ -176,10 +177,16 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 			}
 			if kind == websocket.MessageBinary {
 				count++
+				<-unread
 			}
 		}
 	}()
 	for i := range frames {
+		select {
+		case unread <- struct{}{}:
+		case <-time.After(time.Minute):
+			t.Fatalf("the app that reads did not get the first %d frames", i)
+		}
 		page.blob(binary(t, "video.frame", fmt.Sprint("g", i), `{}`, make([]byte, 100_000)))
 	}
 	page.send("input", "last", `{"kind":"tap","x":1,"y":1}`)
