@@ -4,10 +4,14 @@ package e2e
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -82,5 +86,56 @@ func attached(t *testing.T, w *world) (line string, leave func()) {
 		kill.Stop()
 		_ = stdin.Close()
 		_ = cmd.Wait()
+	}
+}
+
+// A script may run servicectl while it holds a lock, or in a test runner that waits until all writers of a pipe are
+// gone. The daemon that this starts, and its adapters, keep neither.
+func TestDaemon_KeepsNoDescriptorsOfItsStarter(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"servicectl", "service-mcp"} {
+		t.Run(program, func(t *testing.T) {
+			w := newWorld(t, "")
+			file := filepath.Join(t.TempDir(), "lock")
+			lock, err := os.Create(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+				t.Fatal(err)
+			}
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			cmd := w.command(program)
+			if program == "servicectl" {
+				cmd.Args = append(cmd.Args, "session", "list")
+			}
+			cmd.ExtraFiles = slices.Repeat([]*os.File{lock, write}, 10) // the first ones give way to other descriptors
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", program, err, out)
+			}
+			lock.Close()
+			write.Close()
+			if w.daemonPID() == 0 {
+				t.Fatal("the daemon does not run")
+			}
+			again, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			must(t, "the lock is free", func() bool { // a process that another test just forked has it for a moment
+				return syscall.Flock(int(again.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+			})
+			if err := read.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadAll(read); err != nil {
+				t.Errorf("the pipe still has a writer: %v", err)
+			}
+		})
 	}
 }

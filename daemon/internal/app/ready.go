@@ -11,7 +11,8 @@ import (
 // readyPipe is the descriptor from which a client that started this daemon reads one line; its file may be nil.
 type readyPipe struct{ file *os.File }
 
-// openReadyPipe takes over the descriptor, so that adapters inherit neither it nor its environment variable.
+// openReadyPipe takes over the descriptor, so that adapters inherit neither it nor its environment variable. The daemon
+// keeps no other descriptor of the client that started it: it would hold that client's locks and pipes for hours.
 func openReadyPipe() *readyPipe {
 	value, ok := os.LookupEnv(rendezvous.ReadyVar)
 	if !ok {
@@ -23,6 +24,7 @@ func openReadyPipe() *readyPipe {
 		return &readyPipe{}
 	}
 	closeOnExec(uintptr(fd))
+	closeInherited()
 	return &readyPipe{file: os.NewFile(uintptr(fd), "ready")}
 }
 
