@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,6 +38,30 @@ func wgetDownloads(t *testing.T, f *installFixture) {
 	f.works("1.0.0")
 	if !strings.Contains(out, "Not checked: the signature, because minisign is not installed") {
 		t.Errorf("install.sh does not say that nothing checked the signature:\n%s", out)
+	}
+}
+
+// confinedCurl stands for the curl that Ubuntu offers as a snap: it may write neither to hidden folders nor to /tmp.
+const confinedCurl = `#!/bin/sh
+for word; do
+	case $word in /*) echo "curl: (23) client returned ERROR on write" >&2; exit 23 ;; esac
+done
+exec %s "$@"
+`
+
+func confinedCurlDownloads(t *testing.T, f *installFixture) {
+	curl, err := exec.LookPath("curl")
+	f.must(err)
+	dir := filepath.Join(t.TempDir(), "snap", "bin")
+	f.must(os.MkdirAll(dir, 0o755))
+	f.must(os.WriteFile(filepath.Join(dir, "curl"), fmt.Appendf(nil, confinedCurl, curl), 0o755))
+	f.path = dir + ":" + f.path
+	f.install()
+	f.works("1.0.0")
+	f.must(os.Remove(filepath.Join(f.dist, f.archive("1.0.0"))))
+	f.must(os.RemoveAll(f.prefix))
+	if out, err := f.run(); err == nil || !strings.Contains(out, "cannot download") {
+		t.Errorf("install.sh ended with %v without an archive:\n%s", err, out)
 	}
 }
 

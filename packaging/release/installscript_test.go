@@ -25,7 +25,7 @@ func TestInstallScript(t *testing.T) {
 				"other wget": otherWgetNeedsSignature, "no settings": uninstallKeepsNoSettings,
 				"folders": uninstallRemovesOwnFolders, "next": nextStepIsForFirst,
 				"slash": slashAtEndOfPrefix, "unreadable": unreadableArchive, "two": twoAtOnce,
-				"repeat a repair": repetitionKeepsPrevious,
+				"repeat a repair": repetitionKeepsPrevious, "confined curl": confinedCurlDownloads,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()

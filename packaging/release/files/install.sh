@@ -214,8 +214,11 @@ download() {
 	only=''
 	case $1 in https://*) only='--proto =https --tlsv1.2' ;; esac
 	if has curl; then
-		# shellcheck disable=SC2086 # several words, or none
-		curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry 2 -o "$2" "$1"
+		# A curl from snap may write neither to hidden folders nor to /tmp, but to a pipe.
+		case $(command -v curl) in
+		*/snap/*) { run_curl - "$1" || : >"$2.failed"; } | cat >"$2" && [ ! -e "$2.failed" ] ;;
+		*) run_curl "$2" "$1" ;;
+		esac
 	elif has wget; then
 		case $1 in
 		https://*) wget_https "$1" "$2" ;;
@@ -224,6 +227,11 @@ download() {
 	else
 		fail "neither curl nor wget is installed" "install one of them, or use --from FILE"
 	fi
+}
+
+run_curl() {
+	# shellcheck disable=SC2086 # several words, or none
+	curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry 2 -o "$1" "$2"
 }
 
 # wget_https follows redirects by itself, because wget would also follow one to http.
