@@ -46,6 +46,10 @@ func (k *faultyKeeper) SetServerKey(_ context.Context, _, _, _, value string, _ 
 	return k.setErr
 }
 
+func (k *faultyKeeper) ServerKey(context.Context, string, string, string) (string, error) {
+	return k.key, nil
+}
+
 func (k *faultyKeeper) RemoveServerKey(context.Context, string, string, string, audit.Actor) error {
 	if k.setErr == nil {
 		k.key = ""

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -150,5 +151,46 @@ func TestParseModels(t *testing.T) {
 		if got := strings.Join(names, ","); ok == (want == "-") || ok && got != want {
 			t.Errorf("%s: %q, %v", body, got, ok)
 		}
+	}
+}
+
+// A local server fails for reasons that its owner can remove, such as too little memory for the model. Repeating the
+// call does not help, so the app gets the server's reason.
+func TestLocalServer_ReasonReachesTheApp(t *testing.T) {
+	const reason = "model requires more system memory (7.5 GiB) than is available (5.2 GiB)"
+	event := func(data string) string { return "data: " + data + "\n\n" }
+	for name, answer := range map[string]struct {
+		status     int
+		kind, text string
+	}{
+		"status 500":      {500, "application/json", `{"error":"` + reason + `"}`},
+		"status 503":      {503, "application/json", `{"error":{"message":"` + reason + `"}}`},
+		"status 404":      {404, "application/json", `{"error":{"message":"` + reason + `"}}`},
+		"status 422":      {422, "application/json", `{"detail":[{"msg":"` + reason + `"}]}`},
+		"error with 200":  {200, "application/json", `{"error":"` + reason + `"}`},
+		"first event":     {200, "text/event-stream", event(`{"error":"` + reason + `"}`)},
+		"event in answer": {200, "text/event-stream", event(`{"choices":[{"delta":{"content":"Gr"}}]}`) + event(`{"error":{"message":"`+reason+`"}}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Type", answer.kind)
+				rw.WriteHeader(answer.status)
+				_, _ = io.WriteString(rw, answer.text)
+			}))
+			defer server.Close()
+			keeper := &faultyKeeper{servers: []LocalServer{{ID: "mine", BaseURL: server.URL, Models: []string{"a"}}}}
+			w := newWorld(t, 0, Limits{}, func(o *Options) { o.Servers = NewLocalServers(keeper, keeper, time.Now) })
+			requests := [][]byte{body("mine/a", "")}
+			if answer.kind == "application/json" {
+				requests = append(requests, bytes.Replace(requests[0], []byte("true"), []byte("false"), 1))
+			}
+			for _, request := range requests {
+				var refusal *Refusal
+				err := w.do(t.Context(), request, newRecorder())
+				if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, reason) {
+					t.Errorf("%s: got %v, want the server's reason", request, err)
+				}
+			}
+		})
 	}
 }

@@ -250,7 +250,7 @@ func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Re
 		return t.breakOff(ctx, upstream, errProvider)
 	}
 	t.finish(ctx, result{outcome: outcomeFailed})
-	return t.busy("")
+	return t.busy("", t.answer.Reason)
 }
 
 // writeWhole sends an answer that is not streamed, unless the app has left.
@@ -328,7 +328,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case errors.Is(err, errTooLarge):
 		return &Refusal{Code: CodeProviderError, Message: "the model's answer is too large: limit its length, or stream it"}
 	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
-		return t.busy("")
+		return t.busy("", t.answer.Reason)
 	}
 	return t.unanswered(err)
 }
@@ -337,7 +337,9 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 // error.
 func (t *transfer) broken(err error) error {
 	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
-	if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {
+	if t.answer.Failed && t.model.Provider.Local && t.answer.Reason != "" {
+		refusal.Message += ": " + t.busy("", t.answer.Reason).Message
+	} else if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {
 		refusal = t.unanswered(err)
 		refusal.Message = ErrBroken.Error() + ": " + refusal.Message
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -164,13 +165,14 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return c.ownKeyRefused(ctx)
 	case (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
 		status == http.StatusUnprocessableEntity) && !spent:
-		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + c.providerMessage(body)}
+		return &Refusal{Code: CodeProviderRefused,
+			Message: "the provider refused the request: " + cmp.Or(c.reason(wire.ErrorMessage(body)), "no reason given")}
 	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
-		return c.busy(r.Header.Get("Retry-After"))
+		return c.busy(r.Header.Get("Retry-After"), wire.ErrorMessage(body))
 	}
 	if p.added {
-		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner can check it on the "+
-			"project's gateway page")
+		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: "+
+			cmp.Or(c.reason(wire.ErrorMessage(body)), "its owner can check it on the project's gateway page"))
 	}
 	// The cause is the key, its budget, the model's name or a redirect, which only the operator can fix.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
@@ -178,21 +180,22 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		Message: "the model's provider refuses this backend: tell the backend's operator; its log has the reason"}
 }
 
-func (c *call) busy(retryAfter string) *Refusal {
+// busy returns the refusal of a call that the provider failed to answer. Only a local server's reason reaches the app:
+// its owner can remove the cause, such as too little memory for the model.
+func (c *call) busy(retryAfter, reason string) *Refusal {
 	wait := busyRetry
 	if n, err := strconv.Atoi(strings.TrimSpace(retryAfter)); err == nil && n >= 1 {
 		wait = min(time.Duration(min(n, 3600))*time.Second, maxRetryAfter)
 	}
-	return &Refusal{Code: CodeProviderBusy, RetryAfter: wait, Message: "the model's provider is busy: try again"}
+	message := "the model's provider is busy: try again"
+	if p := c.model.Provider; p.Local && reason != "" {
+		message = "the local server " + p.ID + " failed: " + c.reason(reason)
+	}
+	return &Refusal{Code: CodeProviderBusy, RetryAfter: wait, Message: message}
 }
 
-func (c *call) providerMessage(body []byte) string {
-	message := wire.ErrorMessage(body)
-	if message == "" {
-		return "no reason given"
-	}
-	return string(c.redact([]byte(message)))
-}
+// reason returns a provider's message without the key.
+func (c *call) reason(message string) string { return string(c.redact([]byte(message))) }
 
 // redact removes the provider's key from bytes that the provider sent.
 func (c *call) redact(p []byte) []byte {

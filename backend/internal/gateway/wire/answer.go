@@ -14,6 +14,7 @@ type Answer struct {
 	Receipt
 	// Failed is set if the provider reported an error in its answer. Ended is set once the answer is complete.
 	Failed, Ended bool
+	Reason        string // the message of the reported error
 	api           API
 	keepsAll      bool  // the app requested the chunk with the usage
 	maxEvent      int64 // bytes
@@ -36,7 +37,8 @@ func (a *Answer) Whole(body []byte) bool {
 	if !ok {
 		return false
 	}
-	a.Failed, a.Ended = e.failed, true
+	a.Ended = true
+	a.fail(e, body)
 	a.count(body, wholeTexts)
 	if a.tools != nil {
 		a.tools.whole(body)
@@ -46,6 +48,13 @@ func (a *Answer) Whole(body []byte) bool {
 		a.Final = a.Seen
 	}
 	return true
+}
+
+// fail records the error that the provider reported in e, if any.
+func (a *Answer) fail(e event, data []byte) {
+	if a.Failed = e.failed; a.Failed {
+		a.Reason = ErrorMessage(data)
+	}
 }
 
 // Feed parses the next bytes of a stream. It appends to out the complete events that the app should receive.
@@ -136,7 +145,7 @@ func (a *Answer) event(text []byte) bool {
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
 	case Chat: // its stream ends with done
 	}
-	a.Failed = e.failed
+	a.fail(e, data)
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
 }
 

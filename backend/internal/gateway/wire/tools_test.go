@@ -133,11 +133,34 @@ func FuzzTools(f *testing.F) {
 	})
 }
 
+// Model servers name the reason of an error in different places.
+func TestErrorMessage(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"code":400,"message":"too long","type":"x"}}`:                "too long", // OpenAI, llama.cpp
+		`{"error":"model requires more memory"}`:                                "model requires more memory",
+		`{"object":"error","message":"too long","type":"x","code":400}`:         "too long",  // vLLM before 0.10
+		`{"detail":"Not Found"}`:                                                "Not Found", // FastAPI
+		`{"detail":[{"type":"x","loc":["body","messages"],"msg":"too short"}]}`: "too short",
+		`{"object":"error","message":{"detail":[{"msg":"not permitted"}]}}`:     "not permitted", // Mistral
+		`{"error":null,"message":"too long"}`:                                   "too long",
+		`{"error":{"message":7},"status":"failed"}`:                             "",
+		`{"error":{"message":""}}`:                                              "",
+		`{"choices":[{"message":{"content":"an answer"}}]}`:                     "",
+		`["text"]`: "",
+		`<html>`:   "",
+		`{"error":` + strings.Repeat(`{"error":`, 50) + `"x"` + strings.Repeat(`}`, 51): "",
+	} {
+		if got := ErrorMessage([]byte(body)); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
 func FuzzErrorMessage(f *testing.F) {
 	for _, body := range []string{
 		`{"error":{"message":"too long","code":"x"}}`, `{"type":"error","error":{"message":"\ud800"}}`,
 		`{"error":"text"}`, `{"error":{"message":7}}`, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`,
-		`[]`, `<html>`,
+		`[]`, `<html>`, `{"detail":[{"msg":"x"}]}`, `{"error":{"error":[[{"error":"x"}]]}}`,
 	} {
 		f.Add(body)
 	}

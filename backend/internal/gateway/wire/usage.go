@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -193,21 +194,40 @@ func isResponse(kind string) bool {
 }
 
 // ErrorMessage returns the message in a provider's error, truncated to 500 bytes, or "" if there is none.
-func ErrorMessage(body []byte) (message string) {
+func ErrorMessage(body []byte) string {
 	v := jsontext.Value(bytes.TrimSpace(body))
 	if v.Kind() != '{' || !v.IsValid(lenient...) {
 		return ""
 	}
+	message := messageIn(v, 4)
+	return strings.ToValidUTF8(message[:min(len(message), 500)], "")
+}
+
+// errorMembers are the names under which servers nest the message of an error, outermost first.
+var errorMembers = []string{"error", "message", "detail", "msg"}
+
+// messageIn returns the first message in v that is nested at most depth levels deep.
+func messageIn(v jsontext.Value, depth int) (message string) {
+	if v.Kind() == '"' {
+		message, _ = stringOf(v)
+		return message
+	}
+	if depth == 0 || v.Kind() != '{' && v.Kind() != '[' {
+		return ""
+	}
+	best := len(errorMembers)
 	_ = each(v, func(name string, v jsontext.Value) error {
-		if name != "error" || v.Kind() != '{' {
+		rank := 0 // elements of an array have no name
+		if name != "" {
+			rank = slices.Index(errorMembers, name)
+		}
+		if rank < 0 || rank >= best {
 			return nil
 		}
-		return each(v, func(name string, v jsontext.Value) error {
-			if name == "message" {
-				message, _ = stringOf(v)
-			}
-			return nil
-		}, lenient...)
+		if text := messageIn(v, depth-1); text != "" {
+			message, best = text, rank
+		}
+		return nil
 	}, lenient...)
-	return strings.ToValidUTF8(message[:min(len(message), 500)], "")
+	return message
 }
