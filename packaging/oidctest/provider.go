@@ -295,7 +295,11 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		p.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, `{"error":"invalid_grant"}`)
+		code := "invalid_grant"
+		if wrong == "client" {
+			code = "invalid_client"
+		}
+		fmt.Fprintf(w, `{"error":%q}`, code)
 		return
 	}
 	body := map[string]any{"access_token": "canary-access-token", "token_type": "Bearer", "expires_in": 60}

@@ -72,6 +72,7 @@ type provider struct {
 	found  *gooidc.Provider
 	style  oauth2.AuthStyle // how the token endpoint expects the client secret
 	failed time.Time        // when discovery last failed
+	cause  error            // why it failed
 	warned bool             // logged that the provider does not vouch for addresses
 }
 
@@ -125,7 +126,7 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 		case "server_error", "temporarily_unavailable":
 			return Identity{}, ErrUnreachable
 		}
-		return Identity{}, ErrDenied
+		return Identity{}, withCode(ErrDenied, answer.Get("error"))
 	}
 	code := answer.Get("code")
 	if code == "" || len(code) > 4096 {
@@ -241,15 +242,6 @@ func (p *provider) client(found *gooidc.Provider, redirectURL string) *oauth2.Co
 		Scopes: p.Scopes}
 }
 
-// exchangeError distinguishes an unreachable token endpoint from one that refuses, without quoting the response.
-func exchangeError(err error) error {
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
-		return fmt.Errorf("%w: the code was refused", ErrInvalidAnswer)
-	}
-	return ErrUnreachable
-}
-
 func verifyError(err error) error {
 	var overdue *gooidc.TokenExpiredError
 	if errors.As(err, &overdue) {
@@ -277,7 +269,7 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 		return p.found, nil
 	}
 	if !p.failed.IsZero() && s.now().Sub(p.failed) < retryAfter {
-		return nil, ErrUnreachable
+		return nil, p.cause
 	}
 	// This context is also used to fetch the keys later, so it must outlive the request.
 	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
@@ -286,11 +278,8 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 		err = checkEndpoints(found)
 	}
 	if err != nil {
-		p.failed = s.now()
-		if errors.Is(err, errPlain) {
-			return nil, fmt.Errorf("%w: %w", ErrUnreachable, errPlain)
-		}
-		return nil, ErrUnreachable
+		p.failed, p.cause = s.now(), discoveryError(err)
+		return nil, p.cause
 	}
 	p.found, p.style, p.failed = found, secretStyle(found), time.Time{}
 	return found, nil

@@ -177,8 +177,9 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 		m.Text = []string{name + " says that this was cancelled or not allowed. Nothing was changed."}
 	case errors.Is(err, oidc.ErrUnreachable):
 		status = http.StatusBadGateway
-		m.Title = name + " does not answer"
-		m.Text = []string{"Try again in a moment, or use another way to sign in. Nothing was changed."}
+		m.Title = name + " does not answer as it should"
+		m.Text = []string{"Try again in a moment, or use another way to sign in. Nothing was changed.",
+			"If it does not help, the server's log tells its operator why."}
 	case errors.Is(err, oidc.ErrInvalidAnswer):
 		m.Title = "The answer does not fit"
 		m.Text = []string{"What " + name + " answered is not what this browser asked for, so it was refused. " +
@@ -210,7 +211,8 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 	default:
 		return err
 	}
-	if status == http.StatusBadGateway || errors.Is(err, oidc.ErrInvalidAnswer) {
+	isRefusal := errors.Is(err, oidc.ErrDenied) && err != oidc.ErrDenied //nolint:errorlint // with a cause
+	if status == http.StatusBadGateway || errors.Is(err, oidc.ErrInvalidAnswer) || isRefusal {
 		w.Log.WarnContext(c.Context(), "failed to sign in with provider", "provider", provider, "err", err)
 	}
 	return w.showMessage(c, status, m)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +84,8 @@ func TestProvider_ErrorsAreExplained(t *testing.T) {
 		{oidc.ErrDenied, nil, 422, "cancelled"},
 		{oidc.ErrUnreachable, nil, 502, "does not answer"},
 		{oidc.ErrInvalidAnswer, nil, 422, "does not fit"},
+		{fmt.Errorf("%w: c0de", oidc.ErrDenied), nil, 422, "cancelled"},
+		{fmt.Errorf("%w: c0de", oidc.ErrUnreachable), nil, 502, "log tells its operator"},
 		{nil, account.ErrUnverifiedEmail, 422, "does not vouch"},
 		{nil, account.ErrUnverifiedAccount, 422, `href="/forgot"`},
 		{nil, account.ErrEmailTaken, 422, "From then on"},
