@@ -20,7 +20,9 @@ func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []strin
 		return err
 	}
 	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || a.prints(path) })
-	if err != nil {
+	if failed := (*watch.Error)(nil); errors.As(err, &failed) {
+		return &usageError{failed.Error(), failed.Next}
+	} else if err != nil {
 		return err
 	}
 	defer w.Close()

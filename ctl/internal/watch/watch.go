@@ -4,6 +4,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -54,17 +56,46 @@ type Watcher struct {
 func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("watch files: %w", err)
+		return nil, failed("files", err)
 	}
 	w := &Watcher{ignored: ignored, notify: notify, hint: make(chan struct{}, 1), known: map[string]bool{},
 		strikes: map[string]int{}, pending: map[string]bool{}, folders: map[string]bool{}}
 	for _, root := range roots {
 		if err := w.add(root, func(file string) { w.known[file] = true }); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", root, closing(notify, err))
+			return nil, failed(root, closing(notify, err))
 		}
 	}
 	w.pump.Go(w.follow)
 	return w, nil
+}
+
+// Error is a failure to watch folders. Next is what to do next.
+type Error struct {
+	Err  error
+	Next string
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+var errTooMany = fmt.Errorf("there are more than %d folders", maxFolders)
+
+// limitHint names a limit of Linux that all programs of a user share.
+const limitHint = "end other programs that watch files, or raise the limit, such as: sudo sysctl fs.inotify.max_user_"
+
+func failed(what string, err error) error {
+	e := &Error{fmt.Errorf("watch %s: %w", what, err), "check that the folder exists and that you may read it"}
+	switch {
+	case errors.Is(err, errTooMany):
+		e.Next = "start the command in the app's folder"
+	case errors.Is(err, syscall.EMFILE):
+		e.Next = limitHint + "instances=1024"
+	case errors.Is(err, syscall.ENOSPC):
+		e.Next = limitHint + "watches=524288"
+	}
+	return e
 }
 
 func closing(notify *fsnotify.Watcher, err error) error {
@@ -106,7 +137,7 @@ func (w *Watcher) add(root string, found func(file string)) error {
 		over := len(w.folders) > maxFolders
 		w.mu.Unlock()
 		if over {
-			return fmt.Errorf("there are more than %d folders; start the command in the app's folder", maxFolders)
+			return errTooMany
 		}
 		return w.notify.Add(path)
 	})

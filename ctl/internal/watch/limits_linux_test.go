@@ -1,0 +1,36 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Desktops and editors use up what the system allows each user to watch. The hint names the setting to raise.
+func TestNew_NamesTheLimit(t *testing.T) {
+	if dir := os.Getenv("WATCHED_DIR"); dir != "" { // in the namespace
+		_, err := New([]string{dir}, func(string) bool { return false })
+		var failed *Error
+		if errors.As(err, &failed) {
+			fmt.Println(failed, failed.Next)
+		}
+		return
+	}
+	for setting, want := range map[string]string{
+		"max_inotify_instances": "fs.inotify.max_user_instances", "max_inotify_watches": "fs.inotify.max_user_watches",
+	} {
+		script := "echo 0 > /proc/sys/user/" + setting + " && exec \"$0\" -test.run=TestNew_NamesTheLimit"
+		cmd := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", script, os.Args[0])
+		cmd.Env = append(os.Environ(), "WATCHED_DIR="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Skipf("a user namespace cannot be made: %v: %s", err, out)
+		}
+		if !strings.Contains(string(out), want) {
+			t.Errorf("%s: %s", setting, out)
+		}
+	}
+}
