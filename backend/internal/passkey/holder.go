@@ -32,6 +32,23 @@ func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 	return all
 }
 
+// respondent is a holder who signs in with a passkey that may be backed up, or not. The library refuses a passkey that
+// claims something else than at its registration. Password managers change the claim, such as after an import, and this
+// package draws no conclusion from it, so it accepts both.
+type respondent struct {
+	Holder
+	eligible bool
+}
+
+// WebAuthnCredentials returns the credentials as the response describes them.
+func (r respondent) WebAuthnCredentials() []webauthn.Credential {
+	all := r.Holder.WebAuthnCredentials()
+	for i := range all {
+		all[i].Flags.BackupEligible = r.eligible
+	}
+	return all
+}
+
 func (h Holder) with(credentialID []byte) *Stored {
 	id := base64.RawURLEncoding.EncodeToString(credentialID)
 	i := slices.IndexFunc(h.Passkeys, func(p Stored) bool { return p.CredentialID == id })

@@ -246,7 +246,8 @@ func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byt
 	if known == nil {
 		return "", ErrUnknown
 	}
-	_, credential, err := s.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return who, nil },
+	user := respondent{who, parsed.Response.AuthenticatorData.Flags.HasBackupEligible()}
+	_, credential, err := s.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return user, nil },
 		c.Session, parsed)
 	if err != nil {
 		return "", ErrInvalid

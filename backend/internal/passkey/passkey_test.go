@@ -157,6 +157,23 @@ func TestFinish_RequiresUserVerification(t *testing.T) {
 	}
 }
 
+// Password managers change what they report about backups: after an update, an import or the first synchronisation.
+func TestFinishLogin_AcceptsOtherBackupFlags(t *testing.T) {
+	s, _, _ := newService(t)
+	d := newDevice(t)
+	register(t, s, d, "")
+	const eligible, backedUp = 0x08, 0x10
+	for _, step := range []struct {
+		flags byte
+		want  error
+	}{{eligible, nil}, {eligible | backedUp, nil}, {0, nil}, {backedUp, ErrInvalid}} {
+		d.flags = 0x05 | step.flags
+		if _, err := login(t, s, d); !errors.Is(err, step.want) {
+			t.Errorf("flags %#x: got %v, want %v", d.flags, err, step.want)
+		}
+	}
+}
+
 func TestFinishRegister_Names(t *testing.T) {
 	for given, wanted := range map[string]string{"": "Passkey", "\n\t": "Passkey", "a\x00b": "a b", strings.Repeat("ö",
 		70): strings.Repeat("ö", maxName), "\xff": "Passkey"} {
