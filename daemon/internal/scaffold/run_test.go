@@ -115,6 +115,22 @@ func TestModuleComesBack(t *testing.T) {
 	})
 }
 
+// A frame that is not JSON would never be answered: the service cannot read its id.
+func TestModuleRefusesWhatIsNotJSON(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		p.ok(p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"ready"}}`))
+		p.input("g-1", "not json")
+		p.expect("com.example.error", `{"code":"bad_payload","message":"display.show cannot be encoded as JSON"}`)
+		p.input("g-2", "next")
+		p.ok(p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"next"}}`))
+		p.close(4410, "the session is closed")
+		app.says("closed")
+	})
+}
+
 func TestModuleChoosesItsTransport(t *testing.T) {
 	for _, test := range []struct {
 		name, want string

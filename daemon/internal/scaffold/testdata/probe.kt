@@ -61,6 +61,7 @@ fun handle(glasses: Glasses, event: Event) {
         }
         "connection" -> glasses.on("connection") { glasses.log("com.example.connection", it.payload + mapOf("at" to it.at)) }
         "never" -> glasses.every(0) {}
+        "not json" -> glasses.show(mapOf("type" to "progress", "value" to Double.NaN))
         "state" -> glasses.log("com.example.state", glasses.initialState)
         "sleep" -> {
             glasses.sleep(2000)

@@ -64,6 +64,13 @@ def handle(glasses, event):
         glasses.on("connection", lambda e: glasses.log("com.example.connection", dict(e.payload, at=e.at)))
     elif target == "never":
         glasses.every(0, lambda: None)
+    elif target == "not json":
+        for value in ("\ud83d", {1, 2}):
+            try:
+                glasses.show({"type": "text", "text": value})
+            except GlassesError:
+                pass
+        glasses.show({"type": "progress", "value": float("nan")})
     elif target == "state":
         glasses.log("com.example.state", glasses.initial_state)
     elif target == "sleep":

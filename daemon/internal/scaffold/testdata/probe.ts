@@ -83,6 +83,12 @@ try {
         case "never":
           glasses.every(0, () => {});
           break;
+        case "not json": {
+          const tree: Record<string, unknown> = { type: "text" };
+          tree.text = tree;
+          await glasses.show(tree as any);
+          break;
+        }
         case "state":
           glasses.log("com.example.state", { ...glasses.initialState });
           break;

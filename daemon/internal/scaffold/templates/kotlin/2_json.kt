@@ -1,6 +1,10 @@
 /** JSON as maps, lists, strings, numbers (Long or Double), booleans and null. */
 private object Json {
-    fun write(value: Any?): String = StringBuilder().also { put(it, value) }.toString()
+    fun write(what: String, value: Any?): String = try {
+        StringBuilder().also { put(it, value) }.toString()
+    } catch (e: IllegalArgumentException) {
+        throw GlassesError("bad_payload", "$what cannot be encoded as JSON")
+    }
 
     private fun put(out: StringBuilder, value: Any?) {
         when (value) {

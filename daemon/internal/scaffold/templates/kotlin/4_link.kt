@@ -76,7 +76,7 @@ private class Link(
     private fun nextId(): String = "$prefix-${++count}"
 
     private fun encode(type: String, id: String, payload: Map<String, Any?>): String =
-        Json.write(linkedMapOf("v" to 1, "type" to type, "id" to id, "at" to now(), "payload" to payload))
+        Json.write(type, linkedMapOf("v" to 1, "type" to type, "id" to id, "at" to now(), "payload" to payload))
 
     private fun write(text: String) {
         try {

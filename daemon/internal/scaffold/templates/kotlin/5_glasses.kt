@@ -166,7 +166,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         if (tools.isNotEmpty()) request["tools"] = tools.map { it.described() }
         val began = stops
         for (round in 0 until MAX_ROUNDS) {
-            val message = reply(Json.write(request + ("messages" to before + messages)).toByteArray(), began, onText)
+            val message = reply(Json.write("the conversation", request + ("messages" to before + messages)).toByteArray(), began, onText)
             messages.add(message)
             val toolCalls = message["tool_calls"] as? List<*>
                 ?: return AssistantAnswer(message["content"].toString(), messages)
@@ -241,7 +241,7 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             if (e === ended || e.code == "cancelled") throw e
             mapOf("error" to mapOf("code" to e.code, "message" to e.message))
         }
-        val content = result as? String ?: Json.write(result)
+        val content = result as? String ?: Json.write("the result of a tool", result)
         return mapOf("role" to "tool", "tool_call_id" to call["id"], "content" to content)
     }
 

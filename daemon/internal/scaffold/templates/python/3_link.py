@@ -8,6 +8,15 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
+def _json(what: str, value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text.encode()
+        return text
+    except (TypeError, ValueError, RecursionError) as e:
+        raise GlassesError("bad_payload", "%s cannot be encoded as JSON" % what) from e
+
+
 class _Link:
     """Keeps one session attached: reconnects with its cursor and resends unacknowledged frames.
 
@@ -77,7 +86,7 @@ class _Link:
 
     @staticmethod
     def _encode(type: str, id: str, payload: Dict[str, Any]) -> str:
-        return json.dumps({"v": 1, "type": type, "id": id, "at": _now(), "payload": payload}, ensure_ascii=False, separators=(",", ":"))
+        return _json(type, {"v": 1, "type": type, "id": id, "at": _now(), "payload": payload})
 
     def _write(self, text: str) -> None:
         try:

@@ -202,7 +202,7 @@ class Glasses:
 
     def _reply(self, request: Dict[str, Any], stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
         """The model's next message. A token that expires during the call is replaced once."""
-        body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        body = _json("the conversation", request).encode()
         # A virtual clock does not measure how long the gateway takes.
         quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET
         for again in (False, True):

@@ -220,7 +220,7 @@ class Link {
   send(type: string, payload: object): string {
     if (this.#ended) throw this.#ended;
     const id = this.#id();
-    const text = JSON.stringify({ v: 1, type, id, at: Date.now(), payload });
+    const text = this.#encode(type, id, payload);
     if (new TextEncoder().encode(text).length > maxFrame) throw new GlassesError("bad_payload", `${type} would be longer than 64 KB`);
     if (this.#unacknowledged.size >= maxUnacknowledged) throw new GlassesError("busy", "too many frames wait for the service");
     this.#unacknowledged.set(id, text);
@@ -242,6 +242,14 @@ class Link {
     clearTimeout(this.#timer);
     this.#socket?.close(1000);
     this.#end(why);
+  }
+
+  #encode(type: string, id: string, payload: object): string {
+    try {
+      return JSON.stringify({ v: 1, type, id, at: Date.now(), payload });
+    } catch {
+      throw new GlassesError("bad_payload", `${type} cannot be encoded as JSON`);
+    }
   }
 
   #id(): string {
