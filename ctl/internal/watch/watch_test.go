@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +13,20 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/service-dev/service/packaging/reaper"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	os.Exit(reaper.Run(func() int {
+		code := m.Run()
+		if err := goleak.Find(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
+	}))
+}
 
 func TestSettle_TakesABurstAsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
