@@ -198,14 +198,14 @@ func isPlainLoopback(siteURL string) bool {
 	return err == nil && u.Scheme == "http" && loopback.IsBrowserHost(u.Hostname())
 }
 
-// instance distinguishes this backend's cookies from those of others. Backends on this machine share a host, so a
-// backend without a name uses its port.
+// instance distinguishes this backend's cookies from those of others on the same host, which browsers send to every
+// port. A backend without a name uses its port.
 func (w *Web) instance() string {
-	if w.InstanceID != "" || w.secure {
+	if w.InstanceID != "" {
 		return w.InstanceID
 	}
 	u, err := url.Parse(w.SiteURL)
-	if err != nil {
+	if err != nil || u.Scheme == "https" && u.Port() == "443" {
 		return ""
 	}
 	return u.Port()

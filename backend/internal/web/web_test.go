@@ -44,7 +44,8 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{true, "test01", "", "service-test01", false},
 		{false, "test01", "", "__Host-service-test01", true},
 		{false, "", "https://glasses.example", "__Host-service", true},
-		{false, "", "https://localhost:8443", "__Host-service", true},
+		{false, "", "https://glasses.example:8443", "__Host-service-8443", true}, // a browser sends cookies to all ports
+		{false, "", "https://glasses.example:443", "__Host-service", true},
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
