@@ -30,6 +30,8 @@ type Options struct {
 	// backend listens itself.
 	Listeners []*net.TCPListener
 	Log       *slog.Logger
+	// HTTP is for requests to providers of AI; nil uses the proxy and the certificates of the process.
+	HTTP *http.Client
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
 	// Probe reports whether the owners of connections can be determined; nil queries the system. For tests.
@@ -77,7 +79,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		settings.PollInterval = o.PollInterval
 	}
 	s.app, err = app.New(ctx, app.Options{
-		Config: settings, Embedded: true, StateDir: o.StateDir, InstanceID: kept.id, Log: o.Log, SignInWord: who.word,
+		Config: settings, Embedded: true, StateDir: o.StateDir, InstanceID: kept.id, Log: o.Log, HTTP: o.HTTP,
+		SignInWord:         who.word,
 		EndBrowserSessions: mustSignInAgain(kept.port, port, who),
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -44,7 +45,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.server == nil {
-		if err := l.start(string(r.GetConfigDir())); err != nil {
+		if err := l.start(string(r.GetConfigDir()), r.GetNetwork()); err != nil {
 			return nil, notStarted(err)
 		}
 	}
@@ -68,9 +69,13 @@ func notStarted(err error) error {
 }
 
 // start starts the backend, which outlives the call. The caller must hold mu.
-func (l *local) start(configDir string) error {
+func (l *local) start(configDir string, network *pluginv1.Network) error {
 	if !filepath.IsAbs(configDir) {
 		return errors.New("the state directory is not an absolute path")
+	}
+	requests := http.DefaultTransport.(*http.Transport).Clone()
+	if err := httpbackend.SettingsOf(network).Apply(requests); err != nil {
+		l.log.Warn("failed to read the certificates of ca_file", "err", err)
 	}
 	listeners, err := inherited()
 	if err != nil {
@@ -79,6 +84,7 @@ func (l *local) start(configDir string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := server.New(ctx, server.Options{
 		DataDir: filepath.Join(configDir, dataDir), StateDir: stateDir(configDir), Listeners: listeners, Log: l.log,
+		HTTP: &http.Client{Transport: requests},
 	})
 	if err != nil {
 		cancel()

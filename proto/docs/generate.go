@@ -258,6 +258,14 @@ var variableUses = map[string]string{
 	"SERVICE_TELEMETRY":    "`0`, `no`, `off` or `false`: upload no usage events of this call",
 	"DO_NOT_TRACK":         "any value except those four and empty: the same",
 	"CI":                   "as `DO_NOT_TRACK`",
+	"HTTPS_PROXY":          "not used, but named in the error of a call that fails without it: set `https_proxy`",
+	"https_proxy":          "as `HTTPS_PROXY`",
+	"ALL_PROXY":            "as `HTTPS_PROXY`",
+	"all_proxy":            "as `HTTPS_PROXY`",
+	"NO_PROXY":             "likewise: set `no_proxy`",
+	"no_proxy":             "as `NO_PROXY`",
+	"SSL_CERT_FILE":        "likewise: set `ca_file`",
+	"SSL_CERT_DIR":         "as `SSL_CERT_FILE`",
 }
 
 // callVariables returns a table of the variables that the daemon receives from its caller. A variable without a

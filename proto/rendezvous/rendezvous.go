@@ -39,20 +39,37 @@ const (
 
 // Variables are the caller's environment variables that apply to a call. SERVICE_CONFIG_DIR is not included, because
 // it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
-var Variables = []string{"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI"}
+var Variables = []string{
+	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
+	// The daemon does not use these. It names those that it would need in the error of a call.
+	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
+}
 
 // MaxVariable is the length in bytes of the longest value that is passed on; longer values are omitted.
 const MaxVariable = 4096
 
-// Environ returns the caller's values of Variables; unset variables are absent, empty ones are included.
+// Environ returns the caller's values of Variables, without the passwords of proxies; unset variables are absent, empty ones are included.
 func Environ() map[string]string {
-	env := make(map[string]string, 8)
+	env := make(map[string]string, len(Variables))
 	for _, name := range Variables {
 		if value, ok := os.LookupEnv(name); ok && len(value) <= MaxVariable {
-			env[name] = value
+			env[name] = withoutPassword(name, value)
 		}
 	}
 	return env
+}
+
+// withoutPassword replaces the user name and password in the address of a proxy. The daemon needs neither.
+func withoutPassword(name, value string) string {
+	at := strings.LastIndexByte(value, '@')
+	if at < 0 || !strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
+		return value
+	}
+	scheme := ""
+	if before, _, ok := strings.Cut(value[:at], "://"); ok {
+		scheme = before + "://"
+	}
+	return scheme + "USER:PASSWORD" + value[at:]
 }
 
 // dirVariable is the environment variable with the state directory.

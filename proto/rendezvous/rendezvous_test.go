@@ -74,3 +74,23 @@ func TestPathsStayShort(t *testing.T) {
 		}
 	}
 }
+
+// The address of a proxy leaves the caller's process without its password.
+func TestEnviron_HasNoPassword(t *testing.T) {
+	for value, want := range map[string]string{
+		"":                                  "",
+		"proxy.test:3128":                   "proxy.test:3128",
+		"http://proxy.test:3128":            "http://proxy.test:3128",
+		"http://ada:geheim@proxy.test:3128": "http://USER:PASSWORD@proxy.test:3128",
+		"http://ada:ge@heim@proxy.test":     "http://USER:PASSWORD@proxy.test",
+		"http://ada:://geheim@proxy.test":   "http://USER:PASSWORD@proxy.test",
+		"ada:geheim@proxy.test:3128":        "USER:PASSWORD@proxy.test:3128",
+	} {
+		for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
+			t.Setenv(name, value)
+			if got, ok := Environ()[name]; got != want || !ok {
+				t.Errorf("%s=%s: got %q, want %q", name, value, got, want)
+			}
+		}
+	}
+}

@@ -42,7 +42,9 @@ type Options struct {
 	GatewayLimits gateway.Limits
 	// ConnLimits limit connections. Zero values mean the defaults.
 	ConnLimits ConnLimits
-	Log        *slog.Logger
+	// HTTP is for tests of providers' keys. nil uses the proxy and the certificates of the process.
+	HTTP *http.Client
+	Log  *slog.Logger
 }
 
 // App is a composed backend. Serve closes it; if Serve is never called, call Close.

@@ -185,7 +185,7 @@ func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Servic
 		return nil, fmt.Errorf("setting credential_providers: %w", err)
 	}
 	return credentials.New(credentials.Options{
-		Store: a.store, Hasher: hash, Keys: keys, Providers: providers, Log: o.Log,
+		Store: a.store, Hasher: hash, Keys: keys, Providers: providers, HTTP: o.HTTP, Log: o.Log,
 	}), nil
 }
 

@@ -63,6 +63,7 @@ func listOf(data []byte) []string {
 // backend, the user's settings, and the desktop. Codex forwards only a few variables and those named in the entry.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
+	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",
 	"BROWSER",
 	"WSL_DISTRO_NAME", "WSL_INTEROP",

@@ -75,7 +75,7 @@ func (a *app) checkUpgrade(ctx context.Context, view *term.Upgrade) error {
 				"or ask whoever publishes it to sign the list again."}
 	case err != nil:
 		return &client.Error{Code: codeReleasesUnreached, Message: "look for the newest release: " + err.Error(),
-			Retryable: true, FixHint: "check the network, then try again"}
+			Retryable: true, FixHint: "check the network, and HTTPS_PROXY and SSL_CERT_FILE of this shell; then try again"}
 	}
 	order, ok := buildinfo.Compare(newest, buildinfo.Version)
 	if !ok {

@@ -144,7 +144,7 @@ var loginFailures = map[string]struct{ message, next string }{
 // LoginProblem rewords the error of a failed login for the person who started it.
 func LoginProblem(p Problem) Problem {
 	summary, ok := loginFailures[p.Code]
-	if !ok {
+	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // that hint is for everybody: it names a setting
 		return p
 	}
 	p.Message, p.FixHint = cmp.Or(summary.message, p.Message), summary.next

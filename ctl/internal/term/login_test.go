@@ -10,9 +10,17 @@ import (
 var agentWords = regexp.MustCompile(`createSimulatorSession|completeAuthLink|deviceCode|[Tt]he person|they `)
 
 func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
-	daemon := Problem{Message: "the person declined", FixHint: "Ask the person; then call createSimulatorSession."}
+	daemon := Problem{Message: "the person declined"}
+	unreachable := Problem{Code: "backend_unreachable", Message: "m", FixHint: "Set https_proxy."}
+	if got := LoginProblem(unreachable); got != unreachable {
+		t.Errorf("the hint that names a setting became %+v", got)
+	}
 	for code, failure := range loginFailures {
 		daemon.Code = code
+		daemon.FixHint = "Ask the person; then call createSimulatorSession."
+		if code == unreachable.Code {
+			daemon.FixHint = ""
+		}
 		if failure.message == "" {
 			daemon.Message = "said by the daemon"
 		}

@@ -78,22 +78,22 @@ type daemon struct {
 
 // compose creates a daemon without starting any component or adapter.
 func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
-	program := currentProgram()
-	host, err := pluginhost.New(pluginhost.Options{
+	p := &daemon{
+		paths: paths, log: log, level: level, now: o.Now, notify: o.Notify, keepsRunning: o.Managed && !o.activated,
+		program: currentProgram(), stopLimit: cmp.Or(o.stopLimit, stopLimit), further: o.further,
+	}
+	var err error
+	p.host, err = pluginhost.New(pluginhost.Options{
 		Dir: o.AdapterDir, ConfigDir: paths.Dir, SocketDir: paths.Adapters(), Log: log, Now: o.Now,
-		Elsewhere: program.isElsewhere,
+		Elsewhere: p.program.isElsewhere, Outbound: p.outbound, Explain: p.explain,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p := &daemon{
-		paths: paths, log: log, level: level, now: o.Now, notify: o.Notify, keepsRunning: o.Managed && !o.activated,
-		host: host, program: program, stopLimit: cmp.Or(o.stopLimit, stopLimit), further: o.further,
-	}
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
-	p.fonts = fontstore.Open(fontstore.Options{StateDir: paths.Dir, Use: host.UseFonts, Log: log, Now: o.Now})
+	p.fonts = fontstore.Open(fontstore.Options{StateDir: paths.Dir, Use: p.host.UseFonts, Log: log, Now: o.Now})
 	p.recorder.Started()
 	f := facade{p}
 	p.control = control.New(control.Options{

@@ -42,7 +42,7 @@ func (d *daemon) doctor(ctx context.Context) []control.Check {
 	}
 	checks = append(checks, checkAdapters(d.host.Plugins(), wrong, d.now())...)
 	health := d.checkBackend(ctx)
-	checks = append(checks, health)
+	checks = append(checks, health, d.checkNetwork(ctx, health.State == checkOK))
 	if health.State == checkOK {
 		checks = append(checks, d.checkLink(ctx))
 	}

@@ -158,6 +158,8 @@ type Problem struct {
 	Capability, Field, Needed, Granted string
 	// CurrentVersion is the record's current version, with CodeVersionConflict.
 	CurrentVersion int64
+	// Untrusted reports, with CodeUnreachable, that a certificate is from an unknown authority.
+	Untrusted bool
 }
 
 // Error says what happened, without the code and without secrets.

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/proto/outbound"
 )
 
 // FileName is the file's name inside the state directory.
@@ -37,6 +38,9 @@ const (
 	keyFixed   = "backend_fixed"
 	keyIdle    = "idle_timeout"
 	keyLog     = "log_level"
+	keyProxy   = "https_proxy"
+	keyNoProxy = "no_proxy"
+	keyCAFile  = "ca_file"
 )
 
 // Config is the content of config.yaml. It is immutable.
@@ -48,6 +52,8 @@ type Config struct {
 	// IdleTimeout is how long the daemon keeps running while it is idle. With 0 it never stops by itself.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
+	// Outbound says how HTTPS requests leave this machine.
+	Outbound outbound.Settings
 }
 
 // Default returns the configuration that applies without a file.
@@ -119,8 +125,12 @@ func parse(path string, data []byte) (*Config, error) {
 				return bad(key, "want debug, info, warn or error")
 			}
 			_ = c.LogLevel.UnmarshalText([]byte(text)) // cannot fail: text is one of the four levels
+		case keyProxy, keyNoProxy, keyCAFile:
+			if err := c.setOutbound(key, value); err != nil {
+				return bad(key, err.Error())
+			}
 		default:
-			known := []string{keyBackend, keyFixed, keyIdle, keyLog}
+			known := []string{keyBackend, keyFixed, keyIdle, keyLog, keyProxy, keyNoProxy, keyCAFile}
 			return bad(key, "no such setting; want one of "+strings.Join(known, ", "))
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	codeBusy          = "busy"
 )
 
-// expired, unknownCode and a denial have no fix hint: each surface has its own next step, such as linkHints of package
-// tools for agents.
+// expired, unknownCode, a denial and a lost backend have no fix hint: each surface has its own next step, such as
+// linkHints of package tools for agents.
 
 func expired() *backend.Problem {
 	return &backend.Problem{
@@ -120,7 +120,6 @@ func outcomeOf(p *backend.Problem, failed int, answerLost bool) (problem *backen
 		return &backend.Problem{
 			Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus,
 			Message: "the backend could not be reached in " + attempts(failed) + ": " + p.Message,
-			FixHint: "Check the network and the backend address; then call completeAuthLink again with the same code.",
 		}, telemetry.OutcomeNetworkError
 	}
 	return p, telemetry.OutcomeNetworkError

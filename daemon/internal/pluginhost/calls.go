@@ -28,6 +28,7 @@ func call[Req, Resp any](
 		return nil, err
 	}
 	defer done()
+	h.addNetwork(req)
 	return invoke(ctx, h, t, callTimeout, func(ctx context.Context) (*Resp, error) { return m(inst.rpc, ctx, req) }, inst)
 }
 
@@ -73,6 +74,9 @@ func invoke[Resp any](
 		resp = nil
 	}
 	h.contacts.record(t.BaseURL, err, h.now())
+	if p := (*backend.Problem)(nil); errors.As(err, &p) && p.Code == backend.CodeUnreachable && h.opts.Explain != nil {
+		h.opts.Explain(ctx, t.BaseURL, p)
+	}
 	return resp, err
 }
 

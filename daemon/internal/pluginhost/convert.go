@@ -34,6 +34,22 @@ func target(t backend.Target) *pluginv1.Target {
 	return p
 }
 
+// network returns the settings for requests over HTTPS.
+func (h *Host) network() *pluginv1.Network {
+	if h.opts.Outbound == nil {
+		return nil
+	}
+	s := h.opts.Outbound()
+	return &pluginv1.Network{HttpsProxy: s.HTTPSProxy, NoProxy: s.NoProxy, CaFile: s.CAFile}
+}
+
+// addNetwork adds the settings for requests over HTTPS to a request that names its target.
+func (h *Host) addNetwork(req any) {
+	if r, ok := req.(interface{ GetTarget() *pluginv1.Target }); ok && r.GetTarget() != nil {
+		r.GetTarget().Network = h.network()
+	}
+}
+
 func deviceCode(c *pluginv1.DeviceCode) backend.DeviceCode {
 	return backend.DeviceCode{
 		DeviceCode:      c.GetDeviceCode(),
@@ -116,7 +132,7 @@ func problem(p *pluginv1.Problem) *backend.Problem {
 		Code: p.GetCode(), Message: p.GetMessage(), Retryable: p.GetRetryable(), FixHint: p.GetFixHint(),
 		HTTPStatus: int(p.GetHttpStatus()), RetryAfter: seconds(int64(p.GetRetryAfterSeconds())),
 		Capability: p.GetCapability(), Field: p.GetField(), Needed: p.GetNeeded(), Granted: p.GetGranted(),
-		CurrentVersion: p.GetCurrentVersion(),
+		CurrentVersion: p.GetCurrentVersion(), Untrusted: p.GetUntrusted(),
 	}
 	if c := p.GetDeviceCode(); c != nil {
 		dc := deviceCode(c)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/outbound"
 	"github.com/service-dev/service/proto/programpath"
 )
 
@@ -59,6 +60,10 @@ type Options struct {
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
+	// Outbound returns the settings for requests over HTTPS. Explain adds to the failure of a call to url what the caller
+	// can set to reach it. Both are optional.
+	Outbound func() outbound.Settings
+	Explain  func(ctx context.Context, url string, p *backend.Problem)
 	// Elsewhere reports whether the next daemon would be started from another folder than Dir.
 	Elsewhere func() bool
 	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is how

@@ -40,6 +40,7 @@ func callHosted[Req, Resp any, R targeted[Req]](
 		return nil, err
 	}
 	defer done()
+	h.addNetwork(req)
 	return invoke(ctx, h, t, limit, func(ctx context.Context) (*Resp, error) { return m(inst.sessions, ctx, req) },
 		append(on, inst)...)
 }

@@ -214,7 +214,9 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 		return err
 	}
 	inst.rpc = pluginv1.NewBackendClient(inst.conn)
-	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
+	inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{
+		ConfigDir: []byte(h.opts.ConfigDir), Network: h.network(),
+	})
 	if err != nil {
 		return problemOf(ctx, name, err)
 	}

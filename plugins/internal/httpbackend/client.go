@@ -11,13 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/loopback"
@@ -40,21 +39,26 @@ const (
 // client calls backends.
 type client struct {
 	locate func(context.Context, *pluginv1.Target) (string, error)
-	http   *http.Client
-	// patient is the client for calls that the backend holds open for a long time, so that they do not use up the
-	// connections of other calls.
-	patient *http.Client
-	large   chan struct{} // semaphore for decoding large responses
+	plain  *clients      // for http
+	large  chan struct{} // semaphore for decoding large responses
+
+	mu     sync.Mutex
+	secure *clients // for https; nil before the first call
 }
 
 func newClient(locate func(context.Context, *pluginv1.Target) (string, error)) *client {
-	return &client{locate: locate, http: newHTTP(32), patient: newHTTP(1024), large: make(chan struct{}, 1)}
+	plain, _ := newClients(networkState{}) // cannot fail without a file of certificates
+	return &client{locate: locate, plain: plain, large: make(chan struct{}, 1)}
 }
 
 // Close closes idle connections.
 func (c *client) Close(context.Context) error {
-	c.http.CloseIdleConnections()
-	c.patient.CloseIdleConnections()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.plain.closeIdle()
+	if c.secure != nil {
+		c.secure.closeIdle()
+	}
 	return nil
 }
 
@@ -65,7 +69,7 @@ func newHTTP(atOnce int) *http.Client {
 	return &http.Client{
 		Timeout: callTimeout,
 		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
+			OnProxyConnectResponse: checkProxyAnswer,
 			DialContext:            dialer.DialContext,
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
@@ -123,9 +127,13 @@ func (c *client) do(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	caller := *c.http
+	use, err := c.clientsFor(base, r.target.GetNetwork())
+	if err != nil {
+		return err
+	}
+	caller := *use.http
 	if r.longer > 0 {
-		caller = *c.patient
+		caller = *use.patient
 		caller.Timeout += r.longer
 	}
 	resp, err := caller.Do(req)
@@ -246,50 +254,6 @@ func decode(body []byte, out any) error {
 		return c.check()
 	}
 	return nil
-}
-
-// transport returns the problem of a call without a complete response.
-func transport(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return status.FromContextError(ctx.Err()).Err()
-	}
-	p := &pluginv1.Problem{
-		Code:      codeUnreachable,
-		Message:   "reach backend: " + cause(err),
-		Retryable: true,
-		FixHint:   "Check the network and the backend address (SERVICE_BACKEND_URL), then try again.",
-	}
-	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
-		p.Retryable = false
-		p.FixHint = "Allow the connection in the sandbox in which the daemon was started, or run `servicectl daemon restart` " +
-			"outside of it."
-	}
-	return serve.Refuse(codes.Unavailable, p)
-}
-
-// cause returns the innermost error, with the address of a failed connection but without the URL that *url.Error would
-// quote.
-func cause(err error) string {
-	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return "no answer in time"
-	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return "the name " + printable(dns.Name, 100) + " cannot be resolved"
-	}
-	address := ""
-	var dialed *net.OpError
-	if errors.As(err, &dialed) && dialed.Op == "dial" && dialed.Addr != nil {
-		address = printable(dialed.Addr.String(), 100) + ": "
-	}
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return address + printable(err.Error(), 200)
-		}
-		err = inner
-	}
 }
 
 // printable replaces all characters except printable ASCII with ? and truncates s to n bytes.

@@ -38,6 +38,7 @@ type Target struct {
 	//	*Target_Bearer
 	Credential    isTarget_Credential `protobuf_oneof:"credential"`
 	Requester     *Requester          `protobuf:"bytes,4,opt,name=requester,proto3" json:"requester,omitempty"`
+	Network       *Network            `protobuf:"bytes,5,opt,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -111,6 +112,13 @@ func (x *Target) GetRequester() *Requester {
 	return nil
 }
 
+func (x *Target) GetNetwork() *Network {
+	if x != nil {
+		return x.Network
+	}
+	return nil
+}
+
 type isTarget_Credential interface {
 	isTarget_Credential()
 }
@@ -127,6 +135,71 @@ func (*Target_InstallId) isTarget_Credential() {}
 
 func (*Target_Bearer) isTarget_Credential() {}
 
+// Network says how HTTPS requests leave this machine. An empty field means the variable of the process: HTTPS_PROXY,
+// NO_PROXY, and only the certificates that it trusts anyway.
+type Network struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The URL of a proxy. It may contain a password, which is never logged.
+	HttpsProxy string `protobuf:"bytes,1,opt,name=https_proxy,json=httpsProxy,proto3" json:"https_proxy,omitempty"`
+	// As NO_PROXY.
+	NoProxy string `protobuf:"bytes,2,opt,name=no_proxy,json=noProxy,proto3" json:"no_proxy,omitempty"`
+	// The path of a file with certificates (PEM) that are trusted in addition to the system's.
+	CaFile        string `protobuf:"bytes,3,opt,name=ca_file,json=caFile,proto3" json:"ca_file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Network) Reset() {
+	*x = Network{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Network) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Network) ProtoMessage() {}
+
+func (x *Network) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Network.ProtoReflect.Descriptor instead.
+func (*Network) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Network) GetHttpsProxy() string {
+	if x != nil {
+		return x.HttpsProxy
+	}
+	return ""
+}
+
+func (x *Network) GetNoProxy() string {
+	if x != nil {
+		return x.NoProxy
+	}
+	return ""
+}
+
+func (x *Network) GetCaFile() string {
+	if x != nil {
+		return x.CaFile
+	}
+	return ""
+}
+
 // Requester describes who requests a link, as shown on the activation page. All fields are optional.
 type Requester struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -139,7 +212,7 @@ type Requester struct {
 
 func (x *Requester) Reset() {
 	*x = Requester{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[1]
+	mi := &file_plugin_v1_backend_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -151,7 +224,7 @@ func (x *Requester) String() string {
 func (*Requester) ProtoMessage() {}
 
 func (x *Requester) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[1]
+	mi := &file_plugin_v1_backend_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -164,7 +237,7 @@ func (x *Requester) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requester.ProtoReflect.Descriptor instead.
 func (*Requester) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{1}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Requester) GetHost() string {
@@ -210,13 +283,15 @@ type Problem struct {
 	Granted    string `protobuf:"bytes,11,opt,name=granted,proto3" json:"granted,omitempty"`
 	// If the code is version_conflict: the record's current version.
 	CurrentVersion int64 `protobuf:"varint,12,opt,name=current_version,json=currentVersion,proto3" json:"current_version,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The backend was not reached because its certificate, or the proxy's, is from an unknown authority.
+	Untrusted     bool `protobuf:"varint,13,opt,name=untrusted,proto3" json:"untrusted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[2]
+	mi := &file_plugin_v1_backend_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +303,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[2]
+	mi := &file_plugin_v1_backend_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +316,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{2}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Problem) GetCode() string {
@@ -328,6 +403,13 @@ func (x *Problem) GetCurrentVersion() int64 {
 	return 0
 }
 
+func (x *Problem) GetUntrusted() bool {
+	if x != nil {
+		return x.Untrusted
+	}
+	return false
+}
+
 type DeviceCode struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	DeviceCode          string                 `protobuf:"bytes,1,opt,name=device_code,json=deviceCode,proto3" json:"device_code,omitempty"`
@@ -341,7 +423,7 @@ type DeviceCode struct {
 
 func (x *DeviceCode) Reset() {
 	*x = DeviceCode{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[3]
+	mi := &file_plugin_v1_backend_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -353,7 +435,7 @@ func (x *DeviceCode) String() string {
 func (*DeviceCode) ProtoMessage() {}
 
 func (x *DeviceCode) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[3]
+	mi := &file_plugin_v1_backend_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -366,7 +448,7 @@ func (x *DeviceCode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceCode.ProtoReflect.Descriptor instead.
 func (*DeviceCode) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{3}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeviceCode) GetDeviceCode() string {
@@ -407,14 +489,16 @@ func (x *DeviceCode) GetPollIntervalSeconds() uint32 {
 type DescribeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The daemon's state directory; the embedded backend stores its data in backend/ below it. A path need not be UTF-8.
-	ConfigDir     []byte `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
+	ConfigDir []byte `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
+	// For the requests of the embedded backend.
+	Network       *Network `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[4]
+	mi := &file_plugin_v1_backend_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -426,7 +510,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[4]
+	mi := &file_plugin_v1_backend_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -439,12 +523,19 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{4}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *DescribeRequest) GetConfigDir() []byte {
 	if x != nil {
 		return x.ConfigDir
+	}
+	return nil
+}
+
+func (x *DescribeRequest) GetNetwork() *Network {
+	if x != nil {
+		return x.Network
 	}
 	return nil
 }
@@ -468,7 +559,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[5]
+	mi := &file_plugin_v1_backend_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +571,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[5]
+	mi := &file_plugin_v1_backend_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +584,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DescribeResponse) GetName() string {
@@ -546,7 +637,7 @@ type ActivityRequest struct {
 
 func (x *ActivityRequest) Reset() {
 	*x = ActivityRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[6]
+	mi := &file_plugin_v1_backend_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +649,7 @@ func (x *ActivityRequest) String() string {
 func (*ActivityRequest) ProtoMessage() {}
 
 func (x *ActivityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[6]
+	mi := &file_plugin_v1_backend_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +662,7 @@ func (x *ActivityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityRequest.ProtoReflect.Descriptor instead.
 func (*ActivityRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{6}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{7}
 }
 
 type ActivityResponse struct {
@@ -584,7 +675,7 @@ type ActivityResponse struct {
 
 func (x *ActivityResponse) Reset() {
 	*x = ActivityResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[7]
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +687,7 @@ func (x *ActivityResponse) String() string {
 func (*ActivityResponse) ProtoMessage() {}
 
 func (x *ActivityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[7]
+	mi := &file_plugin_v1_backend_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +700,7 @@ func (x *ActivityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityResponse.ProtoReflect.Descriptor instead.
 func (*ActivityResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{7}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ActivityResponse) GetConnections() uint32 {
@@ -636,7 +727,7 @@ type RestRequest struct {
 
 func (x *RestRequest) Reset() {
 	*x = RestRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +739,7 @@ func (x *RestRequest) String() string {
 func (*RestRequest) ProtoMessage() {}
 
 func (x *RestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[8]
+	mi := &file_plugin_v1_backend_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +752,7 @@ func (x *RestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestRequest.ProtoReflect.Descriptor instead.
 func (*RestRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RestRequest) GetIdleMs() uint32 {
@@ -680,7 +771,7 @@ type RestResponse struct {
 
 func (x *RestResponse) Reset() {
 	*x = RestResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +783,7 @@ func (x *RestResponse) String() string {
 func (*RestResponse) ProtoMessage() {}
 
 func (x *RestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[9]
+	mi := &file_plugin_v1_backend_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +796,7 @@ func (x *RestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestResponse.ProtoReflect.Descriptor instead.
 func (*RestResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{9}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RestResponse) GetRests() bool {
@@ -724,7 +815,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +827,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[10]
+	mi := &file_plugin_v1_backend_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +840,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{10}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HealthRequest) GetTarget() *Target {
@@ -775,7 +866,7 @@ type HealthResponse struct {
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[11]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +878,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[11]
+	mi := &file_plugin_v1_backend_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +891,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{11}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HealthResponse) GetOk() bool {
@@ -869,7 +960,7 @@ type IssueDeviceCodeRequest struct {
 
 func (x *IssueDeviceCodeRequest) Reset() {
 	*x = IssueDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +972,7 @@ func (x *IssueDeviceCodeRequest) String() string {
 func (*IssueDeviceCodeRequest) ProtoMessage() {}
 
 func (x *IssueDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[12]
+	mi := &file_plugin_v1_backend_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +985,7 @@ func (x *IssueDeviceCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueDeviceCodeRequest.ProtoReflect.Descriptor instead.
 func (*IssueDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{12}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *IssueDeviceCodeRequest) GetTarget() *Target {
@@ -920,7 +1011,7 @@ type IssueDeviceCodeResponse struct {
 
 func (x *IssueDeviceCodeResponse) Reset() {
 	*x = IssueDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1023,7 @@ func (x *IssueDeviceCodeResponse) String() string {
 func (*IssueDeviceCodeResponse) ProtoMessage() {}
 
 func (x *IssueDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[13]
+	mi := &file_plugin_v1_backend_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1036,7 @@ func (x *IssueDeviceCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueDeviceCodeResponse.ProtoReflect.Descriptor instead.
 func (*IssueDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{13}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *IssueDeviceCodeResponse) GetDeviceCode() *DeviceCode {
@@ -965,7 +1056,7 @@ type PollDeviceTokenRequest struct {
 
 func (x *PollDeviceTokenRequest) Reset() {
 	*x = PollDeviceTokenRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1068,7 @@ func (x *PollDeviceTokenRequest) String() string {
 func (*PollDeviceTokenRequest) ProtoMessage() {}
 
 func (x *PollDeviceTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[14]
+	mi := &file_plugin_v1_backend_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1081,7 @@ func (x *PollDeviceTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollDeviceTokenRequest.ProtoReflect.Descriptor instead.
 func (*PollDeviceTokenRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{14}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PollDeviceTokenRequest) GetTarget() *Target {
@@ -1020,7 +1111,7 @@ type PollDeviceTokenResponse struct {
 
 func (x *PollDeviceTokenResponse) Reset() {
 	*x = PollDeviceTokenResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1123,7 @@ func (x *PollDeviceTokenResponse) String() string {
 func (*PollDeviceTokenResponse) ProtoMessage() {}
 
 func (x *PollDeviceTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[15]
+	mi := &file_plugin_v1_backend_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1136,7 @@ func (x *PollDeviceTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollDeviceTokenResponse.ProtoReflect.Descriptor instead.
 func (*PollDeviceTokenResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{15}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PollDeviceTokenResponse) GetOutcome() isPollDeviceTokenResponse_Outcome {
@@ -1099,7 +1190,7 @@ type Pending struct {
 
 func (x *Pending) Reset() {
 	*x = Pending{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1202,7 @@ func (x *Pending) String() string {
 func (*Pending) ProtoMessage() {}
 
 func (x *Pending) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[16]
+	mi := &file_plugin_v1_backend_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1215,7 @@ func (x *Pending) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pending.ProtoReflect.Descriptor instead.
 func (*Pending) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{16}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Pending) GetPollIntervalSeconds() int64 {
@@ -1148,7 +1239,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1251,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[17]
+	mi := &file_plugin_v1_backend_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1264,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{17}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Token) GetAuthToken() string {
@@ -1221,7 +1312,7 @@ type CancelDeviceCodeRequest struct {
 
 func (x *CancelDeviceCodeRequest) Reset() {
 	*x = CancelDeviceCodeRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1324,7 @@ func (x *CancelDeviceCodeRequest) String() string {
 func (*CancelDeviceCodeRequest) ProtoMessage() {}
 
 func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[18]
+	mi := &file_plugin_v1_backend_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1337,7 @@ func (x *CancelDeviceCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeviceCodeRequest.ProtoReflect.Descriptor instead.
 func (*CancelDeviceCodeRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{18}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelDeviceCodeRequest) GetTarget() *Target {
@@ -1271,7 +1362,7 @@ type CancelDeviceCodeResponse struct {
 
 func (x *CancelDeviceCodeResponse) Reset() {
 	*x = CancelDeviceCodeResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1374,7 @@ func (x *CancelDeviceCodeResponse) String() string {
 func (*CancelDeviceCodeResponse) ProtoMessage() {}
 
 func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[19]
+	mi := &file_plugin_v1_backend_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1387,7 @@ func (x *CancelDeviceCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeviceCodeResponse.ProtoReflect.Descriptor instead.
 func (*CancelDeviceCodeResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{19}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
 }
 
 type GetAccountRequest struct {
@@ -1308,7 +1399,7 @@ type GetAccountRequest struct {
 
 func (x *GetAccountRequest) Reset() {
 	*x = GetAccountRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1411,7 @@ func (x *GetAccountRequest) String() string {
 func (*GetAccountRequest) ProtoMessage() {}
 
 func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[20]
+	mi := &file_plugin_v1_backend_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1424,7 @@ func (x *GetAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountRequest.ProtoReflect.Descriptor instead.
 func (*GetAccountRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{20}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetAccountRequest) GetTarget() *Target {
@@ -1357,7 +1448,7 @@ type GetAccountResponse struct {
 
 func (x *GetAccountResponse) Reset() {
 	*x = GetAccountResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1460,7 @@ func (x *GetAccountResponse) String() string {
 func (*GetAccountResponse) ProtoMessage() {}
 
 func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[21]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1473,7 @@ func (x *GetAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAccountResponse.ProtoReflect.Descriptor instead.
 func (*GetAccountResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetAccountResponse) GetAccountId() string {
@@ -1430,7 +1521,7 @@ type ListAccountsRequest struct {
 
 func (x *ListAccountsRequest) Reset() {
 	*x = ListAccountsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1442,7 +1533,7 @@ func (x *ListAccountsRequest) String() string {
 func (*ListAccountsRequest) ProtoMessage() {}
 
 func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1455,7 +1546,7 @@ func (x *ListAccountsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsRequest.ProtoReflect.Descriptor instead.
 func (*ListAccountsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListAccountsRequest) GetEmail() string {
@@ -1475,7 +1566,7 @@ type ListAccountsResponse struct {
 
 func (x *ListAccountsResponse) Reset() {
 	*x = ListAccountsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1578,7 @@ func (x *ListAccountsResponse) String() string {
 func (*ListAccountsResponse) ProtoMessage() {}
 
 func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1591,7 @@ func (x *ListAccountsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAccountsResponse.ProtoReflect.Descriptor instead.
 func (*ListAccountsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListAccountsResponse) GetAccounts() []*LocalAccount {
@@ -1524,7 +1615,7 @@ type LocalAccount struct {
 
 func (x *LocalAccount) Reset() {
 	*x = LocalAccount{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1627,7 @@ func (x *LocalAccount) String() string {
 func (*LocalAccount) ProtoMessage() {}
 
 func (x *LocalAccount) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1640,7 @@ func (x *LocalAccount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocalAccount.ProtoReflect.Descriptor instead.
 func (*LocalAccount) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LocalAccount) GetAccountId() string {
@@ -1594,7 +1685,7 @@ type ResetPasswordRequest struct {
 
 func (x *ResetPasswordRequest) Reset() {
 	*x = ResetPasswordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1697,7 @@ func (x *ResetPasswordRequest) String() string {
 func (*ResetPasswordRequest) ProtoMessage() {}
 
 func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1710,7 @@ func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordRequest.ProtoReflect.Descriptor instead.
 func (*ResetPasswordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResetPasswordRequest) GetEmail() string {
@@ -1663,7 +1754,7 @@ type ResetPasswordResponse struct {
 
 func (x *ResetPasswordResponse) Reset() {
 	*x = ResetPasswordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1766,7 @@ func (x *ResetPasswordResponse) String() string {
 func (*ResetPasswordResponse) ProtoMessage() {}
 
 func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1779,7 @@ func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetPasswordResponse.ProtoReflect.Descriptor instead.
 func (*ResetPasswordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResetPasswordResponse) GetAccountId() string {
@@ -1728,7 +1819,7 @@ type RevokeLinkRequest struct {
 
 func (x *RevokeLinkRequest) Reset() {
 	*x = RevokeLinkRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +1831,7 @@ func (x *RevokeLinkRequest) String() string {
 func (*RevokeLinkRequest) ProtoMessage() {}
 
 func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +1844,7 @@ func (x *RevokeLinkRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkRequest.ProtoReflect.Descriptor instead.
 func (*RevokeLinkRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RevokeLinkRequest) GetTarget() *Target {
@@ -1771,7 +1862,7 @@ type RevokeLinkResponse struct {
 
 func (x *RevokeLinkResponse) Reset() {
 	*x = RevokeLinkResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1874,7 @@ func (x *RevokeLinkResponse) String() string {
 func (*RevokeLinkResponse) ProtoMessage() {}
 
 func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1887,7 @@ func (x *RevokeLinkResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeLinkResponse.ProtoReflect.Descriptor instead.
 func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
 }
 
 type MintProjectKeyRequest struct {
@@ -1812,7 +1903,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1915,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
+	mi := &file_plugin_v1_backend_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1928,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -1875,7 +1966,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +1978,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
+	mi := &file_plugin_v1_backend_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +1991,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -1945,7 +2036,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2048,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
+	mi := &file_plugin_v1_backend_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2061,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -2032,7 +2123,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2135,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
+	mi := &file_plugin_v1_backend_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2148,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -2078,7 +2169,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2181,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
+	mi := &file_plugin_v1_backend_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2194,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -2132,7 +2223,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2235,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
+	mi := &file_plugin_v1_backend_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2248,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -2190,7 +2281,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2202,7 +2293,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
+	mi := &file_plugin_v1_backend_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2215,7 +2306,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -2235,7 +2326,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2247,7 +2338,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2260,7 +2351,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -2274,19 +2365,25 @@ var File_plugin_v1_backend_proto protoreflect.FileDescriptor
 
 const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\n" +
-	"\x17plugin/v1/backend.proto\x12\x11service.plugin.v1\"\xa8\x01\n" +
+	"\x17plugin/v1/backend.proto\x12\x11service.plugin.v1\"\xde\x01\n" +
 	"\x06Target\x12\x19\n" +
 	"\bbase_url\x18\x01 \x01(\tR\abaseUrl\x12\x1f\n" +
 	"\n" +
 	"install_id\x18\x02 \x01(\tH\x00R\tinstallId\x12\x18\n" +
 	"\x06bearer\x18\x03 \x01(\tH\x00R\x06bearer\x12:\n" +
-	"\trequester\x18\x04 \x01(\v2\x1c.service.plugin.v1.RequesterR\trequesterB\f\n" +
+	"\trequester\x18\x04 \x01(\v2\x1c.service.plugin.v1.RequesterR\trequester\x124\n" +
+	"\anetwork\x18\x05 \x01(\v2\x1a.service.plugin.v1.NetworkR\anetworkB\f\n" +
 	"\n" +
-	"credential\"G\n" +
+	"credential\"c\n" +
+	"\aNetwork\x12$\n" +
+	"\vhttps_proxy\x18\x01 \x01(\tB\x03\x80\x01\x01R\n" +
+	"httpsProxy\x12\x19\n" +
+	"\bno_proxy\x18\x02 \x01(\tR\anoProxy\x12\x17\n" +
+	"\aca_file\x18\x03 \x01(\tR\x06caFile\"G\n" +
 	"\tRequester\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x0e\n" +
 	"\x02os\x18\x02 \x01(\tR\x02os\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\tR\x06client\"\x92\x03\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\"\xb0\x03\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
@@ -2304,7 +2401,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x06needed\x18\n" +
 	" \x01(\tR\x06needed\x12\x18\n" +
 	"\agranted\x18\v \x01(\tR\agranted\x12'\n" +
-	"\x0fcurrent_version\x18\f \x01(\x03R\x0ecurrentVersion\"\xd7\x01\n" +
+	"\x0fcurrent_version\x18\f \x01(\x03R\x0ecurrentVersion\x12\x1c\n" +
+	"\tuntrusted\x18\r \x01(\bR\tuntrusted\"\xd7\x01\n" +
 	"\n" +
 	"DeviceCode\x12\x1f\n" +
 	"\vdevice_code\x18\x01 \x01(\tR\n" +
@@ -2312,10 +2410,11 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\tuser_code\x18\x02 \x01(\tR\buserCode\x12)\n" +
 	"\x10verification_url\x18\x03 \x01(\tR\x0fverificationUrl\x12,\n" +
 	"\x12expires_in_seconds\x18\x04 \x01(\rR\x10expiresInSeconds\x122\n" +
-	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"0\n" +
+	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"f\n" +
 	"\x0fDescribeRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\fR\tconfigDir\"\xc1\x01\n" +
+	"config_dir\x18\x01 \x01(\fR\tconfigDir\x124\n" +
+	"\anetwork\x18\x02 \x01(\v2\x1a.service.plugin.v1.NetworkR\anetwork\"\xc1\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -2482,102 +2581,105 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_plugin_v1_backend_proto_goTypes = []any{
 	(*Target)(nil),                   // 0: service.plugin.v1.Target
-	(*Requester)(nil),                // 1: service.plugin.v1.Requester
-	(*Problem)(nil),                  // 2: service.plugin.v1.Problem
-	(*DeviceCode)(nil),               // 3: service.plugin.v1.DeviceCode
-	(*DescribeRequest)(nil),          // 4: service.plugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),         // 5: service.plugin.v1.DescribeResponse
-	(*ActivityRequest)(nil),          // 6: service.plugin.v1.ActivityRequest
-	(*ActivityResponse)(nil),         // 7: service.plugin.v1.ActivityResponse
-	(*RestRequest)(nil),              // 8: service.plugin.v1.RestRequest
-	(*RestResponse)(nil),             // 9: service.plugin.v1.RestResponse
-	(*HealthRequest)(nil),            // 10: service.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),           // 11: service.plugin.v1.HealthResponse
-	(*IssueDeviceCodeRequest)(nil),   // 12: service.plugin.v1.IssueDeviceCodeRequest
-	(*IssueDeviceCodeResponse)(nil),  // 13: service.plugin.v1.IssueDeviceCodeResponse
-	(*PollDeviceTokenRequest)(nil),   // 14: service.plugin.v1.PollDeviceTokenRequest
-	(*PollDeviceTokenResponse)(nil),  // 15: service.plugin.v1.PollDeviceTokenResponse
-	(*Pending)(nil),                  // 16: service.plugin.v1.Pending
-	(*Token)(nil),                    // 17: service.plugin.v1.Token
-	(*CancelDeviceCodeRequest)(nil),  // 18: service.plugin.v1.CancelDeviceCodeRequest
-	(*CancelDeviceCodeResponse)(nil), // 19: service.plugin.v1.CancelDeviceCodeResponse
-	(*GetAccountRequest)(nil),        // 20: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),       // 21: service.plugin.v1.GetAccountResponse
-	(*ListAccountsRequest)(nil),      // 22: service.plugin.v1.ListAccountsRequest
-	(*ListAccountsResponse)(nil),     // 23: service.plugin.v1.ListAccountsResponse
-	(*LocalAccount)(nil),             // 24: service.plugin.v1.LocalAccount
-	(*ResetPasswordRequest)(nil),     // 25: service.plugin.v1.ResetPasswordRequest
-	(*ResetPasswordResponse)(nil),    // 26: service.plugin.v1.ResetPasswordResponse
-	(*RevokeLinkRequest)(nil),        // 27: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),       // 28: service.plugin.v1.RevokeLinkResponse
-	(*MintProjectKeyRequest)(nil),    // 29: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),   // 30: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),            // 31: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),           // 32: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),   // 33: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),  // 34: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),    // 35: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),   // 36: service.plugin.v1.PurgeTelemetryResponse
-	nil,                              // 37: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                              // 38: service.plugin.v1.RecordRequest.QueryEntry
+	(*Network)(nil),                  // 1: service.plugin.v1.Network
+	(*Requester)(nil),                // 2: service.plugin.v1.Requester
+	(*Problem)(nil),                  // 3: service.plugin.v1.Problem
+	(*DeviceCode)(nil),               // 4: service.plugin.v1.DeviceCode
+	(*DescribeRequest)(nil),          // 5: service.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 6: service.plugin.v1.DescribeResponse
+	(*ActivityRequest)(nil),          // 7: service.plugin.v1.ActivityRequest
+	(*ActivityResponse)(nil),         // 8: service.plugin.v1.ActivityResponse
+	(*RestRequest)(nil),              // 9: service.plugin.v1.RestRequest
+	(*RestResponse)(nil),             // 10: service.plugin.v1.RestResponse
+	(*HealthRequest)(nil),            // 11: service.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),           // 12: service.plugin.v1.HealthResponse
+	(*IssueDeviceCodeRequest)(nil),   // 13: service.plugin.v1.IssueDeviceCodeRequest
+	(*IssueDeviceCodeResponse)(nil),  // 14: service.plugin.v1.IssueDeviceCodeResponse
+	(*PollDeviceTokenRequest)(nil),   // 15: service.plugin.v1.PollDeviceTokenRequest
+	(*PollDeviceTokenResponse)(nil),  // 16: service.plugin.v1.PollDeviceTokenResponse
+	(*Pending)(nil),                  // 17: service.plugin.v1.Pending
+	(*Token)(nil),                    // 18: service.plugin.v1.Token
+	(*CancelDeviceCodeRequest)(nil),  // 19: service.plugin.v1.CancelDeviceCodeRequest
+	(*CancelDeviceCodeResponse)(nil), // 20: service.plugin.v1.CancelDeviceCodeResponse
+	(*GetAccountRequest)(nil),        // 21: service.plugin.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 22: service.plugin.v1.GetAccountResponse
+	(*ListAccountsRequest)(nil),      // 23: service.plugin.v1.ListAccountsRequest
+	(*ListAccountsResponse)(nil),     // 24: service.plugin.v1.ListAccountsResponse
+	(*LocalAccount)(nil),             // 25: service.plugin.v1.LocalAccount
+	(*ResetPasswordRequest)(nil),     // 26: service.plugin.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil),    // 27: service.plugin.v1.ResetPasswordResponse
+	(*RevokeLinkRequest)(nil),        // 28: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),       // 29: service.plugin.v1.RevokeLinkResponse
+	(*MintProjectKeyRequest)(nil),    // 30: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),   // 31: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),            // 32: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),           // 33: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),   // 34: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),  // 35: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),    // 36: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),   // 37: service.plugin.v1.PurgeTelemetryResponse
+	nil,                              // 38: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                              // 39: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
-	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
-	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
-	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	37, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
-	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
-	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
-	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
-	16, // 7: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
-	17, // 8: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
-	0,  // 9: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 10: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
-	24, // 11: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
-	0,  // 12: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 13: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 14: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	38, // 15: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 16: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 17: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 18: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 19: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 20: service.plugin.v1.Backend.Rest:input_type -> service.plugin.v1.RestRequest
-	10, // 21: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	12, // 22: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	14, // 23: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	18, // 24: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	20, // 25: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	27, // 26: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	29, // 27: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	31, // 28: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	33, // 29: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	35, // 30: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	22, // 31: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
-	25, // 32: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
-	5,  // 33: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 34: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 35: service.plugin.v1.Backend.Rest:output_type -> service.plugin.v1.RestResponse
-	11, // 36: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	13, // 37: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	15, // 38: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	19, // 39: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	21, // 40: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	28, // 41: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	30, // 42: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	32, // 43: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	34, // 44: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	36, // 45: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	23, // 46: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
-	26, // 47: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
-	33, // [33:48] is the sub-list for method output_type
-	18, // [18:33] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	2,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
+	1,  // 1: service.plugin.v1.Target.network:type_name -> service.plugin.v1.Network
+	4,  // 2: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
+	1,  // 3: service.plugin.v1.DescribeRequest.network:type_name -> service.plugin.v1.Network
+	0,  // 4: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
+	38, // 5: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	0,  // 6: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 7: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
+	0,  // 8: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
+	17, // 9: service.plugin.v1.PollDeviceTokenResponse.pending:type_name -> service.plugin.v1.Pending
+	18, // 10: service.plugin.v1.PollDeviceTokenResponse.token:type_name -> service.plugin.v1.Token
+	0,  // 11: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 12: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
+	25, // 13: service.plugin.v1.ListAccountsResponse.accounts:type_name -> service.plugin.v1.LocalAccount
+	0,  // 14: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 15: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 16: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	39, // 17: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 18: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 19: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	5,  // 20: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	7,  // 21: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	9,  // 22: service.plugin.v1.Backend.Rest:input_type -> service.plugin.v1.RestRequest
+	11, // 23: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	13, // 24: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	15, // 25: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	19, // 26: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	21, // 27: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	28, // 28: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	30, // 29: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	32, // 30: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	34, // 31: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	36, // 32: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	23, // 33: service.plugin.v1.Backend.ListAccounts:input_type -> service.plugin.v1.ListAccountsRequest
+	26, // 34: service.plugin.v1.Backend.ResetPassword:input_type -> service.plugin.v1.ResetPasswordRequest
+	6,  // 35: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	8,  // 36: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	10, // 37: service.plugin.v1.Backend.Rest:output_type -> service.plugin.v1.RestResponse
+	12, // 38: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	14, // 39: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	16, // 40: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	20, // 41: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	22, // 42: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	29, // 43: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	31, // 44: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	33, // 45: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	35, // 46: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	37, // 47: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	24, // 48: service.plugin.v1.Backend.ListAccounts:output_type -> service.plugin.v1.ListAccountsResponse
+	27, // 49: service.plugin.v1.Backend.ResetPassword:output_type -> service.plugin.v1.ResetPasswordResponse
+	35, // [35:50] is the sub-list for method output_type
+	20, // [20:35] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -2589,19 +2691,19 @@ func file_plugin_v1_backend_proto_init() {
 		(*Target_InstallId)(nil),
 		(*Target_Bearer)(nil),
 	}
-	file_plugin_v1_backend_proto_msgTypes[15].OneofWrappers = []any{
+	file_plugin_v1_backend_proto_msgTypes[16].OneofWrappers = []any{
 		(*PollDeviceTokenResponse_Pending)(nil),
 		(*PollDeviceTokenResponse_Token)(nil),
 	}
-	file_plugin_v1_backend_proto_msgTypes[17].OneofWrappers = []any{}
-	file_plugin_v1_backend_proto_msgTypes[21].OneofWrappers = []any{}
+	file_plugin_v1_backend_proto_msgTypes[18].OneofWrappers = []any{}
+	file_plugin_v1_backend_proto_msgTypes[22].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

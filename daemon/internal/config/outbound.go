@@ -1,0 +1,125 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/outbound"
+)
+
+// setOutbound sets a key about outgoing requests. Its errors do not quote a proxy, whose address may hold a password.
+func (c *Config) setOutbound(key string, value any) error {
+	text, ok := value.(string)
+	if text = strings.TrimSpace(text); !ok || text == "" || len(text) > maxURL {
+		return errors.New("want text of 1 to " + fmt.Sprint(maxURL) + " bytes")
+	}
+	switch key {
+	case keyProxy:
+		if _, err := outbound.ParseProxy(text); err != nil {
+			return err
+		}
+		c.Outbound.HTTPSProxy = text
+	case keyNoProxy:
+		c.Outbound.NoProxy = text
+	case keyCAFile:
+		if !filepath.IsAbs(text) {
+			return errors.New("want an absolute path")
+		}
+		c.Outbound.CAFile = text
+		_, err := c.Outbound.Roots()
+		return err
+	}
+	return nil
+}
+
+// Ignored is a variable of a caller that would matter for its calls, but that the daemon does not use.
+type Ignored struct {
+	Name string
+	// Fix is the next step: a sentence.
+	Fix string
+}
+
+// proxyVariables are the variables that name a proxy for HTTPS, in the order in which programs read them.
+var proxyVariables = []string{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+
+// IgnoredProxy returns the caller's variable about proxies that the daemon does not use for calls to a backend.
+func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) {
+	u, err := url.Parse(backend)
+	if err != nil || u.Scheme != "https" {
+		return Ignored{}, false
+	}
+	own, _ := s.Current().Outbound.Or(outbound.FromEnvironment(os.Getenv)).Proxy(u)
+	theirs := outbound.FromEnvironment(func(name string) string { return who.Env[name] })
+	name, value := firstSet(who, proxyVariables)
+	theirs.HTTPSProxy = value
+	their, _ := theirs.Proxy(u)
+	switch {
+	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
+		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
+	case their == nil && own != nil && theirs.NoProxy != "":
+		if direct, _ := (outbound.Settings{HTTPSProxy: own.String(), NoProxy: theirs.NoProxy}).Proxy(u); direct == nil {
+			name, value := firstSet(who, []string{"no_proxy", "NO_PROXY"})
+			return Ignored{Name: name, Fix: s.set(keyNoProxy, name, value)}, true
+		}
+	}
+	return Ignored{}, false
+}
+
+// IgnoredCertificates returns the caller's variable about certificates that the daemon does not use for calls to a
+// backend.
+func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored, bool) {
+	name, path := firstSet(who, []string{"SSL_CERT_FILE", "SSL_CERT_DIR"})
+	if name == "" || !strings.HasPrefix(backend, "https:") || path == os.Getenv(name) {
+		return Ignored{}, false
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(who.Cwd, path)
+	}
+	switch {
+	case path == s.Current().Outbound.CAFile:
+		return Ignored{}, false
+	case name == "SSL_CERT_DIR":
+		return Ignored{Name: name, Fix: fmt.Sprintf("Set `%s` in %s to the path of your network's root certificate, which "+
+			"is in %s.", keyCAFile, s.path, path)}, true
+	}
+	return Ignored{Name: name, Fix: s.set(keyCAFile, name, path)}, true
+}
+
+// firstSet returns the first variable that is not empty, and its value.
+func firstSet(who caller.Caller, names []string) (name, value string) {
+	for _, name := range names {
+		if value := who.Env[name]; value != "" {
+			return name, value
+		}
+	}
+	return "", ""
+}
+
+// maxShown bounds a value in a text, in bytes.
+const maxShown = 300
+
+// set returns the sentence to set a key of config.yaml to the value of a variable.
+func (s *Store) set(key, name, value string) string {
+	if len(value) > maxShown || strings.Contains(value, "'") || !isPrintable(value) {
+		return fmt.Sprintf("Set `%s` in %s to the value of %s.", key, s.path, name)
+	}
+	return fmt.Sprintf("Set `%s: '%s'` in %s.", key, value, s.path)
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+}
+
+// withPlaceholder returns the address of a proxy without its user name and password, but with their place.
+func withPlaceholder(u *url.URL) string {
+	if u.User == nil {
+		return outbound.DisplayProxy(u)
+	}
+	return u.Scheme + "://USER:PASSWORD@" + u.Host
+}

@@ -1,0 +1,133 @@
+// Package outbound decides through which proxy HTTPS requests leave this machine, and which certificates they trust.
+// Plain HTTP is only for this machine and never uses a proxy. Texts of this package never contain a proxy's password.
+package outbound
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/service-dev/service/proto/textfile"
+)
+
+// Settings are the parts of config.yaml about outgoing requests. An empty field means what the process would use
+// anyway: HTTPS_PROXY and NO_PROXY of its environment, and the system's certificates. Settings are comparable.
+type Settings struct {
+	// HTTPSProxy is the URL of a proxy. It may contain a password.
+	HTTPSProxy string
+	// NoProxy lists hosts without a proxy, in the form of NO_PROXY.
+	NoProxy string
+	// CAFile is the absolute path of a file with certificates (PEM) that are trusted in addition to the system's.
+	CAFile string
+}
+
+// FromEnvironment returns the proxy that a variable of the environment names for HTTPS, as Go programs read it: the
+// lower-case name wins.
+func FromEnvironment(getenv func(string) string) Settings {
+	return Settings{
+		HTTPSProxy: cmp.Or(getenv("https_proxy"), getenv("HTTPS_PROXY")),
+		NoProxy:    cmp.Or(getenv("no_proxy"), getenv("NO_PROXY")),
+	}
+}
+
+// String returns the settings without a password.
+func (s Settings) String() string {
+	proxy := s.HTTPSProxy
+	if u, err := ParseProxy(proxy); err == nil {
+		proxy = DisplayProxy(u)
+	} else if proxy != "" {
+		proxy = "invalid"
+	}
+	return fmt.Sprintf("{https_proxy: %q, no_proxy: %q, ca_file: %q}", proxy, s.NoProxy, s.CAFile)
+}
+
+// Or returns s with the proxy settings of other where it has none.
+func (s Settings) Or(other Settings) Settings {
+	s.HTTPSProxy, s.NoProxy = cmp.Or(s.HTTPSProxy, other.HTTPSProxy), cmp.Or(s.NoProxy, other.NoProxy)
+	return s
+}
+
+// Proxy returns the proxy for a request to u, or nil for none.
+func (s Settings) Proxy(u *url.URL) (*url.URL, error) {
+	proxies := httpproxy.Config{HTTPSProxy: s.HTTPSProxy, NoProxy: s.NoProxy}
+	proxy, err := proxies.ProxyFunc()(u)
+	if err != nil {
+		return nil, errProxy
+	}
+	return proxy, nil
+}
+
+// errProxy does not quote the address, which may contain a password.
+var errProxy = errors.New("want the address of a proxy: http://host:port, https://host:port or socks5://host:port")
+
+// ParseProxy returns the address of a proxy. Without a scheme it is one of an HTTP proxy.
+func ParseProxy(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		u, err = url.Parse("http://" + text)
+	}
+	switch {
+	case err != nil, u.Hostname() == "", u.Path != "" && u.Path != "/", u.RawQuery != "" || u.ForceQuery, u.Fragment != "",
+		!slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme):
+		return nil, errProxy
+	}
+	return u, nil
+}
+
+// DisplayProxy returns the address of a proxy without its user name and password.
+func DisplayProxy(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
+// maxCAFile bounds a file of certificates, in bytes. Those of whole systems are below 300 KB.
+const maxCAFile = 2 << 20
+
+// Roots returns the certificates to trust: nil for the system's, or these and those of CAFile.
+func (s Settings) Roots() (*x509.CertPool, error) {
+	if s.CAFile == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(s.CAFile)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxCAFile:
+		return nil, fmt.Errorf("%s is not a file of at most %d bytes", s.CAFile, maxCAFile)
+	}
+	data, err := os.ReadFile(s.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = textfile.Decode(data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.CAFile, err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s contains no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----",
+			s.CAFile)
+	}
+	return roots, nil
+}
+
+// Apply makes a transport use s, and the environment of this process where s is empty.
+func (s Settings) Apply(t *http.Transport) error {
+	s = s.Or(FromEnvironment(os.Getenv))
+	t.Proxy = func(r *http.Request) (*url.URL, error) { return s.Proxy(r.URL) }
+	roots, err := s.Roots()
+	if err != nil {
+		return err
+	}
+	if roots != nil {
+		t.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	return nil
+}
