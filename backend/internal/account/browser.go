@@ -56,7 +56,8 @@ func (s *Service) FindSession(ctx context.Context, value string) (Account, error
 
 // CloseSession signs a browser out. It returns nil for an unknown session.
 func (s *Service) CloseSession(ctx context.Context, value string) error {
-	accountID, err := s.store.DeleteWebSession(ctx, s.browserHash(value))
+	e := s.entry("", audit.Person(), "account.signed_out", "")
+	accountID, err := s.store.DeleteWebSession(ctx, s.browserHash(value), e)
 	if err == nil && accountID != "" {
 		s.ended(accountID)
 	}

@@ -36,7 +36,9 @@ func (s *blockingStore) EndWebSessions(context.Context, string, string, audit.En
 	return 1, nil
 }
 
-func (s *blockingStore) DeleteWebSession(context.Context, string) (string, error) { return "ada", nil }
+func (s *blockingStore) DeleteWebSession(context.Context, string, audit.Entry) (string, error) {
+	return "ada", nil
+}
 
 func (s *blockingStore) MailToken(context.Context, string, time.Time) (MailToken, error) {
 	return MailToken{AccountID: "ada", Purpose: purposeReset}, nil

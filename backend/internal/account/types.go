@@ -91,6 +91,8 @@ type Visit struct {
 	// PasswordHash is the hash that the password was checked against, or empty. If it has changed since the check, the
 	// browser is not signed in.
 	PasswordHash string
+	// Browser describes the browser in the account's activity, e.g. "Firefox on Linux". It is not stored otherwise.
+	Browser string
 }
 
 // BrowserSession is a signed-in browser.
@@ -170,7 +172,7 @@ type SignUpStore interface {
 	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, limit int) error
 	// SignUpByToken returns ErrBadToken for an unknown or expired token.
 	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
-	// FinishSignUp deletes the sign-up and inserts the account. It returns ErrBadToken or ErrEmailTaken.
+	// FinishSignUp deletes the sign-up, inserts the account and writes its entry. It returns ErrBadToken or ErrEmailTaken.
 	FinishSignUp(ctx context.Context, hash string, a Account) error
 }
 
@@ -187,7 +189,7 @@ type GuessStore interface {
 
 // PeopleStore stores accounts.
 type PeopleStore interface {
-	// InsertAccount returns ErrEmailTaken if the address has an account.
+	// InsertAccount writes the account's entry, too. It returns ErrEmailTaken if the address has an account.
 	InsertAccount(ctx context.Context, a Account) error
 	// AccountByEmail returns ErrBadCredentials if the address has no account.
 	AccountByEmail(ctx context.Context, email string) (Account, error)
@@ -203,14 +205,15 @@ type PeopleStore interface {
 
 // SessionStore stores browser sessions by the hash of their secret.
 type SessionStore interface {
-	// InsertWebSession stores a session of the account. It returns ErrSuspended if the account is not active, and
+	// InsertWebSession stores a session of the account and writes its entry. It returns ErrSuspended if the account is not active, and
 	// ErrBadCredentials if the password has changed since the visit.
 	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
 	// AccountByWebSession returns ErrNoSession for an unknown or expired session. used is the last recorded use of the
 	// session.
 	AccountByWebSession(ctx context.Context, hash string, now time.Time) (a Account, used time.Time, err error)
-	// DeleteWebSession deletes the session and returns its account, or "" for an unknown session.
-	DeleteWebSession(ctx context.Context, hash string) (accountID string, err error)
+	// DeleteWebSession deletes the session, writes the entry for its account and returns that, or "" for an unknown
+	// session.
+	DeleteWebSession(ctx context.Context, hash string, e audit.Entry) (accountID string, err error)
 	// TouchWebSession records that the session was used.
 	TouchWebSession(ctx context.Context, hash string, now time.Time) error
 }
@@ -248,7 +251,7 @@ type IdentityStore interface {
 	// InsertIdentity reports whether it inserted the identity, which is false if the account has it already. It returns
 	// ErrIdentityTaken if another account has it.
 	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) (bool, error)
-	// InsertAccountWith inserts an account and its identity. It returns ErrEmailTaken or ErrIdentityTaken.
+	// InsertAccountWith inserts an account and its identity, and writes the account's entry. It returns ErrEmailTaken or ErrIdentityTaken.
 	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
 	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)
 	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns

@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -87,6 +88,12 @@ type Link struct {
 	Active     bool // whether the account is active
 }
 
+// Created returns the entry of a new link, which the account's holder has approved.
+func (l Link) Created() audit.Entry {
+	name := strings.Trim(l.Requester.Host+" · "+l.Requester.Client, " ·")
+	return audit.New(l.LinkedAt, l.AccountID, audit.Person(), "link.created", "", name)
+}
+
 // Principal is the owner of a token.
 type Principal struct {
 	AccountID string
@@ -127,9 +134,9 @@ type CodeStore interface {
 
 // TokenStore stores links.
 type TokenStore interface {
-	// Redeem deletes an approved code that expires at or after deadline and whose account is active, and inserts the
-	// link with the code's account and requester, in one transaction. It returns the complete link, or ErrUnknown if
-	// there is no such code.
+	// Redeem deletes an approved code that expires at or after deadline and whose account is active, inserts the link
+	// with the code's account and requester, and writes the link's entry, in one transaction. It returns the complete
+	// link, or ErrUnknown if there is no such code.
 	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link, t audit.Trace) (Link, error)
 	// MarkRepolled records that a redeemed code was polled again.
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error

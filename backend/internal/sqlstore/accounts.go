@@ -26,7 +26,8 @@ func scanAccountAnd(row scanner, more ...any) (a account.Account, err error) {
 	return a, err
 }
 
-func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account) error {
+// insertAccount inserts an account and the entry of its sign-up by a method.
+func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account, method string) error {
 	err := execTx(ctx, tx, "insert account", `INSERT INTO accounts
 		(id, email, password_hash, state, privacy_accepted_at, created_at, verified_at)
 		VALUES ($1, $2, $3, 'active', $4, $5, $6)`,
@@ -34,7 +35,10 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account) error {
 	if isDuplicate(err) {
 		return account.ErrEmailTaken
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return insertAudit(ctx, tx, a.SignedUp(method))
 }
 
 // lockAccount blocks other changes to the account until the transaction ends, on both engines.
@@ -45,7 +49,7 @@ func lockAccount(ctx context.Context, tx *sql.Tx, accountID string) error {
 
 // InsertAccount returns account.ErrEmailTaken if the address is in use.
 func (s *Store) InsertAccount(ctx context.Context, a account.Account) error {
-	return s.write(ctx, func(tx *sql.Tx) error { return insertAccount(ctx, tx, a) })
+	return s.write(ctx, func(tx *sql.Tx) error { return insertAccount(ctx, tx, a, account.ByPassword) })
 }
 
 // AccountByEmail returns account.ErrBadCredentials if no account has the address.
@@ -114,8 +118,11 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 			WHERE a.id = $10 AND a.state = 'active' AND ($11 = '' OR a.password_hash = $11)`,
 			b.Hash, toMS(b.CreatedAt), toMS(b.ExpiresAt), b.ID, b.Method, b.UserAgent, b.IP, toMS(b.UsedAt),
 			boolInt(b.BehindProxy), accountID, b.PasswordHash)
-		if err != nil || inserted {
+		if err != nil {
 			return err
+		}
+		if inserted {
+			return insertAudit(ctx, tx, b.SignedIn(accountID))
 		}
 		active, err := hasRow(ctx, tx, "SELECT 1 FROM accounts WHERE id = $1 AND state = 'active'", accountID)
 		return cmp.Or(require(active, err, account.ErrSuspended), account.ErrBadCredentials)
@@ -142,11 +149,16 @@ func (s *Store) TouchWebSession(ctx context.Context, hash string, now time.Time)
 	return err
 }
 
-// DeleteWebSession deletes a browser session and returns its account, or "" if the session is unknown.
-func (s *Store) DeleteWebSession(ctx context.Context, hash string) (accountID string, err error) {
+// DeleteWebSession deletes a browser session, inserts the entry for its account and returns that, or "" if the session
+// is unknown.
+func (s *Store) DeleteWebSession(ctx context.Context, hash string, e audit.Entry) (accountID string, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		accountID, err = queryValue[string](ctx, tx, "DELETE FROM web_sessions WHERE hash = $1 RETURNING account_id", hash)
-		return replaceNoRows(err, nil)
+		if err != nil {
+			return replaceNoRows(err, nil)
+		}
+		e.AccountID = accountID
+		return insertAudit(ctx, tx, e)
 	})
 	return accountID, err
 }

@@ -56,7 +56,7 @@ func (s *Store) InsertIdentity(
 // account.ErrIdentityTaken.
 func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id account.LinkedIdentity) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		if err := insertAccount(ctx, tx, a); err != nil {
+		if err := insertAccount(ctx, tx, a, account.ByOIDC+id.Provider); err != nil {
 			return err
 		}
 		inserted, err := insertIdentity(ctx, tx, a.ID, id)

@@ -56,6 +56,6 @@ func (s *Store) FinishSignUp(ctx context.Context, hash string, a account.Account
 		if err := execTx(ctx, tx, "delete sign-ups", "DELETE FROM sign_ups WHERE email = $1", a.Email); err != nil {
 			return err
 		}
-		return insertAccount(ctx, tx, a)
+		return insertAccount(ctx, tx, a, account.ByPassword)
 	})
 }

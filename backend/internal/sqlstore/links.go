@@ -93,7 +93,7 @@ func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval t
 	return err
 }
 
-// Redeem uses up an approved code and inserts its link, or returns link.ErrUnknown.
+// Redeem uses up an approved code and inserts its link and the entry of it, or returns link.ErrUnknown.
 func (s *Store) Redeem(
 	ctx context.Context, deviceHash string, deadline time.Time, l link.Link, t audit.Trace,
 ) (link.Link, error) {
@@ -114,6 +114,9 @@ func (s *Store) Redeem(
 				l.ID, l.AccountID, l.TokenHash, who.Host, who.OS, who.Client, who.IP, toMS(l.LinkedAt), orNull(l.ExpiresAt)),
 			stmt("UPDATE device_codes SET link_id = $1 WHERE device_hash = $2", l.ID, deviceHash))
 		if err != nil {
+			return err
+		}
+		if err := insertAudit(ctx, tx, l.Created()); err != nil {
 			return err
 		}
 		return insertTrace(ctx, tx, t, userHash, l.ID, l.AccountID)

@@ -105,16 +105,18 @@ func isAny(targets ...error) func(error) bool {
 	}
 }
 
+// addAccount inserts an account without its entry in the activity, so that tests can count the entries of what they do.
 func addAccount(t *testing.T, store *database, c *clock, id, email string) account.Account {
 	t.Helper()
 	a := account.Account{
 		ID: id, Email: email, PasswordHash: "x", Active: true, PrivacyAccepted: c.now(), CreatedAt: c.now(),
 	}
 	fatal(t, store.InsertAccount(t.Context(), a))
+	store.exec("DELETE FROM audit WHERE account_id = $1 AND action = 'account.created'", id)
 	return a
 }
 
-// addLink inserts a code, approves it and redeems it for a link with the given ID.
+// addLink inserts a code, approves it and redeems it for a link with the given ID. Like addAccount, it leaves no entry.
 func addLink(t *testing.T, store *database, c *clock, id, accountID, host string) {
 	t.Helper()
 	now := c.now()
@@ -128,4 +130,5 @@ func addLink(t *testing.T, store *database, c *clock, id, accountID, host string
 	}
 	l := link.Link{ID: id, TokenHash: "t" + id, LinkedAt: now}
 	must(store.Redeem(t.Context(), code.DeviceHash, now, l, audit.Trace{}))(t)
+	store.exec("DELETE FROM audit WHERE account_id = $1 AND action = 'link.created'", accountID)
 }

@@ -99,6 +99,7 @@ func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	secret, err := w.Accounts.OpenSession(c.Context(), owner.ID, account.Visit{
 		Method: method, UserAgent: c.UserAgent(), IP: w.ClientIP(c.Request),
 		BehindProxy: !w.AddressKnown(c.Request), PasswordHash: owner.PasswordHash,
+		Browser: deviceName(c.UserAgent()),
 	})
 	if err != nil {
 		return err
