@@ -1,6 +1,7 @@
 package fakebluez
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -19,12 +20,53 @@ type filter struct {
 	uuids  []string
 }
 
-func (r *Radio) adapterObject() object {
+// adapter is one adapter and what it knows of the devices in its range.
+type adapter struct {
+	r       *Radio
+	path    dbus.ObjectPath
+	address string
+	gain    int
+	powered bool
+	absent  bool
+	devices []*device
+	// advertising is set while a step is due in which devices advertise.
+	advertising bool
+	scans       map[string]filter // by the unique name of the client
+}
+
+func newAdapter(r *Radio, n int, o AdapterOptions) *adapter {
+	a := &adapter{
+		r: r, path: dbus.ObjectPath(fmt.Sprintf("/org/bluez/hci%d", n)), address: fmt.Sprintf("00:1A:7D:DA:71:%02X", 0x13+n),
+		gain: o.Gain, powered: !o.PoweredOff, absent: o.Missing,
+	}
+	for _, p := range o.Peripherals {
+		a.devices = append(a.devices, &device{r: r, a: a, p: p})
+	}
+	return a
+}
+
+// plug plugs the adapter in or out.
+func (a *adapter) plug(present bool) {
+	if a.absent != present {
+		return
+	}
+	if a.absent = !present; present {
+		a.r.added(a.path, a.object())
+		return
+	}
+	for _, d := range a.devices {
+		d.remove()
+	}
+	clear(a.scans)
+	a.r.removed(a.path, adapterInterface)
+}
+
+func (a *adapter) object() object {
 	return object{
 		"org.freedesktop.DBus.Properties": {},
-		adapterInterface: props("Address", "00:1A:7D:DA:71:13", "AddressType", "public", "Name", "emulated",
-			"Alias", "emulated", "Class", uint32(0), "Powered", r.powered, "Discoverable", false,
-			"DiscoverableTimeout", uint32(180), "Pairable", true, "PairableTimeout", uint32(0), "Discovering", r.discovering(),
+		adapterInterface: props("Address", a.address, "AddressType", "public", "Name", "emulated",
+			"Alias", "emulated", "Class", uint32(0), "Powered", a.powered, "Discoverable", false,
+			"DiscoverableTimeout", uint32(180), "Pairable", true, "PairableTimeout", uint32(0), "Discovering", a.discovering(),
 			"UUIDs", []string{"00001800-0000-1000-8000-00805f9b34fb", "00001801-0000-1000-8000-00805f9b34fb"},
 			"Modalias", "usb:v1D6Bp0246d0542", "Roles", []string{"central", "peripheral"}),
 	}
@@ -55,32 +97,32 @@ func (r *Radio) manager(c *call) {
 	}
 }
 
-// adapter answers a call of org.bluez.Adapter1.
-func (r *Radio) adapter(c *call) {
+// handle answers a call of org.bluez.Adapter1.
+func (a *adapter) handle(c *call) {
 	switch c.member {
 	case "SetDiscoveryFilter":
 		options, _ := c.args[0].(properties)
-		f := r.scans[c.client]
+		f := a.scans[c.client]
 		f.uuids, _ = options["UUIDs"].Value().([]string)
-		r.scans[c.client] = f
+		a.scans[c.client] = f
 		c.reply()
 	case "GetDiscoveryFilters":
 		c.reply([]string{"UUIDs", "RSSI", "Pathloss", "Transport", "DuplicateData", "Discoverable", "Pattern"})
 	case "StartDiscovery":
-		r.startScan(c)
+		a.startScan(c)
 	case "StopDiscovery":
 		switch {
-		case !r.powered:
+		case !a.powered:
 			c.notReady()
-		case !r.scans[c.client].active:
+		case !a.scans[c.client].active:
 			c.fail("Failed", "No discovery started")
 		default:
-			r.stopScan(c.client)
+			a.stopScan(c.client)
 			c.reply()
 		}
 	case "RemoveDevice":
 		path, _ := c.args[0].(dbus.ObjectPath)
-		for _, d := range r.devices {
+		for _, d := range a.devices {
 			if d.known && d.path == path {
 				d.remove()
 				c.reply()
@@ -97,50 +139,50 @@ func (c *call) notReady() { c.fail("NotReady", "Resource Not Ready") }
 
 func (c *call) inProgress() { c.fail("InProgress", "Operation already in progress") }
 
-func (r *Radio) discovering() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(r.scans)), func(f filter) bool { return f.active })
+func (a *adapter) discovering() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(a.scans)), func(f filter) bool { return f.active })
 }
 
-func (r *Radio) startScan(c *call) {
-	f := r.scans[c.client]
+func (a *adapter) startScan(c *call) {
+	f := a.scans[c.client]
 	switch {
-	case !r.powered:
+	case !a.powered:
 		c.notReady()
 		return
 	case f.active:
 		c.inProgress()
 		return
 	}
-	first := !r.discovering()
+	first := !a.discovering()
 	f.active = true
-	r.scans[c.client] = f
+	a.scans[c.client] = f
 	c.reply()
 	if first {
-		r.changed(Adapter, adapterInterface, props("Discovering", true))
+		a.r.changed(a.path, adapterInterface, props("Discovering", true))
 	}
-	if !r.advertising {
-		r.advertising = true
-		r.after(firstAdvertisement, r.advertise)
+	if !a.advertising {
+		a.advertising = true
+		a.r.after(firstAdvertisement, a.advertise)
 	}
 }
 
 // advertise lets clients that scan see the devices in range, again and again.
-func (r *Radio) advertise() {
-	r.advertising = r.discovering()
-	if !r.advertising {
+func (a *adapter) advertise() {
+	a.advertising = a.discovering()
+	if !a.advertising {
 		return
 	}
-	for _, d := range r.devices {
-		if adv, ok := d.advertisement(); ok && r.wanted(adv.Services) {
+	for _, d := range a.devices {
+		if adv, ok := d.advertisement(); ok && a.wanted(adv.Services) {
 			d.seen(adv)
 		}
 	}
-	r.after(advertisementEach, r.advertise)
+	a.r.after(advertisementEach, a.advertise)
 }
 
 // wanted reports whether a client scans for a device with these services.
-func (r *Radio) wanted(services []string) bool {
-	for _, f := range r.scans {
+func (a *adapter) wanted(services []string) bool {
+	for _, f := range a.scans {
 		if f.active && (len(f.uuids) == 0 ||
 			slices.ContainsFunc(f.uuids, func(u string) bool { return slices.Contains(services, u) })) {
 			return true
@@ -150,41 +192,42 @@ func (r *Radio) wanted(services []string) bool {
 }
 
 // stopScan ends a client's discovery. When the last one ends, devices have no signal strength any more.
-func (r *Radio) stopScan(client string) {
-	was := r.scans[client].active
-	delete(r.scans, client)
-	if !was || r.discovering() {
+func (a *adapter) stopScan(client string) {
+	was := a.scans[client].active
+	delete(a.scans, client)
+	if !was || a.discovering() {
 		return
 	}
-	for _, d := range r.devices {
+	for _, d := range a.devices {
 		d.unseen()
 	}
-	r.changed(Adapter, adapterInterface, props("Discovering", false))
+	a.r.changed(a.path, adapterInterface, props("Discovering", false))
 }
 
 // power switches the adapter on or off.
-func (r *Radio) power(on bool) {
-	if r.powered == on {
+func (a *adapter) power(on bool) {
+	if a.powered == on {
 		return
 	}
 	if !on {
-		for _, d := range r.devices {
+		for _, d := range a.devices {
 			d.cancel()
-			d.p.Disconnect(r.now())
-			d.disconnected(byLocal)
+			d.disconnect(byLocal)
 		}
-		for client := range r.scans {
-			r.stopScan(client)
+		for client := range a.scans {
+			a.stopScan(client)
 		}
 	}
-	r.powered = on
-	r.changed(Adapter, adapterInterface, props("Powered", on))
+	a.powered = on
+	a.r.changed(a.path, adapterInterface, props("Powered", on))
 }
 
 // forgetAll ends all connections and discoveries without a word of each, as a crash does.
 func (r *Radio) forgetAll() {
-	clear(r.scans)
-	for _, d := range r.devices {
+	for _, a := range r.adapters {
+		clear(a.scans)
+	}
+	for d := range r.devices() {
 		d.p.Disconnect(r.now())
 		d.p.Take()
 		d.reset()

@@ -93,7 +93,10 @@ func (r *Radio) appear() error {
 		return err
 	}
 	r.conn = conn
-	r.scans, r.agents, r.replies = map[string]filter{}, map[string]dbus.ObjectPath{}, map[uint32]func(bool){}
+	r.agents, r.replies = map[string]dbus.ObjectPath{}, map[uint32]func(bool){}
+	for _, a := range r.adapters {
+		a.scans = map[string]filter{}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package fakebluez
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/godbus/dbus/v5"
@@ -18,6 +19,7 @@ const (
 // device is a peripheral and what the adapter knows of it.
 type device struct {
 	r      *Radio
+	a      *adapter
 	p      peripheral.Peripheral
 	faults Faults
 	rename string // replaces the name, unless it is empty
@@ -40,13 +42,12 @@ type device struct {
 	held            *peripheral.Out
 }
 
-func newDevice(r *Radio, p peripheral.Peripheral) *device { return &device{r: r, p: p} }
-
 func (d *device) advertisement() (peripheral.Advertisement, bool) {
 	adv, ok := d.p.Advertisement()
 	if d.rename != "" {
 		adv.Name = d.rename
 	}
+	adv.RSSI += d.a.gain
 	return adv, ok
 }
 
@@ -56,7 +57,7 @@ func (d *device) seen(adv peripheral.Advertisement) {
 	d.adv, d.rssi = adv, true
 	if !d.known {
 		d.known = true
-		d.path = Adapter + dbus.ObjectPath("/dev_"+strings.ReplaceAll(adv.Address, ":", "_"))
+		d.path = d.a.path + dbus.ObjectPath("/dev_"+strings.ReplaceAll(adv.Address, ":", "_"))
 		d.r.added(d.path, d.object())
 		return
 	}
@@ -84,7 +85,7 @@ func (d *device) unseen() {
 func (d *device) object() object {
 	p := props("Address", d.adv.Address, "AddressType", "random", "Name", d.adv.Name, "Alias", d.adv.Name,
 		"Paired", d.paired, "Bonded", d.paired, "Trusted", d.trusted, "Blocked", false, "LegacyPairing", false,
-		"Connected", d.connected, "ServicesResolved", d.resolved, "UUIDs", d.uuids(), "Adapter", Adapter)
+		"Connected", d.connected, "ServicesResolved", d.resolved, "UUIDs", d.uuids(), "Adapter", d.a.path)
 	if d.rssi {
 		p["RSSI"] = dbus.MakeVariant(int16(d.adv.RSSI))
 	}
@@ -110,10 +111,7 @@ func (d *device) handle(c *call) {
 	case "Disconnect":
 		d.cancel()
 		c.reply() // before the signals, as BlueZ does
-		if d.connected {
-			d.p.Disconnect(d.r.now())
-			d.disconnected(byLocal)
-		}
+		d.disconnect(byLocal)
 	case "Pair":
 		d.pair(c)
 	case "CancelPairing":
@@ -125,7 +123,7 @@ func (d *device) handle(c *call) {
 
 func (d *device) connect(c *call) {
 	switch {
-	case !d.r.powered:
+	case !d.a.powered:
 		c.notReady()
 	case d.connected:
 		c.reply()
@@ -194,6 +192,19 @@ const (
 	byRemote  = "Remote"
 )
 
+// disconnect ends the connection of this adapter, if there is one.
+func (d *device) disconnect(reason string) {
+	if d.connected {
+		d.p.Disconnect(d.r.now())
+		d.disconnected(reason)
+	}
+}
+
+// isConnectedElsewhere reports whether another adapter is connected to the peripheral.
+func (d *device) isConnectedElsewhere() bool {
+	return slices.ContainsFunc(d.r.devicesOf(d.p), func(o *device) bool { return o != d && o.connected })
+}
+
 // disconnected announces the end of a connection.
 func (d *device) disconnected(reason string) {
 	if !d.connected {
@@ -214,8 +225,7 @@ func (d *device) disconnected(reason string) {
 // remove forgets a device and its bond.
 func (d *device) remove() {
 	d.cancel()
-	d.p.Disconnect(d.r.now())
-	d.disconnected(byLocal)
+	d.disconnect(byLocal)
 	if d.known {
 		d.r.removed(d.path, "org.freedesktop.DBus.Properties", deviceInterface)
 	}
@@ -232,7 +242,7 @@ func (d *device) reset() {
 // pair answers Pair. If the client has an agent, it is asked first.
 func (d *device) pair(c *call) {
 	switch {
-	case !d.r.powered:
+	case !d.a.powered:
 		c.notReady()
 		return
 	case d.paired:

@@ -8,6 +8,7 @@ package fakebluez
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"time"
 
@@ -16,19 +17,21 @@ import (
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 )
 
-// Adapter is the object path of the only adapter.
+// Adapter is the object path of the first adapter.
 const Adapter dbus.ObjectPath = "/org/bluez/hci0"
 
 // Options describes a radio and what is in its range.
 type Options struct {
-	Peripherals []peripheral.Peripheral
+	Peripherals []peripheral.Peripheral // in range of the first adapter, hci0
+	// More are further adapters: hci1 and so on.
+	More []AdapterOptions
 	// MTU is what both sides agree on; 0 means peripheral.MaxMTU.
 	MTU int
 	// WithoutMTU leaves out the property MTU, which BlueZ has since 5.62.
 	WithoutMTU bool
 	// WithReasons adds the signal Disconnected, by which newer versions say why a connection has ended.
 	WithReasons bool
-	// PoweredOff and WithoutAdapter are the first states; SetPowered and SetAdapter change them.
+	// PoweredOff and WithoutAdapter are the first states of hci0; SetPowered and SetAdapter change them.
 	PoweredOff, WithoutAdapter bool
 	// Denied lets the bus refuse all calls, as for a user without the permission to use Bluetooth.
 	Denied bool
@@ -37,6 +40,14 @@ type Options struct {
 	PairOnDemand bool
 	// Forget is the time after a discovery when unpaired devices are removed; 0 means 30 s, as in BlueZ.
 	Forget time.Duration
+}
+
+// AdapterOptions describes an adapter and what is in its range, which may be in range of others, too.
+type AdapterOptions struct {
+	Peripherals []peripheral.Peripheral
+	// Gain in dB is added to the strength of all that it receives.
+	Gain                int
+	PoweredOff, Missing bool
 }
 
 // Faults is what goes wrong with one device; the zero value is a good connection. A count of -1 means always.
@@ -66,15 +77,10 @@ type Radio struct {
 	conn     *dbus.Conn // nil while org.bluez is gone
 	messages chan *dbus.Message
 	steps    []step
-	devices  []*device
-	powered  bool
-	absent   bool
-	// advertising is set while a step is due in which devices advertise.
-	advertising bool
-	scans       map[string]filter          // by the unique name of the client
-	agents      map[string]dbus.ObjectPath // by the unique name of the client
-	replies     map[uint32]func(ok bool)   // to calls of agents
-	calls       map[string]int
+	adapters []*adapter
+	agents   map[string]dbus.ObjectPath // by the unique name of the client
+	replies  map[uint32]func(ok bool)   // to calls of agents
+	calls    map[string]int
 }
 
 // Start runs a radio until the test ends. If the machine has no dbus-daemon, it skips the test, or fails it in CI.
@@ -88,11 +94,11 @@ func Start(t testing.TB, opts Options) *Radio {
 	}
 	r := &Radio{
 		Address: startBus(t, opts.Denied), opts: opts, start: time.Now(), ask: make(chan func()),
-		ended: make(chan struct{}), powered: !opts.PoweredOff, absent: opts.WithoutAdapter, calls: map[string]int{},
+		ended: make(chan struct{}), calls: map[string]int{},
 	}
-	for _, p := range opts.Peripherals {
-		d := newDevice(r, p)
-		r.devices = append(r.devices, d)
+	first := AdapterOptions{Peripherals: opts.Peripherals, PoweredOff: opts.PoweredOff, Missing: opts.WithoutAdapter}
+	for i, o := range append([]AdapterOptions{first}, opts.More...) {
+		r.adapters = append(r.adapters, newAdapter(r, i, o))
 	}
 	if err := r.appear(); err != nil {
 		t.Fatalf("offer org.bluez: %v", err)
@@ -120,42 +126,44 @@ func (r *Radio) do(f func()) {
 func (r *Radio) Emulate(f func(now int64)) { r.do(func() { f(r.now()) }) }
 
 // SetFaults replaces the faults of a device.
-func (r *Radio) SetFaults(p peripheral.Peripheral, f Faults) { r.do(func() { r.device(p).faults = f }) }
+func (r *Radio) SetFaults(p peripheral.Peripheral, f Faults) {
+	r.do(func() {
+		for _, d := range r.devicesOf(p) {
+			d.faults = f
+		}
+	})
+}
 
 // Drop ends the connection to a device as if it went out of range.
 func (r *Radio) Drop(p peripheral.Peripheral) {
 	r.do(func() {
-		d := r.device(p)
-		d.p.Disconnect(r.now())
-		d.disconnected(byTimeout)
+		p.Disconnect(r.now())
+		for _, d := range r.devicesOf(p) {
+			d.disconnected(byTimeout)
+		}
 	})
 }
 
 // Rename changes the name that a device advertises.
 func (r *Radio) Rename(p peripheral.Peripheral, name string) {
-	r.do(func() { r.device(p).rename = name })
-}
-
-// SetPowered switches the adapter on or off, as the person may do.
-func (r *Radio) SetPowered(on bool) { r.do(func() { r.power(on) }) }
-
-// SetAdapter plugs the adapter in or out.
-func (r *Radio) SetAdapter(present bool) {
 	r.do(func() {
-		if r.absent != present {
-			return
+		for _, d := range r.devicesOf(p) {
+			d.rename = name
 		}
-		if r.absent = !present; present {
-			r.added(Adapter, r.adapterObject())
-			return
-		}
-		for _, d := range r.devices {
-			d.remove()
-		}
-		clear(r.scans)
-		r.removed(Adapter, adapterInterface)
 	})
 }
+
+// SetPowered switches hci0 on or off, as the user may do.
+func (r *Radio) SetPowered(on bool) { r.SetPoweredOf(0, on) }
+
+// SetPoweredOf switches the adapter hci<n> on or off.
+func (r *Radio) SetPoweredOf(n int, on bool) { r.do(func() { r.adapters[n].power(on) }) }
+
+// SetAdapter plugs hci0 in or out.
+func (r *Radio) SetAdapter(present bool) { r.SetAdapterOf(0, present) }
+
+// SetAdapterOf plugs the adapter hci<n> in or out.
+func (r *Radio) SetAdapterOf(n int, present bool) { r.do(func() { r.adapters[n].plug(present) }) }
 
 // Vanish takes org.bluez from the bus as if the system's Bluetooth service had crashed, and Return starts it again.
 func (r *Radio) Vanish() {
@@ -189,18 +197,44 @@ func (r *Radio) Agents() (n int) {
 }
 
 // Connected reports whether a device is connected.
-func (r *Radio) Connected(p peripheral.Peripheral) (yes bool) {
-	r.do(func() { yes = r.device(p).connected })
-	return yes
+func (r *Radio) Connected(p peripheral.Peripheral) bool { return r.ConnectedBy(p) != "" }
+
+// ConnectedBy returns the path of the adapter that a device is connected to, or "".
+func (r *Radio) ConnectedBy(p peripheral.Peripheral) (path dbus.ObjectPath) {
+	r.do(func() {
+		for _, d := range r.devicesOf(p) {
+			if d.connected {
+				path = d.a.path
+			}
+		}
+	})
+	return path
 }
 
-func (r *Radio) device(p peripheral.Peripheral) *device {
-	for _, d := range r.devices {
+// devicesOf returns what the adapters that have a peripheral in range know of it.
+func (r *Radio) devicesOf(p peripheral.Peripheral) (list []*device) {
+	for d := range r.devices() {
 		if d.p == p {
-			return d
+			list = append(list, d)
 		}
 	}
-	panic("fakebluez: the peripheral is not one of Options.Peripherals")
+	if list == nil {
+		panic("fakebluez: the peripheral is not in range of an adapter")
+	}
+	return list
+}
+
+// devices returns the devices of all adapters.
+func (r *Radio) devices() iter.Seq[*device] {
+	return func(yield func(*device) bool) {
+		for _, a := range r.adapters {
+			for _, d := range a.devices {
+				if !yield(d) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (r *Radio) now() int64 { return time.Since(r.start).Milliseconds() }

@@ -46,7 +46,7 @@ func (r *Radio) wait() time.Duration {
 	if len(r.steps) > 0 {
 		next = min(next, r.steps[0].at)
 	}
-	for _, d := range r.devices {
+	for d := range r.devices() {
 		if at, ok := d.p.Next(); ok {
 			next = min(next, at)
 		}
@@ -61,9 +61,11 @@ func (r *Radio) tick() {
 		r.steps = slices.Delete(r.steps, 0, 1)
 		s.do()
 	}
-	for _, d := range r.devices {
+	for d := range r.devices() {
 		d.p.Tick(r.now())
-		d.pump()
+		if d.connected || !d.isConnectedElsewhere() {
+			d.pump()
+		}
 	}
 }
 
@@ -118,8 +120,10 @@ func (r *Radio) receive(msg *dbus.Message) {
 // gone ends what belonged to a client.
 func (r *Radio) gone(client string) {
 	delete(r.agents, client)
-	r.stopScan(client)
-	for _, d := range r.devices {
+	for _, a := range r.adapters {
+		a.stopScan(client)
+	}
+	for d := range r.devices() {
 		for _, c := range d.characteristics {
 			d.unsubscribe(c, client)
 		}
@@ -141,11 +145,13 @@ func (r *Radio) handle(c *call) {
 		r.manager(c)
 		return
 	}
-	if c.path == Adapter && !r.absent {
-		r.adapter(c)
-		return
+	for _, a := range r.adapters {
+		if c.path == a.path && !a.absent {
+			a.handle(c)
+			return
+		}
 	}
-	for _, d := range r.devices {
+	for d := range r.devices() {
 		if d.known && d.path == c.path {
 			d.handle(c)
 			return

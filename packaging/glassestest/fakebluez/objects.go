@@ -32,11 +32,12 @@ func props(pairs ...any) properties {
 // objects returns all objects of the service.
 func (r *Radio) objects() map[dbus.ObjectPath]object {
 	all := map[dbus.ObjectPath]object{"/org/bluez": {"org.bluez.AgentManager1": {}}}
-	if r.absent {
-		return all
+	for _, a := range r.adapters {
+		if !a.absent {
+			all[a.path] = a.object()
+		}
 	}
-	all[Adapter] = r.adapterObject()
-	for _, d := range r.devices {
+	for d := range r.devices() {
 		if d.known {
 			all[d.path] = d.object()
 			maps.Copy(all, d.tree)
@@ -70,10 +71,14 @@ func (r *Radio) properties(c *call) {
 		r.calls["Set Powered"]++
 		v, _ := c.args[2].(dbus.Variant)
 		on, _ := v.Value().(bool)
-		r.power(on)
+		for _, a := range r.adapters {
+			if a.path == c.path {
+				a.power(on)
+			}
+		}
 		c.reply()
 	case c.member == "Set" && iface == deviceInterface && name == "Trusted" && len(c.args) == 3:
-		for _, d := range r.devices {
+		for d := range r.devices() {
 			if d.known && d.path == c.path {
 				d.trusted = true // clients only ever set it
 				r.changed(d.path, deviceInterface, props("Trusted", true))
