@@ -2,6 +2,7 @@ package realdevice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,12 +111,12 @@ func scanResponse(p *foundPair) *pluginv1.ScanResponse {
 // wanted may be replaced and is away, the only one in range.
 func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv1.Pair,
 	most time.Duration) (*foundPair, error) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	var all pairs
 	var second *time.Timer
 	name := wanted.GetName()
-	err := radio.Scan(ctx, bluez.Filter{}, func(one bluez.Found) {
+	err := radio.Scan(limited, bluez.Filter{}, func(one bluez.Found) {
 		p := all.add(one)
 		if p == nil || p.kind.DeviceModel != model || !p.isComplete() {
 			return
@@ -127,7 +128,7 @@ func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv
 	if second != nil {
 		second.Stop()
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil && limited.Err() == nil {
 		return nil, err
 	}
 	f, err := all.choose(model, name)
@@ -135,6 +136,9 @@ func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv
 		if other, otherErr := all.choose(model, ""); otherErr == nil {
 			return other, nil
 		}
+	}
+	if p := (*bluez.Error)(nil); errors.As(err, &p) && p.Code == driver.ProblemNotInRange {
+		p.Message += radio.Searched(ctx)
 	}
 	return f, err
 }

@@ -9,7 +9,7 @@ import (
 const (
 	agentPath      dbus.ObjectPath = "/dev/service/agent"
 	agentInterface                 = "org.bluez.Agent1"
-	managerPath    dbus.ObjectPath = "/org/bluez"
+	bluezPath      dbus.ObjectPath = "/org/bluez"
 )
 
 // registerAgent lets this program answer BlueZ's questions about one device until leave is called.
@@ -18,13 +18,13 @@ func (r *Radio) registerAgent(ctx context.Context, device dbus.ObjectPath) (leav
 		return nil, r.failure(err, "offer a pairing agent")
 	}
 	unexport := func() { _ = r.bus.Export(nil, agentPath, agentInterface) } // fails only for an invalid path
-	err = r.call(ctx, managerPath, "org.bluez.AgentManager1.RegisterAgent", agentPath, "NoInputNoOutput").Err
+	err = r.call(ctx, bluezPath, "org.bluez.AgentManager1.RegisterAgent", agentPath, "NoInputNoOutput").Err
 	if err != nil {
 		unexport()
 		return nil, r.failure(err, "register a pairing agent")
 	}
 	return func() {
-		r.undo(ctx, managerPath, "org.bluez.AgentManager1.UnregisterAgent", agentPath)
+		r.undo(ctx, bluezPath, "org.bluez.AgentManager1.UnregisterAgent", agentPath)
 		unexport()
 	}, nil
 }

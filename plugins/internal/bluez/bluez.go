@@ -4,6 +4,7 @@
 package bluez
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type Options struct {
 	// Find limits the search for a device before it is connected (10 s), Connect one attempt to connect or pair (25 s),
 	// Resolve the search for its services (10 s), and Write one write or subscription (5 s).
 	Find, Connect, Resolve, Write time.Duration
+	// RFKill is the directory where Linux lists what blocks radios; the default is /sys/class/rfkill.
+	RFKill string
 }
 
 func (o Options) withDefaults() Options {
@@ -42,6 +45,7 @@ func (o Options) withDefaults() Options {
 			*d.limit = d.seconds * time.Second
 		}
 	}
+	o.RFKill = cmp.Or(o.RFKill, "/sys/class/rfkill")
 	return o
 }
 

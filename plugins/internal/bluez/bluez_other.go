@@ -19,6 +19,9 @@ func (*Radio) Close() {}
 // Scan finds nothing.
 func (*Radio) Scan(context.Context, Filter, func(Found)) error { return ErrClosed }
 
+// Searched returns "".
+func (*Radio) Searched(context.Context) string { return "" }
+
 // Connect fails.
 func (*Radio) Connect(context.Context, Target) (*Conn, error) { return nil, ErrClosed }
 

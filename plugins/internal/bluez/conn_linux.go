@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -63,9 +64,13 @@ func (c *Conn) Dropped() int {
 	return c.dropped
 }
 
-func newConn(r *Radio, adapter, path dbus.ObjectPath, to Target, device string) *Conn {
+func newConn(r *Radio, d sighting, to Target) *Conn {
+	device, adapter := d.Address, adapterOf(d.path)
+	if d.Name != "" {
+		device = fmt.Sprintf("%q (%s)", d.Name, d.Address)
+	}
 	c := &Conn{
-		r: r, to: to, device: device, path: path, adapter: adapter, mtu: minMTU,
+		r: r, to: to, device: device, path: d.path, adapter: adapter, mtu: minMTU,
 		notifications: make(chan []byte, maxNotifications), done: make(chan struct{}),
 		resolved: make(event, 1), writing: make(lock, 1),
 	}
@@ -80,9 +85,9 @@ func (c *Conn) changed(n change) {
 	case n.path == c.adapter && n.iface == adapterInterface:
 		switch {
 		case n.removed:
-			c.lost("the Bluetooth adapter was removed")
+			c.lost("the Bluetooth adapter " + nameOf(c.adapter) + " was removed")
 		case n.became("Powered", false):
-			c.lost("Bluetooth was switched off")
+			c.lost("the Bluetooth adapter " + nameOf(c.adapter) + " was switched off")
 		}
 	case n.path == c.path && n.iface == deviceInterface:
 		switch {
@@ -272,32 +277,32 @@ func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 	return c, nil
 }
 
-// find waits until the device advertises, so that an attempt to connect has a chance.
-func (r *Radio) find(ctx context.Context, to Target) (c *Conn, err error) {
+// otherAdapters is how long find waits for other adapters after the first one has received a device.
+const otherAdapters = time.Second
+
+// find waits until the device advertises, so that an attempt to connect has a chance. If several adapters receive it, it
+// chooses the one that is connected to it, has a bond with it, or receives it best.
+func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, r.limits.Find)
 	defer cancel()
-	adapter, _, err := r.adapter(limited)
-	if err != nil {
-		return nil, err
-	}
-	err = r.discover(limited, func(d sighting) bool {
+	by := map[dbus.ObjectPath]sighting{} // the latest of each adapter
+	err := r.discover(limited, func(d sighting) bool {
 		if d.Address != to.Address {
 			return false
 		}
-		device := d.Address
-		if d.Name != "" {
-			device = fmt.Sprintf("%q (%s)", d.Name, d.Address)
+		if len(by) == 0 {
+			time.AfterFunc(otherAdapters, cancel)
 		}
-		c = newConn(r, adapter, d.path, to, device)
-		return true
+		by[adapterOf(d.path)] = d
+		return d.Connected || len(by) >= d.adapters
 	})
-	if limited.Err() != nil && ctx.Err() == nil && c == nil {
-		return nil, problem(NotInRange, to.Address+" is not in range", err)
+	if len(by) > 0 && ctx.Err() == nil {
+		return newConn(r, slices.MaxFunc(slices.Collect(maps.Values(by)), sighting.compare), to), nil
 	}
-	if err != nil {
-		return nil, r.failure(err, "find "+to.Address)
+	if limited.Err() != nil && ctx.Err() == nil {
+		return nil, problem(NotInRange, to.Address+" is not in range"+r.Searched(ctx), err)
 	}
-	return c, nil
+	return nil, r.failure(err, "find "+to.Address)
 }
 
 // matches reports whether an object has a UUID, in any case.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,8 +53,16 @@ func (c *Conn) link(ctx context.Context) error {
 
 // linkFailure returns why the device cannot be connected. The reason may be the radio rather than the device.
 func (c *Conn) linkFailure(ctx context.Context, err error) error {
-	if _, _, radio := c.r.adapter(ctx); radio != nil && ctx.Err() == nil {
+	list, radio := c.r.usable(ctx)
+	i := slices.IndexFunc(list, func(a adapter) bool { return a.path == c.adapter })
+	switch {
+	case ctx.Err() != nil:
+	case radio != nil:
 		return radio
+	case i < 0: // and others are left
+		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was removed", err)
+	case list[i].state != isOn:
+		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was switched off", err)
 	}
 	return c.failure(err, "connect to")
 }
@@ -88,7 +97,7 @@ func (c *Conn) resolve(ctx context.Context) error {
 
 // locate finds the service, its characteristics and the MTU.
 func (c *Conn) locate(ctx context.Context) error {
-	_, all, err := c.r.adapter(ctx)
+	_, all, err := c.r.adapters(ctx)
 	if err != nil {
 		return err
 	}

@@ -48,9 +48,8 @@ var ErrTooLong = errors.New("the value is longer than the MTU allows")
 
 // hints are the next steps of a person.
 var hints = map[Code]string{
-	NoBluetooth: "Use a USB Bluetooth adapter. " +
-		"If this computer has Bluetooth, start its service: systemctl start bluetooth",
-	RadioOff:     "Switch Bluetooth on, then try again. The service never switches it on for you.",
+	NoBluetooth: "Start the system's Bluetooth service: systemctl start bluetooth. If that fails, install BlueZ (the " +
+		"package bluez).",
 	NoPermission: "Allow your user to use Bluetooth, e.g. sudo usermod -aG bluetooth $USER, and log in again.",
 	NotInRange: "Switch the glasses on and bring them near. Take them from their case, or open it, and disconnect them " +
 		"from the phone's app.",
@@ -66,5 +65,9 @@ var hints = map[Code]string{
 }
 
 func problem(code Code, message string, cause error) *Error {
-	return &Error{Code: code, Message: message, FixHint: hints[code], Err: cause}
+	return problemWith(code, message, hints[code], cause)
+}
+
+func problemWith(code Code, message, hint string, cause error) *Error {
+	return &Error{Code: code, Message: message, FixHint: hint, Err: cause}
 }

@@ -2,8 +2,6 @@ package bluez
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +33,8 @@ type Radio struct {
 	hangUp  context.CancelFunc
 	pairing lock // held while an agent is registered
 
-	discovery   lock // held while discovering changes
-	discovering int  // scans under way, which share BlueZ's one discovery for this connection
+	discovery   lock                    // held while discovering changes
+	discovering map[dbus.ObjectPath]int // scans of each adapter, which share BlueZ's one discovery for this connection
 
 	mu      sync.Mutex
 	owner   string // the unique name of BlueZ, or "" while it is not running
@@ -49,7 +47,7 @@ func Open(ctx context.Context, opts Options) (*Radio, error) {
 	lifetime, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Radio{
 		limits: opts.withDefaults(), hangUp: hangUp, watches: map[*watch]struct{}{},
-		pairing: make(lock, 1), discovery: make(lock, 1),
+		pairing: make(lock, 1), discovery: make(lock, 1), discovering: map[dbus.ObjectPath]int{},
 	}
 	defer context.AfterFunc(ctx, hangUp)()
 	dial := []dbus.ConnOption{dbus.WithContext(lifetime), dbus.WithSignalHandler(r)}
@@ -64,7 +62,7 @@ func Open(ctx context.Context, opts Options) (*Radio, error) {
 		return nil, busError(ctx, err)
 	}
 	if err = r.follow(ctx); err == nil {
-		_, _, err = r.adapter(ctx)
+		_, err = r.usable(ctx)
 	}
 	if err == nil {
 		err = r.identify(ctx)
@@ -116,30 +114,6 @@ func (r *Radio) identify(ctx context.Context) error {
 		r.owner = owner
 	}
 	return nil
-}
-
-// adapter returns the first adapter that is switched on, and all objects of BlueZ.
-func (r *Radio) adapter(ctx context.Context) (dbus.ObjectPath, objects, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
-	defer cancel()
-	var all objects
-	// The call starts BlueZ if the system does so on demand.
-	if err := r.call(ctx, "/", managerInterface+".GetManagedObjects").Store(&all); err != nil {
-		return "", nil, r.failure(err, "ask for Bluetooth adapters")
-	}
-	off := false
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		if adapter, ok := all[path][adapterInterface]; ok {
-			if value[bool](adapter, "Powered") {
-				return path, all, nil
-			}
-			off = true
-		}
-	}
-	if off {
-		return "", nil, problem(RadioOff, "Bluetooth is switched off", nil)
-	}
-	return "", nil, problem(NoBluetooth, "this computer has no Bluetooth adapter", nil)
 }
 
 // call calls a method of BlueZ. It never hangs: BlueZ or the end of ctx ends it.

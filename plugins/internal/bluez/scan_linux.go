@@ -1,6 +1,7 @@
 package bluez
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,113 +27,192 @@ func (r *Radio) Scan(ctx context.Context, filter Filter, found func(Found)) erro
 	return err
 }
 
-// sighting is a device in range and its object.
+// sighting is a device in range and its object, which belongs to the adapter that receives it.
 type sighting struct {
 	Found
-	path dbus.ObjectPath
+	path     dbus.ObjectPath
+	paired   bool
+	adapters int // that scan now
 }
 
-// discover calls visit for devices in range until it returns true or ctx ends.
+// compare returns a positive number if a connection should rather use d than o.
+func (d sighting) compare(o sighting) int {
+	rank := func(yes bool) int {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(rank(d.Connected)-rank(o.Connected), rank(d.paired)-rank(o.paired), cmp.Compare(d.RSSI, o.RSSI),
+		cmp.Compare(o.path, d.path))
+}
+
+// discover calls visit for devices in range of any adapter until it returns true or ctx ends. It uses adapters as soon
+// as they are on, and fails once the last one is off.
 func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
-	adapter, _, err := r.adapter(ctx)
+	s := &scan{devices: map[dbus.ObjectPath]properties{}, powered: map[dbus.ObjectPath]bool{}, news: make(event, 1)}
+	w := &watch{path: bluezPath, changed: s.changed, gone: s.gone}
+	defer r.unwatch(ctx, w)
+	if err := r.watch(ctx, w, changesBelow(bluezPath), existenceOf(bluezPath+"/")); err != nil {
+		return err
+	}
+	_, all, err := r.adapters(ctx) // what was there before the watch began
 	if err != nil {
 		return err
 	}
-	s := &scan{adapter: adapter, devices: map[dbus.ObjectPath]properties{}, news: make(event, 1)}
-	w := &watch{path: adapter, changed: s.changed, gone: s.gone}
-	defer r.unwatch(ctx, w)
-	if err := r.watch(ctx, w, changesBelow(adapter), existenceOf(adapter), existenceOf(adapter+"/")); err != nil {
-		return err
-	}
-	if err := r.startDiscovery(ctx, adapter); err != nil {
-		return err
-	}
-	defer r.stopDiscovery(ctx, adapter)
-	_, all, err := r.adapter(ctx) // what was there before the watch began
-	for path, o := range all {
-		if p, ok := o[deviceInterface]; ok && w.covers(path) {
-			s.known(path, p)
+	s.known(all)
+	scanning := map[dbus.ObjectPath]error{} // why an adapter that is on cannot scan, or nil
+	defer func() {
+		for adapter, failure := range scanning {
+			if failure == nil {
+				r.stopDiscovery(ctx, adapter)
+			}
+		}
+	}()
+	for {
+		if err := r.discoverWith(ctx, s, scanning); err != nil {
+			return err
+		}
+		found, err := s.take(ctx)
+		if slices.ContainsFunc(found, visit) {
+			return nil
+		}
+		if err != nil {
+			return err
 		}
 	}
-	for err == nil {
-		var found []sighting
-		if found, err = s.take(ctx); slices.ContainsFunc(found, visit) {
+}
+
+// discoverWith starts discovery with the adapters of a scan that were switched on, and ends it with those that were
+// switched off. It fails if no adapter is left.
+func (r *Radio) discoverWith(ctx context.Context, s *scan, scanning map[dbus.ObjectPath]error) error {
+	on, off := s.takeAdapters()
+	for _, adapter := range off {
+		if failure, ok := scanning[adapter]; ok && failure == nil {
+			r.stopDiscovery(ctx, adapter)
+		}
+		delete(scanning, adapter)
+	}
+	for _, adapter := range on {
+		if _, ok := scanning[adapter]; !ok {
+			scanning[adapter] = r.startDiscovery(ctx, adapter)
+		}
+	}
+	var failure error
+	for _, adapter := range on {
+		if failure = scanning[adapter]; failure == nil {
 			return nil
 		}
 	}
-	return err
+	if _, err := r.usable(ctx); err != nil {
+		return err
+	}
+	return failure // or nil, if an adapter was switched on meanwhile
 }
 
-// startDiscovery starts BlueZ's discovery unless another scan of this radio has.
+// startDiscovery starts BlueZ's discovery with an adapter, or joins another scan of this radio.
 func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) error {
-	const doing = "scan for Bluetooth devices"
+	doing := "scan for Bluetooth devices with " + nameOf(adapter)
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
 	defer cancel()
 	if err := r.discovery.acquire(ctx); err != nil {
 		return r.failure(err, doing)
 	}
 	defer r.discovery.release()
-	if r.discovering == 0 {
-		// Not the services: glasses need not advertise them.
-		filter := properties{"Transport": dbus.MakeVariant("le")}
-		err := r.call(ctx, adapter, adapterInterface+".SetDiscoveryFilter", filter).Err
-		if err == nil {
-			err = r.call(ctx, adapter, adapterInterface+".StartDiscovery").Err
-		}
-		if err != nil && name(err) != "org.bluez.Error.InProgress" {
-			return r.failure(err, doing)
-		}
+	// Not the services: glasses need not advertise them. Another scan may not know yet that the adapter was switched off
+	// and on, so the calls are repeated for each.
+	filter := properties{"Transport": dbus.MakeVariant("le")}
+	err := r.call(ctx, adapter, adapterInterface+".SetDiscoveryFilter", filter).Err
+	if err == nil {
+		err = r.call(ctx, adapter, adapterInterface+".StartDiscovery").Err
 	}
-	r.discovering++
+	if err != nil && name(err) != "org.bluez.Error.InProgress" {
+		return r.failure(err, doing)
+	}
+	r.discovering[adapter]++
 	return nil
 }
 
 func (r *Radio) stopDiscovery(ctx context.Context, adapter dbus.ObjectPath) {
 	_ = r.discovery.acquire(context.Background()) // held for the time of two calls, which is bounded
 	defer r.discovery.release()
-	r.discovering--
-	if r.discovering == 0 {
+	r.discovering[adapter]--
+	if r.discovering[adapter] == 0 {
+		delete(r.discovering, adapter)
 		r.undo(ctx, adapter, adapterInterface+".StopDiscovery")
 	}
 }
 
-// scan collects what is known of devices. Its memory is bounded by the number of devices, however often they change.
+// scan collects what is known of adapters and devices. Its memory is bounded by their number, however often they change.
 type scan struct {
-	adapter dbus.ObjectPath
-	news    event // set if there is something to take
+	news event // set if there is something to take
 
 	mu      sync.Mutex
+	powered map[dbus.ObjectPath]bool // by adapter
+	off     []dbus.ObjectPath        // adapters that were switched off or removed since they were taken
 	devices map[dbus.ObjectPath]properties
 	fresh   []dbus.ObjectPath // those that changed, once each
 	err     error
 }
 
-// known adds what BlueZ knew of a device when it was asked. Changes are newer.
-func (s *scan) known(path dbus.ObjectPath, p properties) {
+// known adds what BlueZ knew when it was asked. Changes are newer.
+func (s *scan) known(all objects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	values := maps.Clone(p)
-	maps.Copy(values, s.devices[path])
-	s.update(change{path: path, values: values})
+	for path, o := range all {
+		if p, ok := o[adapterInterface]; ok {
+			if _, newer := s.powered[path]; !newer {
+				s.powered[path] = value[bool](p, "Powered")
+			}
+		}
+		if p, ok := o[deviceInterface]; ok {
+			values := maps.Clone(p)
+			maps.Copy(values, s.devices[path])
+			s.update(change{path: path, values: values})
+		}
+	}
 }
 
 func (s *scan) changed(c change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case c.path == s.adapter && c.iface == adapterInterface:
-		switch {
-		case c.became("Powered", false):
-			s.fail(problem(RadioOff, "Bluetooth was switched off during the scan", nil))
-		case c.removed:
-			s.fail(problem(NoBluetooth, "the Bluetooth adapter was removed during the scan", nil))
+	case c.iface == adapterInterface:
+		on, known := c.values["Powered"].Value().(bool)
+		if !known && !c.removed {
+			return
 		}
+		if !on && s.powered[c.path] && !slices.Contains(s.off, c.path) {
+			s.off = append(s.off, c.path)
+		}
+		s.powered[c.path] = on
+		s.news.set()
 	case c.iface != deviceInterface:
 	case c.removed:
 		delete(s.devices, c.path)
 	default:
 		s.update(c)
 	}
+}
+
+// takeAdapters returns the adapters that are on, and those that were switched off since the last call; an adapter may be
+// both.
+func (s *scan) takeAdapters() (on, off []dbus.ObjectPath) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	off, s.off = s.off, nil
+	return s.on(), off
+}
+
+// on returns the adapters that are on, in the order of their names. It is locked.
+func (s *scan) on() (list []dbus.ObjectPath) {
+	for adapter, powered := range s.powered {
+		if powered {
+			list = append(list, adapter)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 func (s *scan) update(c change) {
@@ -146,7 +226,7 @@ func (s *scan) update(c change) {
 	}
 	for name, v := range c.values {
 		switch name {
-		case "Address", "Name", "RSSI", "Connected", "UUIDs": // of what a stranger sends, keep only what is used
+		case "Address", "Name", "RSSI", "Connected", "Paired", "UUIDs": // of what a stranger sends, keep only what is used
 			p[name] = v
 		}
 	}
@@ -184,13 +264,14 @@ func (s *scan) take(ctx context.Context) (found []sighting, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	on := s.on()
 	for _, path := range s.fresh {
 		p, ok := s.devices[path]
-		if !ok {
+		if !ok || !slices.Contains(on, adapterOf(path)) {
 			continue
 		}
 		rssi, inRange := p["RSSI"].Value().(int16)
-		d := sighting{path: path, Found: Found{
+		d := sighting{path: path, paired: value[bool](p, "Paired"), adapters: len(on), Found: Found{
 			Address: strings.ToUpper(value[string](p, "Address")), Name: clean(value[string](p, "Name")),
 			RSSI: int(rssi), Connected: value[bool](p, "Connected"),
 		}}
