@@ -2,6 +2,7 @@ package bluez
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,9 +176,9 @@ func TestConnect_AnotherAdapterTakesOver(t *testing.T) {
 
 func wantText(t *testing.T, err error, parts ...string) {
 	t.Helper()
-	e, _ := err.(*Error)
+	var e *Error
 	for _, part := range parts {
-		if e == nil || !strings.Contains(e.Message+" "+e.FixHint, part) {
+		if !errors.As(err, &e) || !strings.Contains(e.Message+" "+e.FixHint, part) {
 			t.Errorf("error %#v lacks %q", err, part)
 		}
 	}
