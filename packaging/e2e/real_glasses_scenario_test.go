@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 // A scenario starts while a phone has the glasses: the person learns why it waits, and it passes once they are free.
@@ -64,4 +67,64 @@ func (l *lockedText) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
+}
+
+// A picture that one arm did not confirm is not what the wearer sees: expectDisplay fails and names the arm, and
+// getDisplayState adds it.
+func TestRealGlasses_ConfirmWhatIsExpected(t *testing.T) {
+	t.Parallel()
+	w := newAirSpace(t)
+	a := startAgent(w.world, "modern", false)
+	s := w.connectGlasses(a)
+	id := s.str(t, "sessionId")
+	app := attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile")))
+	show := func(id, text string) {
+		app.send(glasses.TypeDisplayShow, id, glasses.Show{Tree: glasses.Node{Type: glasses.NodeText, Text: text}})
+	}
+	mute := func(sides ...g1.Side) {
+		w.radio.Emulate(func(now int64) {
+			for _, side := range []g1.Side{g1.Left, g1.Right} {
+				f := g1.Faults{}
+				if slices.Contains(sides, side) {
+					f.Mute = []byte{0x15, 0x16, 0x20} // the answers to pictures
+				}
+				w.pair.SetFaults(now, side, f)
+			}
+		})
+	}
+	expect := func(text string, withinMs int) toolResult {
+		return a.call("expectDisplay", map[string]any{"sessionId": id, "text": []string{text}, "withinMs": withinMs})
+	}
+	for _, c := range []struct {
+		sides    []g1.Side
+		text     string
+		mentions []string
+	}{
+		{[]g1.Side{g1.Left, g1.Right}, "for neither", []string{"left arm", "right arm"}},
+		{[]g1.Side{g1.Right}, "for the left", []string{"right arm"}},
+	} {
+		mute(c.sides...)
+		show(strings.ReplaceAll(c.text, " ", "-"), c.text)
+		must(t, "the service draws the picture", func() bool {
+			drawn := a.call("getDisplayState", map[string]any{"sessionId": id, "picture": false})
+			return strings.Contains(fmt.Sprint(drawn.Structured["text"]), c.text)
+		})
+		missing := fmt.Sprint(expect(c.text, 3000).Structured)
+		looked := fmt.Sprint(a.call("getDisplayState", map[string]any{"sessionId": id}).Structured["summary"])
+		for _, part := range c.mentions {
+			if !strings.Contains(missing, "status:fail") || !strings.Contains(missing, part) || !strings.Contains(looked, part) {
+				t.Errorf("%s: expectDisplay answers %s, getDisplayState %s; want a failure that names the %s", c.text, missing,
+					looked, part)
+			}
+		}
+	}
+	mute()
+	show("whole", "for both")
+	if got := expect("for both", 30_000); got.Structured["status"] != "pass" {
+		t.Errorf("once both arms answer: %v", got.Structured)
+	}
+	w.radio.Emulate(func(now int64) { w.pair.Drop(now, g1.Left, -1) })
+	must(t, "the picture is not confirmed without the left arm", func() bool {
+		return strings.Contains(fmt.Sprint(expect("for both", 0).Structured), "the left arm is not connected")
+	})
 }

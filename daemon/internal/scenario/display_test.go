@@ -95,3 +95,29 @@ func TestScenario_CountsWhatIsDrawn(t *testing.T) {
 		t.Errorf("findings: %+v", report.Findings)
 	}
 }
+
+// confirming is a session whose glasses confirm their picture at the third look, without a row.
+type confirming struct {
+	*showing
+	looks int
+}
+
+func (c *confirming) Look(ctx context.Context, target backend.Target, id string) (session.Display, error) {
+	if c.looks++; c.looks == 3 {
+		c.display.Unconfirmed = ""
+	}
+	return c.showing.Look(ctx, target, id)
+}
+
+func TestRun_ExpectDisplayAwaitsTheGlasses(t *testing.T) {
+	s := show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Hello"})
+	s.display.Unconfirmed = "the right arm has not confirmed the picture yet"
+	report := runSteps(t, s, `{"expectDisplay":{"text":["Hello"],"withinMs":0}}`)
+	if report.Verdict == Pass || !strings.Contains(fmt.Sprint(report), s.display.Unconfirmed) {
+		t.Errorf("got %+v, want a failure that names the arm", report)
+	}
+	c := &confirming{showing: s}
+	if report := runSteps(t, c, `{"expectDisplay":{"text":["Hello"],"withinMs":50000}}`); report.Verdict != Pass {
+		t.Errorf("got %+v, want it to pass once the glasses have confirmed", report)
+	}
+}

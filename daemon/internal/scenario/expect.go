@@ -64,7 +64,7 @@ func quoted(s string) string {
 func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	within := scenario.Within(e.WithinMs)
 	x.taken = glasses.Event{}
-	found, err := x.until(ctx, within, func() (bool, error) { return x.take(e), nil })
+	found, err := x.until(ctx, within, func() (bool, time.Duration, error) { return x.take(e), time.Hour, nil })
 	switch {
 	case err != nil:
 		return err
@@ -146,15 +146,17 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 	return "these came: " + strings.Join(all, ", ")
 }
 
-// until polls a condition for at most within ms by the session's clock.
-func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) (bool, error) {
+// until polls a condition for at most within ms by the session's clock. In real time it polls when a row was written,
+// or after the duration that the condition returns.
+func (x *run) until(ctx context.Context, within int64, so func() (bool, time.Duration, error)) (bool, error) {
 	deadline := x.now + within
 	late := time.Now().Add(time.Duration(within) * time.Millisecond)
 	for {
 		if err := x.fetch(ctx, 0); err != nil {
 			return false, err
 		}
-		if yes, err := so(); yes || err != nil {
+		yes, again, err := so()
+		if yes || err != nil {
 			return yes, err
 		}
 		if x.virtual {
@@ -170,7 +172,7 @@ func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) 
 		if wait <= 0 {
 			return false, nil
 		}
-		if err := x.fetch(ctx, wait); err != nil {
+		if err := x.fetch(ctx, min(wait, again)); err != nil {
 			return false, err
 		}
 	}
@@ -194,13 +196,13 @@ func (x *run) untilDisplay(
 ) error {
 	var why []string
 	var last session.Display
-	found, err := x.until(ctx, scenario.Within(withinMs), func() (bool, error) {
+	found, err := x.until(ctx, scenario.Within(withinMs), func() (bool, time.Duration, error) {
 		d, err := x.display(ctx)
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		last, why = d, unmetOf(d)
-		return len(why) == 0, nil
+		return len(why) == 0, d.LookAgain(), nil
 	})
 	if err != nil || found {
 		return err

@@ -150,7 +150,9 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 		return Display{}, err
 	}
 	model, _ := ModelOf(id, described.DeviceModel)
-	return NewDisplay(model, *res.State, *res.View), nil
+	d := NewDisplay(model, *res.State, *res.View)
+	d.Unconfirmed = res.Unconfirmed
+	return d, nil
 }
 
 // Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
@@ -21,6 +22,8 @@ type Display struct {
 	// Shown says how much of each text, target and image the wearer sees: nothing while the glasses are folded or not
 	// worn.
 	Shown render.Inspection
+	// Unconfirmed is why the panel may not show View, as in glasses.Result.
+	Unconfirmed string
 	// PNG is the rendered panel; nil for a model without a panel, and in a Display from Look.
 	PNG []byte
 }
@@ -76,11 +79,32 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
+// UnconfirmedReason returns why the wearer may see something else than View; "" if the glasses confirmed it, or if the
+// wearer cannot see the panel anyway.
+func (d Display) UnconfirmedReason() string {
+	if d.DarkReason() != "" {
+		return ""
+	}
+	return d.Unconfirmed
+}
+
+// LookAgain returns how long a display can be expected to stay the same if no row is written. Glasses that confirm a
+// picture need not write one.
+func (d Display) LookAgain() time.Duration {
+	if d.UnconfirmedReason() != "" {
+		return 200 * time.Millisecond
+	}
+	return time.Hour
+}
+
 // Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the
 // steps of scenarios share this rule.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
+	if why := d.UnconfirmedReason(); why != "" {
+		miss("the glasses have not confirmed what they show: %s", why)
+	}
 	for _, want := range e.Text {
 		if !d.canRead(want, e.AllowPartial) {
 			miss("%q cannot be read: %s", want, d.whyUnread(want))

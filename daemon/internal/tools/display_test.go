@@ -69,6 +69,25 @@ func TestExpectDisplay(t *testing.T) {
 			}
 		}
 		w := newWorld().locally()
+		w.display.Unconfirmed = "the right arm is not connected"
+		for _, args := range []string{`{"text":["Done"],"withinMs":0}`, `{"absent":["Milk"],"withinMs":300}`} {
+			_, fields := w.call(t, "expectDisplay", args, IO{})
+			if missing := fmt.Sprint(fields["missing"]); fields["status"] != "fail" ||
+				!strings.Contains(missing, "confirmed what they show: the right arm is not connected") {
+				t.Errorf("%s of a picture that is not confirmed: %v", args, fields)
+			}
+		}
+		_, looked := w.call(t, "getDisplayState", `{}`, IO{})
+		if summary := fmt.Sprint(looked["summary"]); !strings.Contains(summary, "the right arm is not connected") {
+			t.Errorf("getDisplayState of a picture that is not confirmed: %s", summary)
+		}
+		w.display.State.Worn = false // then the wearer sees nothing, whatever the panel shows
+		w.display = session.NewDisplay(w.display.Model, w.display.State, w.display.View)
+		w.display.Unconfirmed = "the right arm is not connected"
+		if _, fields := w.call(t, "expectDisplay", `{"absent":["Done"],"withinMs":0}`, IO{}); fields["status"] != "pass" {
+			t.Errorf("glasses that are not worn: %v", fields)
+		}
+		w = newWorld().locally()
 		w.opened.Clock = backend.ClockVirtual
 		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" ||
 			len(w.advanced) != 3 || w.advanced[2] != 20 {

@@ -127,7 +127,8 @@ func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backe
 		if !time.Now().Before(end) {
 			return answer, nil
 		}
-		page, err := t.sessions.Wait(ctx, target, s.SessionID, since, session.MaxLimit, time.Until(end))
+		wait := min(time.Until(end), d.LookAgain())
+		page, err := t.sessions.Wait(ctx, target, s.SessionID, since, session.MaxLimit, wait)
 		if err != nil {
 			return expectAnswer{}, err
 		}

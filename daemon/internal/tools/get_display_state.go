@@ -139,6 +139,9 @@ func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateAr
 			return nil, controlProblem(err)
 		}
 		answer := displayOf(id, d)
+		if why := d.UnconfirmedReason(); why != "" {
+			answer.Summary += fmt.Sprintf(" The glasses have not confirmed that they show it: %s.", why)
+		}
 		if len(args.Models) > 0 {
 			answer.showOn(d, models)
 		}

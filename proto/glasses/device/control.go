@@ -17,7 +17,7 @@ func (d *Device) control(typ string, payload, body []byte) glasses.Result {
 	r := glasses.Result{Error: d.change(typ, payload, body)}
 	r.OK = r.Error == nil
 	state, view := cloneState(d.state), d.view
-	r.State, r.View = &state, &view
+	r.State, r.View, r.Unconfirmed = &state, &view, d.unconfirmed()
 	return r
 }
 

@@ -20,6 +20,8 @@ type Options struct {
 	// Hardware is set by a host that drives real glasses: it carries out AskShow and AskDark, and the commands that
 	// change the panel are answered when it has.
 	Hardware bool
+	// Unconfirmed is set with Hardware. It returns which part of the glasses has not confirmed the latest picture, or "".
+	Unconfirmed func() string
 	// Pace makes each picture take the time that the panel of the model needs (glasses.Panel.FullMs).
 	Pace bool
 }
@@ -67,7 +69,7 @@ type Out struct {
 func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
-		panel: panel{isReal: o.Hardware, isSlow: o.Pace}, sleeping: map[string]*command{}, arrivals: map[string]int64{},
+		panel: panel{isReal: o.Hardware, isSlow: o.Pace, unconfirmed: o.Unconfirmed}, sleeping: map[string]*command{}, arrivals: map[string]int64{},
 	}
 	if d.newID == nil {
 		n := 0

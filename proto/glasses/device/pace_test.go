@@ -34,8 +34,15 @@ func TestPace_TakesTheModelsTime(t *testing.T) {
 		d.Handle(int64(n), f, nil)
 		take()
 	}
+	unconfirmed := func() string { return d.Control(d.now, glasses.SimState, nil, nil).Unconfirmed }
+	if unconfirmed() == "" {
+		t.Error("a picture on its way counts as shown")
+	}
 	d.Tick(10_000)
 	take()
+	if why := unconfirmed(); why != "" {
+		t.Errorf("a picture on the panel is not confirmed: %s", why)
+	}
 	full := m.Panel.FullMs
 	for id, want := range map[string]int64{"show-0": full, "show-1": 2, "show-2": 2 * full} {
 		if results[id] != want || superseded[id] != (id == "show-1") {

@@ -9,6 +9,8 @@ type panel struct {
 	isSlow bool            // pictures take the model's time
 	active *picturePending // on its way
 	next   *picturePending // sent when active is answered
+
+	unconfirmed func() string // of Options
 }
 
 // picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change that
@@ -34,6 +36,19 @@ func (d *Device) paint(c *command, r glasses.Result) {
 		}
 		d.panel.next = p
 	}
+}
+
+// unconfirmed returns why the panel may not show the view, or "" if it does.
+func (d *Device) unconfirmed() string {
+	if d.panel.unconfirmed != nil {
+		if why := d.panel.unconfirmed(); why != "" {
+			return why
+		}
+	}
+	if d.panel.active != nil {
+		return "the picture is on its way to the panel"
+	}
+	return ""
 }
 
 // repaint brings a real panel up to date after a change that no command caused.

@@ -71,8 +71,9 @@ type LinkState struct {
 
 // NewGlasses returns glasses whose links are all down. The next Tick asks the carrier to open the first one.
 func NewGlasses(model glasses.DeviceModel, d Driver, o device.Options) *Glasses {
-	o.Hardware = true
-	g := &Glasses{device: device.New(model, o), driver: d}
+	g := &Glasses{driver: d}
+	o.Hardware, o.Unconfirmed = true, g.unconfirmed
+	g.device = device.New(model, o)
 	for _, spec := range d.Links() {
 		g.links = append(g.links, &link{spec: spec, state: LinkState{Key: spec.Key}})
 	}
@@ -86,6 +87,14 @@ func (g *Glasses) Model() glasses.DeviceModel { return g.device.Model() }
 
 // Snapshot returns a copy of the complete state, like device.Device.Snapshot.
 func (g *Glasses) Snapshot() glasses.Snapshot { return g.device.Snapshot() }
+
+// unconfirmed returns why the panel may not show the view, or "" if the glasses have confirmed it.
+func (g *Glasses) unconfirmed() string {
+	if g.test != nil {
+		return "the panel shows a test picture"
+	}
+	return g.driver.Unconfirmed()
+}
 
 // Links returns the states of the links, in the order of Driver.Links.
 func (g *Glasses) Links() []LinkState {

@@ -57,6 +57,19 @@ func (d *Driver) reconcile() {
 	}
 }
 
+// Unconfirmed implements driver.Driver.
+func (d *Driver) Unconfirmed() string {
+	switch p := &d.panel; {
+	case !d.link.up:
+		return "the glasses are not connected"
+	case p.want == nil || p.shown != nil && bytes.Equal(p.shown.Pix, p.want.Pix):
+		return ""
+	case p.attempts >= maxAttempts:
+		return "the glasses did not take the picture: " + p.problem
+	}
+	return "the glasses have not confirmed the picture yet"
+}
+
 // send queues the packets of a picture: the tiles that differ from what the panel shows, and the command to show
 // them. A Frame draws into a hidden buffer, which begins dark; a Halo draws directly.
 func (d *Driver) send(img *image.NRGBA) {

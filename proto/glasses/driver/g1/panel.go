@@ -2,6 +2,7 @@ package g1
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
@@ -108,6 +109,29 @@ func (d *Driver) sent(a *arm, problem string) {
 		a.gaveUp, a.failed = p, problem
 	}
 	d.reconcile()
+}
+
+// Unconfirmed implements driver.Driver. Each arm confirms pictures by itself, and the wearer looks at both.
+func (d *Driver) Unconfirmed() string {
+	if err := d.blocked(); err != nil {
+		return err.Message
+	}
+	var missing []string
+	for _, a := range d.arms {
+		arm := "the " + a.key + " arm "
+		switch {
+		case !a.up:
+			missing = append(missing, arm+"is not connected")
+		case d.want == nil || a.shown != nil && a.shown.equal(d.want):
+		case a.gaveUp == d.want && a.failed == driver.ProblemRefused:
+			missing = append(missing, arm+"refused the picture")
+		case a.gaveUp == d.want:
+			missing = append(missing, arm+"did not acknowledge the picture")
+		default:
+			missing = append(missing, arm+"has not confirmed the picture yet")
+		}
+	}
+	return strings.Join(missing, ", ")
 }
 
 // answerShow answers the Ask once both arms show the picture, or it is clear that they will not.
