@@ -144,6 +144,8 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		if isReachable(p.State) {
 			return a.show(ctx, ws)
 		}
+	case "device": // another model, whose panel is clear
+		return a.show(ctx, ws)
 	case "input":
 		if p.Kind != "tap" || a.seen[f.ID] {
 			return nil
