@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -96,6 +97,25 @@ func TestSimulatorTravel_ToolsActOnTheMoment(t *testing.T) {
 		s.see(fmt.Sprintf(`document.querySelector("#%s").ariaDisabled === "true"`, id))
 	}
 	s.see(`document.querySelector("#copy-step").title === "What the panel showed at this moment is not known." && document.querySelector("#models-empty").innerText === document.querySelector("#copy-step").title`)
+}
+
+// A button that is not available in the past keeps its colours under the mouse, so that its label stays legible.
+func TestSimulatorTravel_HoveringADisabledButtonKeepsItsLabel(t *testing.T) {
+	s := newPageTest(t, "rayban_display")
+	s.act(func() { s.show(menu) })
+	s.clickRow(1)
+	s.see(`(() => { window.off = [...document.querySelectorAll("button:disabled")].filter(b => b.checkVisibility()); return off.length > 0; })()`)
+	for i := range eval[int](s, "off.length") {
+		colours := fmt.Sprintf(`(() => { const c = getComputedStyle(off[%d]); return c.color + " on " + c.backgroundColor; })()`, i)
+		before := eval[string](s, colours)
+		at := eval[[]float64](s, fmt.Sprintf(`(() => { off[%d].scrollIntoView({ block: "center" });
+			const r = off[%[1]d].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`, i))
+		s.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+		s.see(fmt.Sprintf(`off[%d].matches(":hover")`, i))
+		if after := eval[string](s, colours); after != before {
+			t.Errorf("%q is %s under the mouse, and %s without it", eval[string](s, fmt.Sprintf("off[%d].innerText", i)), after, before)
+		}
+	}
 }
 
 // The page does not look connected to glasses before its program plays them.
