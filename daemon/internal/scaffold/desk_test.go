@@ -163,6 +163,23 @@ func playDesk(p *peer, redraws bool) string {
 	return trace.String()
 }
 
+// awaitRedraw waits until an app has shown its screen, chooses another model, whose panel is clear, and waits until the app
+// shows its screen again.
+func (p *peer) awaitRedraw() {
+	for _, model := range []string{"even_g1", ""} {
+		for f := (glasses.Frame{}); f.Type != glasses.TypeDisplayShow; {
+			f, _ = p.next()
+			p.ack(f)
+			if glasses.IsCommand(f.Type) {
+				p.answerDesk(f, "")
+			}
+		}
+		if m, ok := glasses.Model(model); ok {
+			p.send(glasses.TypeDevice, "g-model", glasses.DeviceChange{DeviceModel: m})
+		}
+	}
+}
+
 func (p *peer) answerDesk(f glasses.Frame, fault string) {
 	switch {
 	case fault != "":

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,9 @@ func TestExamplesRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := s.accept(0)
+				if slices.Contains([]string{"hello", "buttons", "photo", "state", "timer"}, topic) {
+					p.awaitRedraw()
+				}
 				trace := playDesk(p, false)
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("the example exited with %v, want success: %s", err, out.String())

@@ -14,13 +14,18 @@ private fun menu(chosen: String?): Map<String, Any?> = mapOf(
 
 fun main() {
     val glasses = connect(Settings("Menu", "1.0", release = false))
-    glasses.show(menu(null))
+    var screen = menu(null)
+    glasses.show(screen)
     glasses.run { event ->
         val target = event.payload["target"] as? String
         when {
+            event.type == "device" && glasses.device["panel"] != null -> glasses.show(screen) // another model: its panel is clear
             event.type != "input" -> Unit
             event.payload["kind"] == "back" -> glasses.clear()
-            event.payload["kind"] in listOf("select", "tap") && target != null -> glasses.show(menu(target))
+            event.payload["kind"] in listOf("select", "tap") && target != null -> {
+                screen = menu(target)
+                glasses.show(screen)
+            }
         }
     }
 }

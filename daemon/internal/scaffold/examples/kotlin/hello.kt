@@ -17,5 +17,6 @@ fun main() {
     draw(glasses, taps)
     glasses.run { event ->
         if (event.type == "input" && event.payload["kind"] == "tap") draw(glasses, ++taps)
+        else if (event.type == "device" && glasses.device["panel"] != null) draw(glasses, taps) // another model: its panel is clear
     }
 }

@@ -17,8 +17,13 @@ private fun take(glasses: Glasses): String = try {
 
 fun main() {
     val glasses = connect(Settings("Camera", "1.0", release = false))
-    glasses.show(mapOf("type" to "text", "text" to "Press the capture button"))
+    var text = "Press the capture button"
+    glasses.show(mapOf("type" to "text", "text" to text))
     glasses.run { event ->
-        if (event.type == "input" && event.payload["kind"] == "capture") glasses.show(mapOf("type" to "text", "text" to take(glasses)))
+        val isCapture = event.type == "input" && event.payload["kind"] == "capture"
+        if (isCapture) text = take(glasses)
+        if (isCapture || event.type == "device" && glasses.device["panel"] != null) { // another model's panel is clear
+            glasses.show(mapOf("type" to "text", "text" to text))
+        }
     }
 }

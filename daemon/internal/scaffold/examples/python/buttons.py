@@ -15,12 +15,16 @@ def menu(chosen):
 
 
 with connect("Menu", "1.0") as glasses:
-    glasses.show(menu(""))
+    screen = menu("")
+    glasses.show(screen)
     for event in glasses.events():
+        if event.type == "device" and glasses.device.get("panel"):  # another model, whose panel is clear
+            glasses.show(screen)
         if event.type != "input":
             continue
         kind, target = event.payload["kind"], event.payload.get("target")
         if kind == "back":
             glasses.clear()
         elif kind in ("select", "tap") and target:
-            glasses.show(menu(target))
+            screen = menu(target)
+            glasses.show(screen)

@@ -18,3 +18,5 @@ with connect("Hello", "1.0") as glasses:
         if event.type == "input" and event.payload["kind"] == "tap":
             taps += 1
             draw(glasses, taps)
+        elif event.type == "device" and glasses.device.get("panel"):  # another model, whose panel is clear
+            draw(glasses, taps)

@@ -15,7 +15,11 @@ def take(glasses):
 
 
 with connect("Camera", "1.0") as glasses:
-    glasses.show({"type": "text", "text": "Press the capture button"})
+    text = "Press the capture button"
+    glasses.show({"type": "text", "text": text})
     for event in glasses.events():
         if event.type == "input" and event.payload["kind"] == "capture":
-            glasses.show({"type": "text", "text": take(glasses)})
+            text = take(glasses)
+        elif event.type != "device" or not glasses.device.get("panel"):  # another model's panel is clear
+            continue
+        glasses.show({"type": "text", "text": text})

@@ -7,13 +7,18 @@ struct Menu {
 
     static func main() async throws {
         let glasses = try await Glasses.connect(GlassesSettings(name: "Menu", version: "1.0"))
-        try await glasses.show(menu(nil))
+        var screen = menu(nil)
+        try await glasses.show(screen)
         for try await event in glasses.events {
+            if event.type == "device" && glasses.device["panel"] is JSONObject { // another model, whose panel is clear
+                try await glasses.show(screen)
+            }
             guard event.type == "input", let kind = event.payload["kind"] as? String else { continue }
             if kind == "back" {
                 try await glasses.clear()
             } else if kind == "select" || kind == "tap", let target = event.payload["target"] as? String {
-                try await glasses.show(menu(target))
+                screen = menu(target)
+                try await glasses.show(screen)
             }
         }
     }

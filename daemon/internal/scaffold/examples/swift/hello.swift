@@ -11,6 +11,8 @@ struct Hello {
             if event.type == "input" && event.payload["kind"] as? String == "tap" {
                 taps += 1
                 try await draw(glasses, taps)
+            } else if event.type == "device" && glasses.device["panel"] is JSONObject { // another model, whose panel is clear
+                try await draw(glasses, taps)
             }
         }
     }

@@ -5,10 +5,13 @@ import Foundation
 struct Camera {
     static func main() async throws {
         let glasses = try await Glasses.connect(GlassesSettings(name: "Camera", version: "1.0"))
-        try await glasses.show(["type": "text", "text": "Press the capture button"])
+        var text = "Press the capture button"
+        try await glasses.show(["type": "text", "text": text])
         for try await event in glasses.events {
             if event.type == "input" && event.payload["kind"] as? String == "capture" {
-                let text = try await take(glasses)
+                text = try await take(glasses)
+                try await glasses.show(["type": "text", "text": text])
+            } else if event.type == "device" && glasses.device["panel"] is JSONObject { // another model's panel is clear
                 try await glasses.show(["type": "text", "text": text])
             }
         }

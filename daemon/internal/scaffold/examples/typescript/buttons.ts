@@ -13,9 +13,11 @@ function menu(chosen: string): DisplayNode {
   };
 }
 
-await glasses.show(menu(""));
+let screen = menu("");
+await glasses.show(screen);
 for await (const { type, payload } of glasses.events()) {
+  if (type === "device" && glasses.device.panel) await glasses.show(screen); // another model, whose panel is clear
   if (type !== "input") continue;
   if (payload.kind === "back") await glasses.clear();
-  else if ((payload.kind === "select" || payload.kind === "tap") && payload.target) await glasses.show(menu(payload.target));
+  else if ((payload.kind === "select" || payload.kind === "tap") && payload.target) await glasses.show(screen = menu(payload.target));
 }

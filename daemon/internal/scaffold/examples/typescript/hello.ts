@@ -16,5 +16,5 @@ for await (const event of glasses.events()) {
   if (event.type === "input" && event.payload.kind === "tap") {
     taps++;
     await draw();
-  }
+  } else if (event.type === "device" && glasses.device.panel) await draw(); // another model, whose panel is clear
 }

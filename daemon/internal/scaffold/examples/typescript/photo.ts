@@ -2,7 +2,8 @@
 import { connect, GlassesError } from "./service/glasses.js";
 
 const glasses = await connect({ app: { name: "Camera", version: "1.0" } });
-const tell = (text: string) => glasses.show({ type: "text", text });
+let text = "Press the capture button";
+const draw = () => glasses.show({ type: "text", text });
 
 async function take(): Promise<string> {
   try {
@@ -16,7 +17,9 @@ async function take(): Promise<string> {
   }
 }
 
-await tell("Press the capture button");
+await draw();
 for await (const { type, payload } of glasses.events()) {
-  if (type === "input" && payload.kind === "capture") await tell(await take());
+  if (type === "input" && payload.kind === "capture") text = await take();
+  else if (type !== "device" || !glasses.device.panel) continue; // another model's panel is clear
+  await draw();
 }
