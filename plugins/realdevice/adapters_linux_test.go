@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// newTwoAdapters starts a radio with two adapters and a pair of glasses in range of the second one and, if asked for, of
-// the first one.
+// newTwoAdapters starts a radio with two adapters and a pair of glasses in range of the second one and, if asked for,
+// of the first one.
 func newTwoAdapters(t *testing.T, o fakebluez.Options, both bool) *world {
 	t.Helper()
 	pair := emulated.New(emulated.Options{Channel: 27, Seed: 27})

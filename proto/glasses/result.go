@@ -18,8 +18,8 @@ type Result struct {
 	// State and View are the answer to sim.state and to every other sim.* change.
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
-	// Unconfirmed is why the panel may not show View: real glasses have not confirmed the picture, or a slow panel is still
-	// drawing it. It is omitted once the panel shows View.
+	// Unconfirmed is why the panel may not show View: real glasses have not confirmed the picture, or a slow panel is
+	// still drawing it. It is omitted once the panel shows View.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
 	// Clock is the answer to sim.advance.
 	Clock *Clock `json:"clock,omitempty"`

@@ -48,7 +48,8 @@ var Variables = []string{
 // MaxVariable is the length in bytes of the longest value that is passed on; longer values are omitted.
 const MaxVariable = 4096
 
-// Environ returns the caller's values of Variables, without the passwords of proxies; unset variables are absent, empty ones are included.
+// Environ returns the caller's values of Variables, without the passwords of proxies; unset variables are absent, empty
+// ones are included.
 func Environ() map[string]string {
 	env := make(map[string]string, len(Variables))
 	for _, name := range Variables {

@@ -172,7 +172,8 @@ type SignUpStore interface {
 	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, limit int) error
 	// SignUpByToken returns ErrBadToken for an unknown or expired token.
 	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
-	// FinishSignUp deletes the sign-up, inserts the account and writes its entry. It returns ErrBadToken or ErrEmailTaken.
+	// FinishSignUp deletes the sign-up, inserts the account and writes its entry. It returns ErrBadToken or
+	// ErrEmailTaken.
 	FinishSignUp(ctx context.Context, hash string, a Account) error
 }
 
@@ -205,8 +206,8 @@ type PeopleStore interface {
 
 // SessionStore stores browser sessions by the hash of their secret.
 type SessionStore interface {
-	// InsertWebSession stores a session of the account and writes its entry. It returns ErrSuspended if the account is not active, and
-	// ErrBadCredentials if the password has changed since the visit.
+	// InsertWebSession stores a session of the account and writes its entry. It returns ErrSuspended if the account is
+	// not active, and ErrBadCredentials if the password has changed since the visit.
 	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
 	// AccountByWebSession returns ErrNoSession for an unknown or expired session. used is the last recorded use of the
 	// session.
@@ -251,7 +252,8 @@ type IdentityStore interface {
 	// InsertIdentity reports whether it inserted the identity, which is false if the account has it already. It returns
 	// ErrIdentityTaken if another account has it.
 	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) (bool, error)
-	// InsertAccountWith inserts an account and its identity, and writes the account's entry. It returns ErrEmailTaken or ErrIdentityTaken.
+	// InsertAccountWith inserts an account and its identity, and writes the account's entry. It returns ErrEmailTaken
+	// or ErrIdentityTaken.
 	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
 	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)
 	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns

@@ -60,8 +60,8 @@ type Options struct {
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// Outbound returns the settings for requests over HTTPS. Explain adds to the failure of a call to url what the caller
-	// can set to reach it. Both are optional.
+	// Outbound returns the settings for requests over HTTPS. Explain adds to the failure of a call to url what the
+	// caller can set to reach it. Both are optional.
 	Outbound func() outbound.Settings
 	Explain  func(ctx context.Context, url string, p *backend.Problem)
 	// Elsewhere reports whether the next daemon would be started from another folder than Dir.

@@ -163,8 +163,8 @@ func playDesk(p *peer, redraws bool) string {
 	return trace.String()
 }
 
-// awaitRedraw waits until an app has shown its screen, chooses another model, whose panel is clear, and waits until the app
-// shows its screen again.
+// awaitRedraw waits until an app has shown its screen, chooses another model, whose panel is clear, and waits until the
+// app shows its screen again.
 func (p *peer) awaitRedraw() {
 	for _, model := range []string{"even_g1", ""} {
 		for f := (glasses.Frame{}); f.Type != glasses.TypeDisplayShow; {

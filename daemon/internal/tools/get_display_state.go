@@ -64,8 +64,8 @@ type modelDisplay struct {
 	Findings    []glasses.Finding `json:"findings"`
 }
 
-// pictureFacts describe the PNG of the picture that accompanies the answer, also if Bounded makes a JPEG of it or leaves
-// it out, because expectDisplay and scenarios compare the PNG's hash.
+// pictureFacts describe the PNG of the picture that accompanies the answer, also if Bounded makes a JPEG of it or
+// leaves it out, because expectDisplay and scenarios compare the PNG's hash.
 type pictureFacts struct {
 	MIME   string `json:"mime"`
 	Width  int    `json:"width"`

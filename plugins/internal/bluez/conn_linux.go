@@ -280,8 +280,8 @@ func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 // otherAdapters is how long find waits for other adapters after the first one has received a device.
 const otherAdapters = time.Second
 
-// find waits until the device advertises, so that an attempt to connect has a chance. If several adapters receive it, it
-// chooses the one that is connected to it, has a bond with it, or receives it best.
+// find waits until the device advertises, so that an attempt to connect has a chance. If several adapters receive it,
+// it chooses the one that is connected to it, has a bond with it, or receives it best.
 func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, r.limits.Find)
 	defer cancel()

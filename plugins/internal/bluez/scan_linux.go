@@ -119,8 +119,8 @@ func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) err
 		return r.failure(err, doing)
 	}
 	defer r.discovery.release()
-	// Not the services: glasses need not advertise them. Another scan may not know yet that the adapter was switched off
-	// and on, so the calls are repeated for each.
+	// Not the services: glasses need not advertise them. Another scan may not know yet that the adapter was switched
+	// off and on, so the calls are repeated for each.
 	filter := properties{"Transport": dbus.MakeVariant("le")}
 	err := r.call(ctx, adapter, adapterInterface+".SetDiscoveryFilter", filter).Err
 	if err == nil {
@@ -143,7 +143,8 @@ func (r *Radio) stopDiscovery(ctx context.Context, adapter dbus.ObjectPath) {
 	}
 }
 
-// scan collects what is known of adapters and devices. Its memory is bounded by their number, however often they change.
+// scan collects what is known of adapters and devices. Its memory is bounded by their number, however often they
+// change.
 type scan struct {
 	news event // set if there is something to take
 
@@ -195,8 +196,8 @@ func (s *scan) changed(c change) {
 	}
 }
 
-// takeAdapters returns the adapters that are on, and those that were switched off since the last call; an adapter may be
-// both.
+// takeAdapters returns the adapters that are on, and those that were switched off since the last call; an adapter may
+// be both.
 func (s *scan) takeAdapters() (on, off []dbus.ObjectPath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

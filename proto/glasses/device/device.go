@@ -20,7 +20,8 @@ type Options struct {
 	// Hardware is set by a host that drives real glasses: it carries out AskShow and AskDark, and the commands that
 	// change the panel are answered when it has.
 	Hardware bool
-	// Unconfirmed is set with Hardware. It returns which part of the glasses has not confirmed the latest picture, or "".
+	// Unconfirmed is set with Hardware. It returns which part of the glasses has not confirmed the latest picture, or
+	// "".
 	Unconfirmed func() string
 	// Pace makes each picture take the time that the panel of the model needs (glasses.Panel.FullMs).
 	Pace bool

@@ -24,8 +24,8 @@ type Driver interface {
 	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. An Ask that needs an
 	// answer is answered exactly once by an Answer, now or later.
 	Do(now int64, a device.Ask, picture *image.NRGBA)
-	// Unconfirmed returns which part of the glasses has not confirmed that it shows the picture of the latest Ask, and why,
-	// or "" if all have. A part that is not connected does not confirm.
+	// Unconfirmed returns which part of the glasses has not confirmed that it shows the picture of the latest Ask, and
+	// why, or "" if all have. A part that is not connected does not confirm.
 	Unconfirmed() string
 	// SetPanel says how the panel shows pictures, from the next one on.
 	SetPanel(p Panel)

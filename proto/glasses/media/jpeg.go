@@ -18,7 +18,8 @@ const (
 )
 
 // jpegParts returns the parts of the JPEG at the start of data in their order, each with its marker: segments, and with
-// the marker pixels what follows a segment sos. It ends with eoi, or earlier if the JPEG is truncated or not well-formed.
+// the marker pixels what follows a segment sos. It ends with eoi, or earlier if the JPEG is truncated or not
+// well-formed.
 func jpegParts(data []byte) iter.Seq2[byte, []byte] {
 	return func(yield func(byte, []byte) bool) {
 		if len(data) < 4 || data[0] != 0xFF || data[1] != soi || !yield(soi, data[:2]) {
