@@ -339,7 +339,8 @@ func (t *transfer) broken(err error) error {
 	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
 	if t.answer.Failed && t.model.Provider.Local && t.answer.Reason != "" {
 		refusal.Message += ": " + t.busy("", t.answer.Reason).Message
-	} else if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {
+	} else if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) ||
+		errors.Is(err, errUncovered) {
 		refusal = t.unanswered(err)
 		refusal.Message = ErrBroken.Error() + ": " + refusal.Message
 	}

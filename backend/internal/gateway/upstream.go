@@ -165,8 +165,8 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return c.ownKeyRefused(ctx)
 	case (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
 		status == http.StatusUnprocessableEntity) && !spent:
-		return &Refusal{Code: CodeProviderRefused,
-			Message: "the provider refused the request: " + cmp.Or(c.reason(wire.ErrorMessage(body)), "no reason given")}
+		reason := cmp.Or(c.reason(wire.ErrorMessage(body)), "no reason given")
+		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + reason}
 	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
 		return c.busy(r.Header.Get("Retry-After"), wire.ErrorMessage(body))
 	}

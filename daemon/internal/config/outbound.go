@@ -85,8 +85,8 @@ func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored,
 	case path == s.Current().Outbound.CAFile:
 		return Ignored{}, false
 	case name == "SSL_CERT_DIR":
-		return Ignored{Name: name, Fix: fmt.Sprintf("Set `%s` in %s to the path of your network's root certificate, which "+
-			"is in %s.", keyCAFile, s.path, path)}, true
+		return Ignored{Name: name, Fix: fmt.Sprintf("Set `%s` in %s to the path of your network's root certificate, "+
+			"which is in %s.", keyCAFile, s.path, path)}, true
 	}
 	return Ignored{Name: name, Fix: s.set(keyCAFile, name, path)}, true
 }

@@ -92,7 +92,8 @@ func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 	if easiest == isOn {
 		return list, nil
 	}
-	return nil, problemWith(RadioOff, "Bluetooth is switched off: "+strings.Join(texts, ", "), adapterStates[easiest].hint, nil)
+	return nil, problemWith(RadioOff, "Bluetooth is switched off: "+strings.Join(texts, ", "),
+		adapterStates[easiest].hint, nil)
 }
 
 // Searched returns which adapters a scan uses and which it does not, in parentheses, for a message about a device that

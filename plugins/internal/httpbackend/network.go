@@ -122,8 +122,8 @@ func transport(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES):
 		p.Retryable = false
-		p.FixHint = "Allow the connection in the sandbox in which the daemon was started, or run `servicectl daemon restart` " +
-			"outside of it."
+		p.FixHint = "Allow the connection in the sandbox in which the daemon was started, or run " +
+			"`servicectl daemon restart` outside of it."
 	case errors.As(err, &untrusted):
 		p.Retryable, p.Untrusted = false, true
 		p.FixHint = "If your network inspects HTTPS, set ca_file in config.yaml to the path of its root certificate (PEM)."

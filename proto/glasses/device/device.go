@@ -70,7 +70,8 @@ type Out struct {
 func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
-		panel: panel{isReal: o.Hardware, isSlow: o.Pace, unconfirmed: o.Unconfirmed}, sleeping: map[string]*command{}, arrivals: map[string]int64{},
+		panel:    panel{isReal: o.Hardware, isSlow: o.Pace, unconfirmed: o.Unconfirmed},
+		sleeping: map[string]*command{}, arrivals: map[string]int64{},
 	}
 	if d.newID == nil {
 		n := 0
