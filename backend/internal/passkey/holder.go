@@ -33,8 +33,8 @@ func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 }
 
 // respondent is a holder who signs in with a passkey that may be backed up, or not. The library refuses a passkey that
-// claims something else than at its registration. Password managers change the claim, such as after an import, and this
-// package draws no conclusion from it, so it accepts both.
+// reports a different backup flag than at registration. Password managers change the flag, such as after an import, and
+// this package draws no conclusion from it, so it accepts both.
 type respondent struct {
 	Holder
 	eligible bool

@@ -16,6 +16,8 @@ func closeOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) }
 // closeInherited closes the descriptors that this process inherited, apart from stdio and those that were taken over
 // since. Inherited descriptors lack the flag close-on-exec; every descriptor that a Go program opens has it.
 func closeInherited() {
+	syscall.ForkLock.Lock() // on some systems a descriptor is opened first and gets the flag then
+	defer syscall.ForkLock.Unlock()
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
 		return

@@ -216,8 +216,8 @@ download() {
 	if has curl; then
 		# A curl from snap may write neither to hidden folders nor to /tmp, but to a pipe.
 		case $(command -v curl) in
-		*/snap/*) { run_curl - "$1" || : >"$2.failed"; } | cat >"$2" && [ ! -e "$2.failed" ] ;;
-		*) run_curl "$2" "$1" ;;
+		*/snap/*) { run_curl - "$1" 0 || : >"$2.failed"; } | cat >"$2" && [ ! -e "$2.failed" ] ;;
+		*) run_curl "$2" "$1" 2 ;;
 		esac
 	elif has wget; then
 		case $1 in
@@ -229,9 +229,10 @@ download() {
 	fi
 }
 
+# run_curl FILE URL RETRIES. Into a pipe, a second attempt would follow what the first one has written.
 run_curl() {
 	# shellcheck disable=SC2086 # several words, or none
-	curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry 2 -o "$1" "$2"
+	curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry "$3" -o "$1" "$2"
 }
 
 # wget_https follows redirects by itself, because wget would also follow one to http.

@@ -29,7 +29,7 @@ const (
 	isHardBlocked
 )
 
-// adapterStates tells how to describe each state, and what makes Bluetooth usable.
+// adapterStates contains the text of each state and the hint that makes Bluetooth usable.
 var adapterStates = []struct{ text, hint string }{
 	isOn:      {"is on", ""},
 	isOff:     {"is switched off", "Switch it on: bluetoothctl power on. The service never switches Bluetooth on for you."},

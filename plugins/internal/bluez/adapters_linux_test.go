@@ -131,7 +131,7 @@ func TestScan_EndsWithTheLastAdapter(t *testing.T) {
 
 func TestConnect_ChoosesAmongAdapters(t *testing.T) {
 	p := newShared(t)
-	r := p.open(t)
+	r := p.openPatiently(t)
 	connect(t, r, target(leftAddress)).Close()
 	c := connect(t, r, target(leftAddress))
 	if by := p.ConnectedBy(p.left); by != secondAdapter {
@@ -167,7 +167,7 @@ func TestConnect_AnotherAdapterTakesOver(t *testing.T) {
 			}
 			p = newShared(t)
 			whileConnecting(t, p, func() { lose(p) })
-			_, err := p.open(t).Connect(t.Context(), target(leftAddress))
+			_, err := p.openPatiently(t).Connect(t.Context(), target(leftAddress))
 			wantCode(t, err, Lost)
 			wantText(t, err, "the Bluetooth adapter hci1 was "+name)
 		})

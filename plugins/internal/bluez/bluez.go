@@ -29,9 +29,10 @@ const (
 type Options struct {
 	// Address is that of the D-Bus; the default is the system's.
 	Address string
-	// Find limits the search for a device before it is connected (10 s), Connect one attempt to connect or pair (25 s),
-	// Resolve the search for its services (10 s), and Write one write or subscription (5 s).
-	Find, Connect, Resolve, Write time.Duration
+	// Find limits the search for a device before it is connected (10 s), and Others the part of it after the first of
+	// several adapters has received the device (1 s). Connect limits one attempt to connect or pair (25 s), Resolve the
+	// search for its services (10 s), and Write one write or subscription (5 s).
+	Find, Others, Connect, Resolve, Write time.Duration
 	// RFKill is the directory where Linux lists what blocks radios; the default is /sys/class/rfkill.
 	RFKill string
 }
@@ -40,7 +41,7 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		limit   *time.Duration
 		seconds time.Duration
-	}{{&o.Find, 10}, {&o.Connect, 25}, {&o.Resolve, 10}, {&o.Write, 5}} {
+	}{{&o.Find, 10}, {&o.Others, 1}, {&o.Connect, 25}, {&o.Resolve, 10}, {&o.Write, 5}} {
 		if *d.limit <= 0 {
 			*d.limit = d.seconds * time.Second
 		}

@@ -50,7 +50,19 @@ func newPair(t *testing.T, opts fakebluez.Options) pair {
 
 func (p pair) open(t *testing.T) *Radio {
 	t.Helper()
-	r, err := Open(t.Context(), Options{Address: p.Address})
+	return p.openWith(t, Options{})
+}
+
+// openPatiently is open for tests in which every adapter that is on receives the device, however busy the machine is.
+func (p pair) openPatiently(t *testing.T) *Radio {
+	t.Helper()
+	return p.openWith(t, Options{Find: time.Minute, Others: time.Minute})
+}
+
+func (p pair) openWith(t *testing.T, o Options) *Radio {
+	t.Helper()
+	o.Address = p.Address
+	r, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

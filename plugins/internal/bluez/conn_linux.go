@@ -147,7 +147,7 @@ func (c *Conn) lost(reason string) {
 	}
 }
 
-// end ends the connection. It is locked.
+// end ends the connection. The caller must hold mu.
 func (c *Conn) end(err error) {
 	if c.err == nil {
 		c.err = err
@@ -277,9 +277,6 @@ func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 	return c, nil
 }
 
-// otherAdapters is how long find waits for other adapters after the first one has received a device.
-const otherAdapters = time.Second
-
 // find waits until the device advertises, so that an attempt to connect has a chance. If several adapters receive it,
 // it chooses the one that is connected to it, has a bond with it, or receives it best.
 func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
@@ -291,7 +288,7 @@ func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 			return false
 		}
 		if len(by) == 0 {
-			time.AfterFunc(otherAdapters, cancel)
+			time.AfterFunc(r.limits.Others, cancel)
 		}
 		by[adapterOf(d.path)] = d
 		return d.Connected || len(by) >= d.adapters

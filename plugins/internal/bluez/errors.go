@@ -50,6 +50,7 @@ var ErrTooLong = errors.New("the value is longer than the MTU allows")
 var hints = map[Code]string{
 	NoBluetooth: "Start the system's Bluetooth service: systemctl start bluetooth. If that fails, install BlueZ (the " +
 		"package bluez).",
+	RadioOff:     "Switch Bluetooth on: bluetoothctl power on. Then try again.",
 	NoPermission: "Allow your user to use Bluetooth, e.g. sudo usermod -aG bluetooth $USER, and log in again.",
 	NotInRange: "Switch the glasses on and bring them near. Take them from their case, or open it, and disconnect them " +
 		"from the phone's app.",

@@ -205,7 +205,7 @@ func (s *scan) takeAdapters() (on, off []dbus.ObjectPath) {
 	return s.on(), off
 }
 
-// on returns the adapters that are on, in the order of their names. It is locked.
+// on returns the adapters that are on, in the order of their names. The caller must hold mu.
 func (s *scan) on() (list []dbus.ObjectPath) {
 	for adapter, powered := range s.powered {
 		if powered {

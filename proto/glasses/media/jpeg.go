@@ -2,7 +2,9 @@ package media
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
+	"slices"
 )
 
 // JPEG markers (ITU-T T.81, B.1.1.3).
@@ -71,26 +73,39 @@ func jpegLength(data []byte) (length int) {
 	return 0
 }
 
-// decoded are the application segments that decoders need, with the start of their content: density, colour profile
-// and colour transform.
-var decoded = map[byte]string{app0: "JFIF\x00", 0xE2: "ICC_PROFILE\x00", 0xEE: "Adobe"}
+// kept are the application segments that decoders need, with the start of their content and the length of what they
+// need of it: density (the thumbnail after it is not needed), colour profile and colour transform.
+var kept = map[byte]struct {
+	start  string
+	length int
+}{app0: {"JFIF\x00", 12}, 0xE2: {"ICC_PROFILE\x00", 1 << 16}, 0xEE: {"Adobe", 12}}
 
 // withoutMetadata returns a JPEG without the segments that describe it, for example where and with which device it was
-// taken, without other thumbnails and pictures, and without what follows its end. It returns nil if the JPEG is
+// taken, without thumbnails and other pictures, and without what follows its end. It returns nil if the JPEG is
 // truncated or not well-formed.
 func withoutMetadata(data []byte) []byte {
-	kept := make([]byte, 0, len(data))
+	out := make([]byte, 0, len(data))
 	for marker, part := range jpegParts(data) {
-		isDescription := marker&0xF0 == app0 || marker == com
-		if start, ok := decoded[marker]; ok {
-			isDescription = !bytes.HasPrefix(content(marker, part), []byte(start))
+		if marker&0xF0 == app0 || marker == com {
+			part = withoutDescription(marker, part)
 		}
-		if isDescription {
-			continue
-		}
-		if kept = append(kept, part...); marker == eoi {
-			return kept
+		if out = append(out, part...); marker == eoi {
+			return out
 		}
 	}
 	return nil
+}
+
+// withoutDescription returns what decoders need of an application segment or a comment, or nil.
+func withoutDescription(marker byte, segment []byte) []byte {
+	k, found := kept[marker]
+	needed := content(marker, segment)
+	if !found || !bytes.HasPrefix(needed, []byte(k.start)) {
+		return nil
+	}
+	needed = needed[:min(len(needed), k.length)]
+	if marker == app0 {
+		needed = append(slices.Clone(needed), 0, 0) // the size of the thumbnail
+	}
+	return append(binary.BigEndian.AppendUint16([]byte{0xFF, marker}, uint16(2+len(needed))), needed...)
 }

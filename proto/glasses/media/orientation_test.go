@@ -69,10 +69,12 @@ func TestJPEG_RemovesMetadataWithoutEncoding(t *testing.T) {
 	colour := segment(0xE2, "ICC_PROFILE\x00\x01\x01colours")
 	adobe := segment(0xEE, "Adobe\x00\x64\x00\x00\x00\x00\x01")
 	jfif := segment(0xE0, "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00")
-	file := slices.Concat(plain.Bytes[:2], jfif, segment(0xE0, "JFXX\x00\x10thumbnail"),
+	thumbnail := segment(0xE0, "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x01\x01RGB")
+	file := slices.Concat(plain.Bytes[:2], thumbnail, segment(0xE0, "JFXX\x00\x10thumbnail"),
 		segment(0xE1, "Exif\x00\x00"+string(exiftest.Block(binary.LittleEndian, 1))),
 		segment(0xE1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>home</x:xmpmeta>"), colour, segment(0xE2, "MPF\x00pictures"),
-		segment(0xED, "Photoshop 3.0\x00home"), adobe, segment(0xFE, "a comment"), plain.Bytes[2:], media.TestPicture(8, 8, 0),
+		segment(0xED, "Photoshop 3.0\x00home"),
+		segment(0xEE, "Adobe\x00\x64\x00\x00\x00\x00\x01home"), segment(0xFE, "a comment"), plain.Bytes[2:], media.TestPicture(8, 8, 0),
 		[]byte("MotionPhoto_Data"))
 	want := slices.Concat(plain.Bytes[:2], jfif, colour, adobe, plain.Bytes[2:])
 	p, err := media.JPEG(file, 64)

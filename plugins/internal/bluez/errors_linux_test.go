@@ -1,0 +1,12 @@
+package bluez
+
+import "testing"
+
+// Each error of BlueZ and D-Bus has a next step.
+func TestHints_ExistForEachCode(t *testing.T) {
+	for name, code := range codes {
+		if hints[code] == "" {
+			t.Errorf("%s: the code %s has no hint", name, code)
+		}
+	}
+}
