@@ -16,7 +16,7 @@ func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 		"90 days", "decline-privacy", "SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "telemetry tail", "telemetry purge",
 		"Nothing is sent before",
 		"random half of the event's id and the hours in which it happened and arrived",
-		"a keyed hash of the account's id, for 90 days",
+		"a keyed hash of the account's id, for 90 days", "For 400 days, what was done in your account",
 		"The event log is deleted when the session is closed, and 30 days after", "100000 rows and 64 MB", "together 1 GB",
 		"numbers only, never what was said, by whom or from where",
 		"hour for 400 days, single calls for 30 days, at most 10,000 of a project",
