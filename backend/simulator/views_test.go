@@ -37,7 +37,6 @@ func wantStep(t *testing.T, p *player, want *scenario.ExpectDisplay) {
 	if err != nil {
 		t.Fatalf("the scenario refuses the step %s: %v", data, err)
 	}
-	want.WithinMs = new(int64(scenario.DefaultWithin))
 	if diff := cmp.Diff([]scenario.Step{{ExpectDisplay: want}}, steps); diff != "" {
 		t.Errorf("step %s: %s", data, diff)
 	}

@@ -21,6 +21,8 @@ type Result struct {
 	// Unconfirmed is why the panel may not show View: real glasses have not confirmed the picture, or a slow panel is
 	// still drawing it. It is omitted once the panel shows View.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
+	// Confirmed is the view that the panel shows while the picture of View is on its way; nil if it is not known.
+	Confirmed *View `json:"confirmed,omitempty"`
 	// Clock is the answer to sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
 	// Findings lists the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings.

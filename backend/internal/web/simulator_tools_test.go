@@ -66,14 +66,13 @@ func TestSimulatorTools_CopiesAStep(t *testing.T) {
 		}
 		return steps
 	}
-	within := new(int64(scenario.DefaultWithin))
 	if steps := copyStep(); len(steps) != 1 || steps[0].ExpectDisplay == nil || steps[0].ExpectDisplay.Picture == "" {
 		t.Errorf("of a clear panel the step is %+v, want one that expects its picture", steps)
 	}
 	s.showMenu()
 	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown))
 	s.next(glasses.TypeInput, "")
-	want := []scenario.Step{{ExpectDisplay: &scenario.ExpectDisplay{InOrder: true, Focus: new("lake"), WithinMs: within,
+	want := []scenario.Step{{ExpectDisplay: &scenario.ExpectDisplay{InOrder: true, Focus: new("lake"),
 		Text: []string{"Trails near you", "Pick one and look up.", "Ridge walk", "Round the lake", "Old mill"}}}}
 	if diff := cmp.Diff(want, copyStep()); diff != "" {
 		t.Error(diff)

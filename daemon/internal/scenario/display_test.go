@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // showing is a session that shows one tree on an Even G1.
@@ -119,5 +121,64 @@ func TestRun_ExpectDisplayAwaitsTheGlasses(t *testing.T) {
 	c := &confirming{showing: s}
 	if report := runSteps(t, c, `{"expectDisplay":{"text":["Hello"],"withinMs":50000}}`); report.Verdict != Pass {
 		t.Errorf("got %+v, want it to pass once the glasses have confirmed", report)
+	}
+}
+
+// slowPanel is a session whose glasses confirm their picture after the default wait of a scenario.
+type slowPanel struct {
+	*showing
+	confirmed time.Time
+}
+
+func (s *slowPanel) Look(ctx context.Context, target backend.Target, id string) (session.Display, error) {
+	if time.Now().After(s.confirmed) {
+		s.display.Unconfirmed = ""
+	}
+	return s.showing.Look(ctx, target, id)
+}
+
+func TestRun_ExpectDisplayAwaitsASlowPanel(t *testing.T) {
+	s := &slowPanel{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Hello"}),
+		time.Now().Add(1400 * time.Millisecond)}
+	s.display.Unconfirmed = "the picture is on its way to the panel"
+	if report := runSteps(t, s, `{"expectDisplay":{"text":["Hello"]}}`); report.Verdict != Pass {
+		t.Errorf("got %+v, want the default wait to last until the panel has confirmed", report)
+	}
+}
+
+func TestRun_ExpectDisplayHoldsForTheConfirmedAndTheNextView(t *testing.T) {
+	row := func(texts ...string) glasses.Node {
+		tree := glasses.Node{Type: glasses.NodeColumn}
+		for _, text := range texts {
+			tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, Text: text})
+		}
+		return tree
+	}
+	s := show(glasses.FreshState(), row("Desk", "12:02"))
+	before := row("Desk", "12:01")
+	s.display.Unconfirmed = "the picture is on its way to the panel"
+	s.display.Confirmed = &glasses.View{Tree: &before, Focus: -1}
+	for step, want := range map[string]string{
+		`"text":["Desk"]`:                     Pass,
+		`"text":["Desk"],"absent":["12:00"]`:  Pass,
+		`"text":["12:02"]`:                    Fail,
+		`"text":["12:01"]`:                    Fail,
+		`"text":["Desk"],"absent":["12:01"]`:  Fail,
+		`"text":["Desk"],"absent":["12:02"]`:  Fail,
+		`"text":["Desk","12"],"inOrder":true`: Pass,
+	} {
+		if report := runSteps(t, s, `{"expectDisplay":{`+step+`,"withinMs":0}}`); report.Verdict != want {
+			t.Errorf("%s: got %+v, want %s", step, report.Steps, want)
+		}
+	}
+}
+
+func TestRecorder_LeavesTheWaitInRealTimeToTheReplay(t *testing.T) {
+	for _, virtual := range []bool{false, true} {
+		r := &recorder{virtual: virtual, claimed: map[int64]struct{}{}}
+		r.note(note{step: scenario.Step{ExpectDisplay: &scenario.ExpectDisplay{Text: []string{"Desk"}}}})
+		if got := r.list[0].ExpectDisplay.WithinMs; (got != nil) != virtual {
+			t.Errorf("virtual %v: withinMs is set: %v", virtual, got != nil)
+		}
 	}
 }

@@ -196,14 +196,19 @@ func (x *run) untilDisplay(
 ) error {
 	var why []string
 	var last session.Display
-	found, err := x.until(ctx, scenario.Within(withinMs), func() (bool, time.Duration, error) {
+	look := func() (bool, time.Duration, error) {
 		d, err := x.display(ctx)
 		if err != nil {
 			return false, 0, err
 		}
 		last, why = d, unmetOf(d)
 		return len(why) == 0, d.LookAgain(), nil
-	})
+	}
+	within := scenario.Within(withinMs)
+	found, err := x.until(ctx, within, look)
+	if longer := last.DefaultWithin(within); err == nil && !found && withinMs == nil && longer > within {
+		found, err = x.until(ctx, longer-within, look)
+	}
 	if err != nil || found {
 		return err
 	}

@@ -143,17 +143,17 @@ func (r *recorder) note(n note) {
 	}
 	r.pass(n.at)
 	step := n.step
-	within := int64(0)
-	if !r.virtual {
-		within = scenario.DefaultWithin
+	var within *int64 // in real time the default, which depends on the panel of the replay
+	if r.virtual {
+		within = new(int64)
 	}
 	switch {
 	case step.Expect != nil:
 		e := *step.Expect
-		e.WithinMs, step.Expect = &within, &e
+		e.WithinMs, step.Expect = within, &e
 	case step.ExpectDisplay != nil:
 		e := *step.ExpectDisplay
-		e.WithinMs, step.ExpectDisplay = &within, &e
+		e.WithinMs, step.ExpectDisplay = within, &e
 	}
 	r.list = append(r.list, step)
 	r.merging = 0

@@ -151,7 +151,7 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	}
 	model, _ := ModelOf(id, described.DeviceModel)
 	d := NewDisplay(model, *res.State, *res.View)
-	d.Unconfirmed = res.Unconfirmed
+	d.Unconfirmed, d.Confirmed = res.Unconfirmed, res.Confirmed
 	return d, nil
 }
 

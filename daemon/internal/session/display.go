@@ -24,6 +24,8 @@ type Display struct {
 	Shown render.Inspection
 	// Unconfirmed is why the panel may not show View, as in glasses.Result.
 	Unconfirmed string
+	// Confirmed is the view that the panel shows while View is on its way, as in glasses.Result.
+	Confirmed *glasses.View
 	// PNG is the rendered panel; nil for a model without a panel, and in a Display from Look.
 	PNG []byte
 }
@@ -97,12 +99,22 @@ func (d Display) LookAgain() time.Duration {
 	return time.Hour
 }
 
+// DefaultWithin returns how long to wait for this display to meet an expectation without withinMs, in ms: ms or, while
+// the picture is not confirmed, at least the time of two pictures, because one may have to wait for another.
+func (d Display) DefaultWithin(ms int64) int64 {
+	if d.Model.Panel == nil || d.UnconfirmedReason() == "" {
+		return ms
+	}
+	return max(ms, 2*d.Model.Panel.FullMs)
+}
+
 // Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the
-// steps of scenarios share this rule.
+// steps of scenarios share this rule. While a picture is on its way, the picture before it must meet the expectation as
+// well: an app may redraw faster than its panel, which then never shows the latest view.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
-	if why := d.UnconfirmedReason(); why != "" {
+	if why := d.UnconfirmedReason(); why != "" && !d.confirmedMeets(e) {
 		miss("the glasses have not confirmed what they show: %s", why)
 	}
 	for _, want := range e.Text {
@@ -132,6 +144,11 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 		miss("the picture is %s, not %s", d.pictureHash(), e.Picture)
 	}
 	return unmet
+}
+
+// confirmedMeets reports whether the panel is known to show a view that meets an expectation.
+func (d Display) confirmedMeets(e scenario.ExpectDisplay) bool {
+	return d.Confirmed != nil && len(NewDisplay(d.Model, d.State, *d.Confirmed).Unmet(e)) == 0
 }
 
 // canRead reports whether the wearer can read a text as part of one node's text: each of its lines in full or, with

@@ -96,6 +96,23 @@ func TestExpectDisplay(t *testing.T) {
 	})
 }
 
+func TestExpectDisplay_WaitsForASlowPanel(t *testing.T) {
+	for args, want := range map[string]int64{`{"text":["Hello"]}`: 16_000, `{"text":["Hello"],"withinMs":6000}`: 6000} {
+		w := newWorld().locally()
+		w.opened.Clock = backend.ClockVirtual
+		w.shows("brilliant_frame", glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: "Hello"}, Focus: -1})
+		w.display.Unconfirmed = "the picture is on its way to the panel"
+		_, fields := w.call(t, "expectDisplay", args, IO{})
+		waited := int64(0)
+		for _, ms := range w.advanced {
+			waited += ms
+		}
+		if fields["status"] != "fail" || waited != want {
+			t.Errorf("%s: waited %d ms, want %d: %v", args, waited, want, fields)
+		}
+	}
+}
+
 // shows makes the world's session show a tree on a model.
 func (w *world) shows(model string, view glasses.View) {
 	m, _ := glasses.Model(model)

@@ -31,7 +31,7 @@ type expectDisplayArgs struct {
 
 func (expectDisplayArgs) rules() strictjson.Rules {
 	rules := kindRules("expectDisplay", `{"text":["Hello"]}`)
-	rules["withinMs"] = strictjson.Rule{What: "0 to 50000.", Default: int64(expectDefault)}
+	rules["withinMs"] = strictjson.Rule{What: "0 to 50000. Default: 5000 or more."}
 	return rules
 }
 
@@ -78,16 +78,12 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 		return nil, invalid("nothing is expected", `pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
 			`getDisplayState only looks`)
 	}
-	within := int64(expectDefault)
-	if args.WithinMs != nil {
-		within = min(max(*args.WithinMs, 0), expectMost)
-	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		s, err := t.sessionGate.sessions.Get(ctx, target, id)
 		if err != nil {
 			return nil, err
 		}
-		answer, err := t.watch(ctx, target, s, args, within)
+		answer, err := t.watch(ctx, target, s, args)
 		if err != nil {
 			return nil, controlProblem(err)
 		}
@@ -101,9 +97,9 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 }
 
 // watch reads the display each time it may have changed, until it matches or the time is up.
-func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backend.Session, args expectDisplayArgs,
-	within int64) (expectAnswer, error) {
-	since, left, end := s.LastSeq, within, time.Now().Add(time.Duration(within)*time.Millisecond)
+func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backend.Session,
+	args expectDisplayArgs) (expectAnswer, error) {
+	since, advanced, began := s.LastSeq, int64(0), time.Now()
 	for {
 		d, err := t.sessions.Display(ctx, target, s.SessionID)
 		if err != nil {
@@ -113,21 +109,27 @@ func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backe
 		if answer.Status == "pass" {
 			return answer, nil
 		}
+		within := d.DefaultWithin(expectDefault)
+		if args.WithinMs != nil {
+			within = max(*args.WithinMs, 0)
+		}
+		within = min(within, expectMost)
 		if s.Clock == backend.ClockVirtual {
-			if left <= 0 {
+			if advanced >= within {
 				return answer, nil
 			}
-			step := min(left, expectStep)
+			step := min(within-advanced, expectStep)
 			if _, _, err := t.sessions.Advance(ctx, s.SessionID, step); err != nil {
 				return expectAnswer{}, err
 			}
-			left -= step
+			advanced += step
 			continue
 		}
-		if !time.Now().Before(end) {
+		left := time.Until(began.Add(time.Duration(within) * time.Millisecond))
+		if left <= 0 {
 			return answer, nil
 		}
-		wait := min(time.Until(end), d.LookAgain())
+		wait := min(left, d.LookAgain())
 		page, err := t.sessions.Wait(ctx, target, s.SessionID, since, session.MaxLimit, wait)
 		if err != nil {
 			return expectAnswer{}, err

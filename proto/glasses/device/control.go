@@ -17,7 +17,7 @@ func (d *Device) control(typ string, payload, body []byte) glasses.Result {
 	r := glasses.Result{Error: d.change(typ, payload, body)}
 	r.OK = r.Error == nil
 	state, view := cloneState(d.state), d.view
-	r.State, r.View, r.Unconfirmed = &state, &view, d.unconfirmed()
+	r.State, r.View, r.Unconfirmed, r.Confirmed = &state, &view, d.unconfirmed(), d.confirmed()
 	return r
 }
 
@@ -128,6 +128,8 @@ func (d *Device) become(id string) {
 	d.settleTranscription()
 	d.event(glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 	d.view, d.camera, d.sound = clearView(), nil, nil
+	d.dropPictures(refuse(glasses.CodePlatform, "the device model was changed"))
+	d.repaint()
 	d.hush()
 	for _, s := range slices.Clone(d.streams) {
 		if s.name != glasses.StreamTranscription {

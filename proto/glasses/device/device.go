@@ -178,10 +178,14 @@ func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 // maxResult bounds a result's payload in bytes. It leaves 512 bytes for the envelope.
 const maxResult = glasses.MaxFrame - 512
 
-// putResult answers a control frame. If the result does not fit a text frame, it drops first the announced phrases and
-// then the tree.
+// putResult answers a control frame. If the result does not fit a text frame, it drops first the confirmed view, then
+// the announced phrases and then the tree.
 func (d *Device) putResult(id string, r glasses.Result) {
 	f, _ := glasses.New(glasses.TypeResult, id, d.now, r)
+	if len(f.Payload) > maxResult && r.Confirmed != nil {
+		r.Confirmed = nil
+		f, _ = glasses.New(glasses.TypeResult, id, d.now, r)
+	}
 	if len(f.Payload) > maxResult && r.State != nil {
 		r.State.Phrases = []string{}
 		f, _ = glasses.New(glasses.TypeResult, id, d.now, r)

@@ -80,3 +80,63 @@ func TestPace_EndsWithTheLink(t *testing.T) {
 	}
 	t.Error("after the link was back, a picture was not answered")
 }
+
+// paced is a paced simulator of an Even G1 that shows the text "0" from the instant 0 on.
+func paced(t *testing.T) (d *Device, show func(at int64, text string)) {
+	t.Helper()
+	m, _ := glasses.Model("even_g1")
+	d = New(m, Options{Pace: true})
+	show = func(at int64, text string) {
+		tree := glasses.Show{Tree: glasses.Node{Type: glasses.NodeText, Text: text}}
+		f, err := glasses.New(glasses.TypeDisplayShow, "show-"+text, 0, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Handle(at, f, nil)
+	}
+	show(0, "0")
+	return d, show
+}
+
+// An app that redraws faster than its panel always has a picture on its way; the result has the view before it.
+func TestPace_ReportsTheConfirmedView(t *testing.T) {
+	d, show := paced(t)
+	for n := int64(1); n <= 4; n++ {
+		show(n*1000, fmt.Sprint(n))
+		r := d.Control(n*1000, glasses.SimState, nil, nil)
+		got := "none"
+		if r.Confirmed != nil {
+			got = r.Confirmed.Tree.Text
+		}
+		if want := []string{"", "none", "0", "0", "1"}[n]; r.Unconfirmed == "" || got != want {
+			t.Errorf("after %d s: unconfirmed %q, confirmed view %s, want %s", n, r.Unconfirmed, got, want)
+		}
+	}
+	d.Control(5000, glasses.SimState, []byte(`{"link":"lost"}`), nil)
+	if r := d.Control(5001, glasses.SimState, []byte(`{"link":"connected"}`), nil); r.Confirmed != nil {
+		t.Errorf("after the link was lost the view %+v counts as confirmed", r.Confirmed)
+	}
+	show(6000, "6")
+	d.Control(6001, glasses.SimState, nil, nil)
+	if r := d.Control(20_000, glasses.SimState, nil, nil); r.Unconfirmed != "" || r.Confirmed != nil {
+		t.Errorf("the latest picture is on the panel: %+v", r)
+	}
+}
+
+func TestPace_AnotherModelDropsThePicture(t *testing.T) {
+	d, show := paced(t)
+	show(1, "1")
+	if r := d.Control(2, glasses.SimDevice, []byte(`{"deviceModel":"rayban_display"}`), nil); r.Unconfirmed != "" {
+		t.Errorf("after the model was changed: %s", r.Unconfirmed)
+	}
+	refused := 0
+	for _, o := range d.Take() {
+		if r, err := glasses.ParseResult(o.Frame.Payload); o.Frame.Type == glasses.TypeResult && err == nil &&
+			r.Error != nil && r.Error.Code == glasses.CodePlatform {
+			refused++
+		}
+	}
+	if _, waits := d.Next(); refused != 2 || waits {
+		t.Errorf("%d pictures were refused and a timer is left: %v; want 2 and none", refused, waits)
+	}
+}

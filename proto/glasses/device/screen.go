@@ -9,21 +9,24 @@ type panel struct {
 	isSlow bool            // pictures take the model's time
 	active *picturePending // on its way
 	next   *picturePending // sent when active is answered
+	// confirmed is the view of the latest picture that arrived; nil if the panel may show something else.
+	confirmed *glasses.View
 
 	unconfirmed func() string // of Options
 }
 
 // picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change that
-// the wearer caused.
+// the wearer caused. view is what it shows, or nil if the host changed meanwhile how pictures reach the panel.
 type picturePending struct {
-	c *command
-	r glasses.Result
+	c    *command
+	r    glasses.Result
+	view *glasses.View
 }
 
 // paint brings the panel up to date with the view and then answers c with r. Simulated glasses without a pace do so
 // immediately.
 func (d *Device) paint(c *command, r glasses.Result) {
-	p := &picturePending{c, r}
+	p := &picturePending{c: c, r: r}
 	switch {
 	case !d.panel.isReal && !d.panel.isSlow:
 		d.finish(c, r, nil)
@@ -51,6 +54,14 @@ func (d *Device) unconfirmed() string {
 	return ""
 }
 
+// confirmed returns the view that the panel shows while a later picture is on its way, or nil if that is not known.
+func (d *Device) confirmed() *glasses.View {
+	if d.panel.active == nil {
+		return nil
+	}
+	return d.panel.confirmed
+}
+
 // repaint brings a real panel up to date after a change that no command caused.
 func (d *Device) repaint() {
 	if (d.panel.isReal || d.panel.isSlow) && d.state.Link != glasses.LinkLost {
@@ -61,12 +72,17 @@ func (d *Device) repaint() {
 // Repaint makes a host that drives real glasses show the view again, after it changed how pictures reach the panel.
 func (d *Device) Repaint(now int64) {
 	d.Tick(now)
+	d.panel.confirmed = nil
+	if d.panel.active != nil {
+		d.panel.active.view = nil
+	}
 	d.repaint()
 }
 
 // send asks the host for the picture of the view, or waits for as long as the panel of the model needs.
 func (d *Device) send(p *picturePending) {
-	d.panel.active = p
+	view := d.view
+	d.panel.active, p.view = p, &view
 	kind := AskShow
 	if d.view.Tree == nil {
 		kind = AskDark
@@ -87,7 +103,10 @@ func (d *Device) sent(p *picturePending, err *glasses.Error) {
 		p.r = glasses.Result{Error: err}
 	}
 	next := d.panel.next
-	d.panel.active, d.panel.next = nil, nil
+	d.panel.active, d.panel.next, d.panel.confirmed = nil, nil, nil
+	if err == nil && d.unconfirmed() == "" {
+		d.panel.confirmed = p.view
+	}
 	d.answerPicture(p)
 	if next != nil {
 		d.send(next)
@@ -100,15 +119,15 @@ func (d *Device) answerPicture(p *picturePending) {
 	}
 }
 
-// dropPictures refuses the commands whose pictures have not arrived when the link is lost.
-func (d *Device) dropPictures() {
+// dropPictures refuses, for this reason, the commands whose pictures have not arrived.
+func (d *Device) dropPictures(why *glasses.Error) {
 	d.forget(&d.panel)
 	d.queue.cancel(&d.panel)
 	for _, p := range []*picturePending{d.panel.active, d.panel.next} {
 		if p != nil {
-			p.r = glasses.Result{Error: reason(glasses.CodeNotConnected)}
+			p.r = glasses.Result{Error: why}
 			d.answerPicture(p)
 		}
 	}
-	d.panel.active, d.panel.next = nil, nil
+	d.panel.active, d.panel.next, d.panel.confirmed = nil, nil, nil
 }

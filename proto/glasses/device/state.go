@@ -11,6 +11,9 @@ import (
 func (d *Device) patch(p glasses.StatePatch) {
 	before := d.state
 	d.state = before.Patched(p)
+	if d.state.Link != before.Link {
+		d.panel.confirmed = nil // a part of real glasses may have been away
+	}
 	if glasses.PanelClears(before.Link, d.state.Link) {
 		d.view = clearView()
 		d.repaint()
@@ -53,7 +56,7 @@ func (d *Device) report(before glasses.State) {
 // settle stops everything that the state no longer allows.
 func (d *Device) settle() {
 	if d.state.Link == glasses.LinkLost {
-		d.dropPictures()
+		d.dropPictures(reason(glasses.CodeNotConnected))
 	}
 	if len(d.says) > 0 && needsOf(glasses.TypeSpeechSay).refused(d.state) != nil {
 		d.hush()

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"image"
 	"testing"
 
@@ -76,4 +77,48 @@ func TestFrame_SaysThatItHasNotConfirmed(t *testing.T) {
 		a.run(a.now + 100)
 		wantUnconfirmed(t, a, "without a connection", "the glasses are not connected")
 	})
+}
+
+// While a picture is on its way, the glasses report the view that both arms have confirmed before, if the panel still
+// shows it.
+func TestG1_ReportsTheConfirmedView(t *testing.T) {
+	a, pair := g1Air(t, emulated.Options{})
+	a.waitConnected()
+	a.run(a.now + 1000)
+	next := 0
+	want := func(when, want string) {
+		t.Helper()
+		next++
+		id := a.send(glasses.TypeDisplayShow, tree(fmt.Sprint("later ", next)))
+		r := a.glasses.Control(a.now, glasses.SimState, json.RawMessage("{}"), nil)
+		a.settle()
+		got := ""
+		if r.Confirmed != nil && r.Confirmed.Tree != nil {
+			got = r.Confirmed.Tree.Children[0].Text
+		}
+		if got != want {
+			t.Errorf("%s: the confirmed view is %q, want %q", when, got, want)
+		}
+		a.wait(id)
+	}
+	a.wait(a.send(glasses.TypeDisplayShow, tree("one")))
+	want("after a confirmed picture", "one")
+	a.glasses.ShowTest(a.now, driver.Panel{}, image.NewNRGBA(image.Rect(0, 0, 576, 136)))
+	a.settle()
+	a.run(a.now + 5000)
+	want("with a test picture", "")
+	a.glasses.EndTest(a.now, driver.Panel{})
+	a.settle()
+	a.run(a.now + 5000)
+	want("after the test picture", "later 2")
+	pair.SetFaults(a.now, emulated.Right, emulated.Faults{FailCRC: 10})
+	want("before a refusal", "later 3")
+	pair.SetFaults(a.now, emulated.Right, emulated.Faults{})
+	want("after a refusal", "")
+	pair.Drop(a.now, emulated.Left, 15_000)
+	a.runWhile(60_000, func() bool { return a.linkState() == glasses.LinkConnected })
+	want("without the left arm", "")
+	a.runWhile(60_000, func() bool { return a.linkState() != glasses.LinkConnected })
+	want("when the left arm is back", "")
+	want("after the next picture", "later 7")
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"maps"
 
 	"github.com/service-dev/service/proto/assistantscript"
@@ -141,7 +142,8 @@ func expectations() []Kind {
 				"focus":        says("Id of a node; empty: none."),
 				"picture": {What: "SHA-256 of the picture, from getDisplayState or a saved picture.", Pattern: hashPattern,
 					Form: "a SHA-256 in lower-case hex"},
-				"withinMs": within(),
+				"withinMs": integers(fmt.Sprintf("How long to wait, in ms of the session's clock. Default: %d; longer for a "+
+					"slow panel.", DefaultWithin), 0, MaxWithin),
 			}},
 		{Name: "expectNothingClipped", What: "The display fits device models: nothing is clipped or cut, no word of a " +
 			"button is broken, and every target can be reached. {} means every model with a display.", Expects: true,

@@ -137,7 +137,9 @@ type ExpectDisplay struct {
 	// Focus is the id of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
 	// Picture is the SHA-256 of the panel's PNG.
-	Picture  string `json:"picture,omitempty"`
+	Picture string `json:"picture,omitempty"`
+	// WithinMs is 0 to MaxWithin. If it is missing, the wait is DefaultWithin, or longer while a slow panel has not
+	// confirmed its picture.
 	WithinMs *int64 `json:"withinMs,omitempty"`
 }
 
