@@ -28,14 +28,25 @@ func TestParse_Outbound(t *testing.T) {
 		"https_proxy: [a]":                   "https_proxy",
 		"no_proxy: [a]":                      "no_proxy",
 		"ca_file: ca.pem":                    "ca_file",
-		"ca_file: " + ca + ".missing":        "ca_file",
-		"ca_file: " + filepath.Dir(ca):       "ca_file",
 	} {
 		_, err := parse("config.yaml", []byte(text))
 		var e *Error
 		if !errors.As(err, &e) || e.Key != key || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// A missing file of certificates must not stop the daemon, which also serves calls that do not need it.
+func TestOpen_AcceptsMissingCertificates(t *testing.T) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, "missing.pem")
+	if err := os.WriteFile(filepath.Join(dir, FileName), []byte("ca_file: '"+missing+"'"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(dir, nil, slog.New(slog.DiscardHandler))
+	if err != nil || s.Current().Outbound.CAFile != missing {
+		t.Errorf("got %v, want the setting", err)
 	}
 }
 
