@@ -52,7 +52,9 @@ func newGuarded(t *testing.T, host string, handler http.Handler) *guarded {
 		}
 	}))
 	t.Cleanup(proxy.Close)
-	g.proxy = "http://ada:" + proxyPassword + "@" + proxy.Listener.Addr().String()
+	// The daemon ignores a caller's proxy on a loopback address. Linux connects this address to this machine as well.
+	address := strings.Replace(proxy.Listener.Addr().String(), "127.0.0.1", "0.0.0.0", 1)
+	g.proxy = "http://ada:" + proxyPassword + "@" + address
 	return g
 }
 

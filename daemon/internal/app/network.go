@@ -18,9 +18,9 @@ import (
 func (d *daemon) outbound() outbound.Settings { return d.config.Current().Outbound }
 
 // explain adds to a failure to reach a backend which variable of the caller the daemon does not use, and the setting to
-// use instead.
+// use instead. Other failures, such as a sandbox that forbids the connection, keep their own hint.
 func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem) {
-	if p.HTTPStatus != 0 {
+	if p.HTTPStatus != 0 || !p.Retryable && !p.Untrusted {
 		return
 	}
 	ignored := d.config.IgnoredProxy

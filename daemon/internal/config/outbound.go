@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -58,6 +59,8 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	theirs.HTTPSProxy = value
 	their, _ := theirs.Proxy(u)
 	switch {
+	case their != nil && isLoopback(their.Hostname()): // a sandbox's own, which the daemon cannot use or need not
+		return Ignored{}, false
 	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
 		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
 	case their == nil && own != nil && theirs.NoProxy != "":
@@ -68,6 +71,8 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	}
 	return Ignored{}, false
 }
+
+func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // IgnoredCertificates returns the caller's variable about certificates that the daemon does not use for calls to a
 // backend.

@@ -1,0 +1,46 @@
+//go:build unix
+
+package app
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/config"
+)
+
+// Only a failure that the caller's variables could explain gets another hint.
+func TestExplain_KeepsHintsOfOtherFailures(t *testing.T) {
+	store, err := config.Open(t.TempDir(), nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE"} {
+		t.Setenv(name, "")
+	}
+	d := &daemon{config: store}
+	remote := map[string]string{"HTTPS_PROXY": "http://p.test:1", "SSL_CERT_FILE": "/ca.pem"}
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		p    backend.Problem
+		want string
+	}{
+		{"no connection", remote, backend.Problem{Retryable: true}, "https_proxy: 'http://p.test:1'"},
+		{"certificate", remote, backend.Problem{Untrusted: true}, "ca_file: '/ca.pem'"},
+		{"forbidden by a sandbox, or by a proxy", remote, backend.Problem{}, "own hint"},
+		{"answer", remote, backend.Problem{Retryable: true, HTTPStatus: 502}, "own hint"},
+		{"proxy of a sandbox", map[string]string{"HTTPS_PROXY": "http://127.0.0.1:1"}, backend.Problem{Retryable: true},
+			"own hint"},
+	} {
+		p := c.p
+		p.FixHint = "own hint"
+		d.explain(caller.With(t.Context(), caller.Caller{Env: c.env}), "https://backend.test", &p)
+		if !strings.Contains(p.FixHint, c.want) {
+			t.Errorf("%s: got the hint %q, want %q", c.name, p.FixHint, c.want)
+		}
+	}
+}
