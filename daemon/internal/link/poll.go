@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/account"
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -110,9 +111,10 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, bounded by the time until the backend counts as unreachable.
+// ask makes one poll, bounded by the time until the backend counts as unreachable. The caller that requested the code
+// counts as the caller, because the hint of a failure depends on its variables.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(max(until.Sub(m.Now()), time.Second), pollTimeout))
+	ctx, cancel := context.WithTimeout(caller.With(ctx, f.who), min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
 	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
 }

@@ -24,8 +24,8 @@ const (
 	codeBusy          = "busy"
 )
 
-// expired, unknownCode, a denial and a lost backend have no fix hint: each surface has its own next step, such as
-// linkHints of package tools for agents.
+// expired, unknownCode and a denial have no fix hint: each surface has its own next step, such as linkHints of package
+// tools for agents. A lost backend has the hint of the last poll.
 
 func expired() *backend.Problem {
 	return &backend.Problem{
@@ -118,8 +118,9 @@ func outcomeOf(p *backend.Problem, failed int, answerLost bool) (problem *backen
 		}, telemetry.OutcomeNetworkError
 	case isTransient(p):
 		return &backend.Problem{
-			Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus,
-			Message: "the backend could not be reached in " + attempts(failed) + ": " + p.Message,
+			Code: backend.CodeUnreachable, Retryable: true, HTTPStatus: p.HTTPStatus, FixHint: p.FixHint,
+			Untrusted: p.Untrusted,
+			Message:   "the backend could not be reached in " + attempts(failed) + ": " + p.Message,
 		}, telemetry.OutcomeNetworkError
 	}
 	return p, telemetry.OutcomeNetworkError
