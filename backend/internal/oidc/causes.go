@@ -1,10 +1,13 @@
 package oidc
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
+	"net"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
@@ -16,12 +19,27 @@ import (
 var errorCodes = []string{"invalid_request", "invalid_client", "invalid_grant", "invalid_scope", "unauthorized_client",
 	"unsupported_grant_type", "unsupported_response_type"}
 
+// codeError is an error with a code of errorCodes.
+type codeError struct {
+	error
+	code string
+}
+
+func (e *codeError) Error() string { return e.error.Error() + ": " + e.code }
+func (e *codeError) Unwrap() error { return e.error }
+
 // withCode adds a provider's error code to err if it is known. Other text may come from anybody, and is dropped.
 func withCode(err error, code string) error {
 	if !slices.Contains(errorCodes, code) {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, code)
+	return &codeError{err, code}
+}
+
+// HasErrorCode reports whether err contains a provider's error code that points to a wrong setting.
+func HasErrorCode(err error) bool {
+	var with *codeError
+	return errors.As(err, &with)
 }
 
 // exchangeError distinguishes an unreachable token endpoint from one that refuses, without quoting the response.
@@ -30,10 +48,15 @@ func exchangeError(err error) error {
 	if !errors.As(err, &refused) || refused.Response == nil {
 		return unreachable(err)
 	}
-	if refused.Response.StatusCode >= 500 {
-		return fmt.Errorf("%w: the token endpoint answered with %s", ErrUnreachable, refused.Response.Status)
+	if code := refused.Response.StatusCode; code >= 500 {
+		return fmt.Errorf("%w: the token endpoint answered with %s", ErrUnreachable, statusText(code))
 	}
 	return withCode(fmt.Errorf("%w: the code was refused", ErrInvalidAnswer), refused.ErrorCode)
+}
+
+// statusText returns an HTTP status without the reason that the server sent.
+func statusText(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
 // discoveryError returns an ErrUnreachable that says why a provider could not be discovered.
@@ -43,22 +66,43 @@ func discoveryError(err error) error {
 		return fmt.Errorf("%w: its discovery document calls itself %.200q, which the setting issuer must equal",
 			ErrUnreachable, other.Discovered)
 	}
-	status, _, _ := strings.Cut(err.Error(), ": ") // followed by the whole answer
-	if len(status) > 3 && len(status) < 60 && strings.Trim(status[:3], "0123456789") == "" {
-		return fmt.Errorf("%w: discovery answered with %s", ErrUnreachable, status)
+	text := err.Error() // the library's only sign of these causes; it is followed by the whole answer
+	if len(text) > 3 && (text[3] == ' ' || text[3] == ':') {
+		if code, err := strconv.Atoi(text[:3]); err == nil && code >= 100 {
+			return fmt.Errorf("%w: discovery answered with %s", ErrUnreachable, statusText(code))
+		}
+	}
+	if strings.HasPrefix(text, "oidc: failed to decode provider discovery object") {
+		return fmt.Errorf("%w: the discovery document is not JSON", ErrUnreachable)
 	}
 	return unreachable(err)
 }
 
+// maxCause bounds the text of a failed connection, in bytes. It may quote names of the other side's certificate.
+const maxCause = 200
+
 // unreachable returns an ErrUnreachable with the cause of a failed connection. It leaves out other causes, which may
 // quote a response.
 func unreachable(err error) error {
-	var failed *url.Error
+	var operation *net.OpError
+	var lookup *net.DNSError
+	var certificate *tls.CertificateVerificationError // contains every x509 error of a connection
+	var timeout interface{ Timeout() bool }
+	var cause error
 	switch {
 	case errors.Is(err, errPlain):
 		return fmt.Errorf("%w: %w", ErrUnreachable, errPlain)
-	case errors.As(err, &failed):
-		return fmt.Errorf("%w: %w", ErrUnreachable, failed.Err)
+	case errors.As(err, &operation):
+		cause = operation
+	case errors.As(err, &lookup):
+		cause = lookup
+	case errors.As(err, &certificate):
+		cause = certificate
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("%w: no answer in time", ErrUnreachable)
+	default:
+		return ErrUnreachable
 	}
-	return ErrUnreachable
+	text := cause.Error()
+	return fmt.Errorf("%w: %s", ErrUnreachable, strings.ToValidUTF8(text[:min(len(text), maxCause)], ""))
 }

@@ -211,8 +211,7 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 	default:
 		return err
 	}
-	isRefusal := errors.Is(err, oidc.ErrDenied) && err != oidc.ErrDenied //nolint:errorlint // with a cause
-	if status == http.StatusBadGateway || errors.Is(err, oidc.ErrInvalidAnswer) || isRefusal {
+	if status == http.StatusBadGateway || errors.Is(err, oidc.ErrInvalidAnswer) || oidc.HasErrorCode(err) {
 		w.Log.WarnContext(c.Context(), "failed to sign in with provider", "provider", provider, "err", err)
 	}
 	return w.showMessage(c, status, m)
