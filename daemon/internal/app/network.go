@@ -38,8 +38,11 @@ func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem
 func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 	const name = "proxy and certificates"
 	b, err := d.backendOf(ctx)
-	u, invalid := url.Parse(b.URL)
-	if err != nil || invalid != nil || u.Scheme != "https" {
+	if err != nil {
+		return passed(name, "not checked: "+err.Error()) // the check of the configuration fails
+	}
+	u, err := url.Parse(b.URL)
+	if err != nil || u.Scheme != "https" {
 		return passed(name, "not used: the backend is on this machine")
 	}
 	detail := d.usedNetwork(u)
@@ -69,7 +72,8 @@ func (d *daemon) usedNetwork(u *url.URL) string {
 		}
 		detail = outbound.DisplayProxy(proxy) + " (" + from + ")"
 	}
-	detail += "; certificates of " + cmp.Or(os.Getenv("SSL_CERT_FILE"), os.Getenv("SSL_CERT_DIR"), "the system")
+	detail += "; certificates of " + cmp.Or(config.OwnCertificates("SSL_CERT_FILE"), config.OwnCertificates("SSL_CERT_DIR"),
+		"the system")
 	if s.CAFile != "" {
 		detail += " and " + s.CAFile
 	}

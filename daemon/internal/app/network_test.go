@@ -18,9 +18,7 @@ func TestExplain_KeepsHintsOfOtherFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"https_proxy", "HTTPS_PROXY", "SSL_CERT_FILE"} {
-		t.Setenv(name, "")
-	}
+	withoutNetworkVariables(t)
 	d := &daemon{config: store}
 	remote := map[string]string{"HTTPS_PROXY": "http://p.test:1", "SSL_CERT_FILE": "/ca.pem"}
 	for _, c := range []struct {
@@ -42,5 +40,29 @@ func TestExplain_KeepsHintsOfOtherFailures(t *testing.T) {
 		if !strings.Contains(p.FixHint, c.want) {
 			t.Errorf("%s: got the hint %q, want %q", c.name, p.FixHint, c.want)
 		}
+	}
+}
+
+func TestCheckNetwork_NamesAnInvalidBackend(t *testing.T) {
+	store, err := config.Open(t.TempDir(), nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutNetworkVariables(t)
+	d := &daemon{config: store}
+	for address, want := range map[string]string{
+		"ftp://backend.test": "not checked: ", "embedded": "the backend is on this machine", "https://backend.test": "no proxy",
+	} {
+		who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": address}}
+		if c := d.checkNetwork(caller.With(t.Context(), who), false); !strings.Contains(c.Detail, want) {
+			t.Errorf("%s: got %+v, want %q", address, c, want)
+		}
+	}
+}
+
+func withoutNetworkVariables(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"} {
+		t.Setenv(name, "")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unicode"
 
@@ -78,10 +79,10 @@ func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(ho
 // backend.
 func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored, bool) {
 	name, path := firstSet(who, []string{"SSL_CERT_FILE", "SSL_CERT_DIR"})
-	if name == "" || !strings.HasPrefix(backend, "https:") || path == os.Getenv(name) {
+	if name == "" || !strings.HasPrefix(backend, "https:") || path == OwnCertificates(name) {
 		return Ignored{}, false
 	}
-	if !filepath.IsAbs(path) {
+	if !filepath.IsAbs(path) && who.Cwd != "" {
 		path = filepath.Join(who.Cwd, path)
 	}
 	switch {
@@ -90,8 +91,20 @@ func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored,
 	case name == "SSL_CERT_DIR":
 		return Ignored{Name: name, Fix: fmt.Sprintf("Set `%s` in %s to the path of your network's root certificate, "+
 			"which is in %s.", keyCAFile, s.path, path)}, true
+	case !filepath.IsAbs(path): // config.yaml does not accept it
+		return Ignored{Name: name, Fix: s.setToValueOf(keyCAFile, name)}, true
 	}
 	return Ignored{Name: name, Fix: s.set(keyCAFile, name, path)}, true
+}
+
+// OwnCertificates returns the daemon's variable SSL_CERT_FILE or SSL_CERT_DIR, which Go ignores on macOS and Windows.
+func OwnCertificates(name string) string { return ownCertificates(runtime.GOOS, name) }
+
+func ownCertificates(system, name string) string {
+	if system == "darwin" || system == "windows" {
+		return ""
+	}
+	return os.Getenv(name)
 }
 
 // firstSet returns the first variable that is not empty, and its value.
@@ -110,9 +123,16 @@ const maxShown = 300
 // set returns the sentence to set a key of config.yaml to the value of a variable.
 func (s *Store) set(key, name, value string) string {
 	if len(value) > maxShown || strings.Contains(value, "'") || !isPrintable(value) {
-		return fmt.Sprintf("Set `%s` in %s to the value of %s.", key, s.path, name)
+		return s.setToValueOf(key, name)
 	}
 	return fmt.Sprintf("Set `%s: '%s'` in %s.", key, value, s.path)
+}
+
+func (s *Store) setToValueOf(key, name string) string {
+	if key == keyCAFile {
+		name += ", as an absolute path"
+	}
+	return fmt.Sprintf("Set `%s` in %s to the value of %s.", key, s.path, name)
 }
 
 func isPrintable(s string) bool {

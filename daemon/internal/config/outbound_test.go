@@ -87,6 +87,8 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 
 		{"certificate", "", nil, variables{"SSL_CERT_FILE": ca}, remote, "SSL_CERT_FILE", "ca_file: '" + ca + "'"},
 		{"relative", "", nil, variables{"SSL_CERT_FILE": "ca.pem"}, remote, "SSL_CERT_FILE", "/app/ca.pem'"},
+		{"relative, unknown directory", "", nil, variables{"SSL_CERT_FILE": "ca.pem"}, remote, "SSL_CERT_FILE",
+			"to the value of SSL_CERT_FILE, as an absolute path"},
 		{"directory", "", nil, variables{"SSL_CERT_DIR": "/certs"}, remote, "SSL_CERT_DIR", "which is in /certs"},
 		{"certificate in the file", "ca_file: " + ca, nil, variables{"SSL_CERT_FILE": ca}, remote, "", ""},
 		{"certificate in the daemon", "", variables{"SSL_CERT_FILE": ca}, variables{"SSL_CERT_FILE": ca}, remote, "", ""},
@@ -95,6 +97,9 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, name := range []string{"https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE"} {
 				t.Setenv(name, c.daemon[name])
+			}
+			if path := c.daemon["SSL_CERT_FILE"]; path != OwnCertificates("SSL_CERT_FILE") {
+				t.Skip("SKIPPED: Go ignores SSL_CERT_FILE on this system")
 			}
 			dir := t.TempDir()
 			if c.file != "" {
@@ -107,6 +112,9 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 				t.Fatal(err)
 			}
 			who := caller.Caller{Env: c.call, Cwd: filepath.FromSlash("/app")}
+			if c.name == "relative, unknown directory" {
+				who.Cwd = ""
+			}
 			got, ok := s.IgnoredProxy(who, c.backend)
 			if other, isOther := s.IgnoredCertificates(who, c.backend); isOther {
 				got, ok = other, true
@@ -116,5 +124,14 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 				t.Errorf("got %+v, want %q and %q", got, c.variable, c.fix)
 			}
 		})
+	}
+}
+
+func TestOwnCertificates_NotOnSystemsWhereGoIgnoresThem(t *testing.T) {
+	t.Setenv("SSL_CERT_FILE", "/ca.pem")
+	for system, want := range map[string]string{"linux": "/ca.pem", "darwin": "", "windows": ""} {
+		if got := ownCertificates(system, "SSL_CERT_FILE"); got != want {
+			t.Errorf("%s: got %q, want %q", system, got, want)
+		}
 	}
 }
