@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,6 +61,9 @@ func Environ() map[string]string {
 	return env
 }
 
+// proxySchemes are those of a proxy's address. Other text in front of "://" may be a part of a password.
+var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
+
 // withoutPassword replaces the user name and password in the address of a proxy. The daemon needs neither.
 func withoutPassword(name, value string) string {
 	at := strings.LastIndexByte(value, '@')
@@ -67,7 +71,8 @@ func withoutPassword(name, value string) string {
 		return value
 	}
 	scheme := ""
-	if before, _, ok := strings.Cut(value[:at], "://"); ok {
+	before, _, ok := strings.Cut(value[:at], "://")
+	if ok && slices.Contains(proxySchemes, strings.ToLower(before)) {
 		scheme = before + "://"
 	}
 	return scheme + "USER:PASSWORD" + value[at:]

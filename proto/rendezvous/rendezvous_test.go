@@ -85,6 +85,9 @@ func TestEnviron_HasNoPassword(t *testing.T) {
 		"http://ada:ge@heim@proxy.test":     "http://USER:PASSWORD@proxy.test",
 		"http://ada:://geheim@proxy.test":   "http://USER:PASSWORD@proxy.test",
 		"ada:geheim@proxy.test:3128":        "USER:PASSWORD@proxy.test:3128",
+		"ada:ge://heim@proxy.test:3128":     "USER:PASSWORD@proxy.test:3128",
+		"ftp://ada:geheim@proxy.test":       "USER:PASSWORD@proxy.test",
+		"SOCKS5h://ada:geheim@proxy.test":   "SOCKS5h://USER:PASSWORD@proxy.test",
 	} {
 		for _, name := range []string{"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 			t.Setenv(name, value)
