@@ -140,10 +140,11 @@ func transport(ctx context.Context, err error) error {
 	return serve.Refuse(codes.Unavailable, p)
 }
 
-// isProxyFailure reports whether the connection to the proxy failed.
+// isProxyFailure reports whether the connection to the proxy failed, or a SOCKS proxy refused. Go names the latter
+// "socks connect".
 func isProxyFailure(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "proxyconnect"
+	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"))
 }
 
 // cause returns the innermost error, with the address of a failed connection but without the URL that *url.Error would

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,6 +62,8 @@ func TestNetwork_SettingsOfEachCall(t *testing.T) {
 		{"busy", remote, &pluginv1.Network{HttpsProxy: through}, 503, "answered 503 Service", "https_proxy", true},
 		{"proxy down", remote, &pluginv1.Network{HttpsProxy: nowhere}, 200, "the proxy: 127.0.0.1:1: connection refused",
 			"https_proxy", true},
+		{"refused by SOCKS", remote, &pluginv1.Network{HttpsProxy: "socks5://" + refusingSOCKS(t), CaFile: ca}, 200,
+			"the proxy: unknown error general SOCKS server failure", "https_proxy", true},
 		{"no file", remote, &pluginv1.Network{CaFile: ca + ".missing"}, 200, ".missing", "ca_file", false},
 		{"this machine", local.URL, &pluginv1.Network{HttpsProxy: nowhere, CaFile: ca + ".missing"}, 200, "", "", false},
 	} {
@@ -83,6 +86,35 @@ func TestNetwork_SettingsOfEachCall(t *testing.T) {
 			t.Errorf("%s: got %v, want %q and a hint with %q", c.name, p, c.message, c.hint)
 		}
 	}
+}
+
+// refusingSOCKS returns the address of a SOCKS proxy that refuses every connection.
+func refusingSOCKS(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			// The greeting has 3 bytes, the request 4, the length of the name, the name and the port.
+			_, _ = io.CopyN(io.Discard, conn, 3)
+			_, _ = conn.Write([]byte{5, 0})
+			_, _ = io.CopyN(io.Discard, conn, 4+1+int64(len("backend.test"))+2)
+			_, _ = conn.Write([]byte{5, 1, 0, 1, 0, 0, 0, 0, 0, 0})
+			_ = conn.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		serving.Wait()
+	})
+	return l.Addr().String()
 }
 
 // A file of certificates that is replaced applies to the next call.
