@@ -52,7 +52,7 @@ type Config struct {
 	// IdleTimeout is how long the daemon keeps running while it is idle. With 0 it never stops by itself.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
-	// Outbound says how HTTPS requests leave this machine.
+	// Outbound contains the settings for HTTPS requests that leave this machine.
 	Outbound outbound.Settings
 }
 

@@ -135,8 +135,8 @@ func (*Target_InstallId) isTarget_Credential() {}
 
 func (*Target_Bearer) isTarget_Credential() {}
 
-// Network says how HTTPS requests leave this machine. An empty field means the variable of the process: HTTPS_PROXY,
-// NO_PROXY, and only the certificates that it trusts anyway.
+// Network contains the settings for HTTPS requests that leave this machine. An empty field means the variable of the
+// process: HTTPS_PROXY, NO_PROXY, and only the certificates that it trusts anyway.
 type Network struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The URL of a proxy. It may contain a password, which is never logged.
