@@ -72,8 +72,8 @@ func (d *daemon) usedNetwork(u *url.URL) string {
 		}
 		detail = outbound.DisplayProxy(proxy) + " (" + from + ")"
 	}
-	detail += "; certificates of " + cmp.Or(config.OwnCertificates("SSL_CERT_FILE"), config.OwnCertificates("SSL_CERT_DIR"),
-		"the system")
+	detail += "; certificates of " +
+		cmp.Or(config.OwnCertificates("SSL_CERT_FILE"), config.OwnCertificates("SSL_CERT_DIR"), "the system")
 	if s.CAFile != "" {
 		detail += " and " + s.CAFile
 	}

@@ -51,7 +51,8 @@ func TestCheckNetwork_NamesAnInvalidBackend(t *testing.T) {
 	withoutNetworkVariables(t)
 	d := &daemon{config: store}
 	for address, want := range map[string]string{
-		"ftp://backend.test": "not checked: ", "embedded": "the backend is on this machine", "https://backend.test": "no proxy",
+		"ftp://backend.test": "not checked: ", "embedded": "the backend is on this machine",
+		"https://backend.test": "no proxy",
 	} {
 		who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": address}}
 		if c := d.checkNetwork(caller.With(t.Context(), who), false); !strings.Contains(c.Detail, want) {
