@@ -135,7 +135,9 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 	for _, e := range entries {
 		actions = append(actions, e.Action+" by "+e.ActorName)
 	}
-	if got := strings.Join(actions, ", "); got != "link.revoked by operator, link.revoked by operator, account.restored by operator, account.suspended by operator" {
+	if got := strings.Join(actions, ", "); got != "link.revoked by operator, link.revoked by operator, "+
+		"account.restored by operator, account.suspended by operator, link.created by you, link.created by you, "+
+		"account.created by you" {
 		t.Errorf("got the audit log %s, want each change once", got)
 	}
 }
