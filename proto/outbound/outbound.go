@@ -55,14 +55,11 @@ func (s Settings) Or(other Settings) Settings {
 	return s
 }
 
-// Proxy returns the proxy for a request to u, or nil for none.
-func (s Settings) Proxy(u *url.URL) (*url.URL, error) {
+// Proxy returns the proxy for a request to u, or nil for none. An invalid HTTPSProxy counts as none.
+func (s Settings) Proxy(u *url.URL) *url.URL {
 	proxies := httpproxy.Config{HTTPSProxy: s.HTTPSProxy, NoProxy: s.NoProxy}
-	proxy, err := proxies.ProxyFunc()(u)
-	if err != nil {
-		return nil, errProxy
-	}
-	return proxy, nil
+	proxy, _ := proxies.ProxyFunc()(u) // fails only for HTTP_PROXY
+	return proxy
 }
 
 // errProxy does not quote the address, which may contain a password.
@@ -121,7 +118,7 @@ func (s Settings) Roots() (*x509.CertPool, error) {
 // Apply makes a transport use s, and the environment of this process where s is empty.
 func (s Settings) Apply(t *http.Transport) error {
 	s = s.Or(FromEnvironment(os.Getenv))
-	t.Proxy = func(r *http.Request) (*url.URL, error) { return s.Proxy(r.URL) }
+	t.Proxy = func(r *http.Request) (*url.URL, error) { return s.Proxy(r.URL), nil }
 	roots, err := s.Roots()
 	if err != nil {
 		return err

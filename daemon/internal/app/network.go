@@ -65,7 +65,7 @@ func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 func (d *daemon) usedNetwork(u *url.URL) string {
 	s := d.outbound()
 	detail := "no proxy"
-	if proxy, err := s.Or(outbound.FromEnvironment(os.Getenv)).Proxy(u); err == nil && proxy != nil {
+	if proxy := s.Or(outbound.FromEnvironment(os.Getenv)).Proxy(u); proxy != nil {
 		from := "HTTPS_PROXY of the daemon"
 		if s.HTTPSProxy != "" {
 			from = "https_proxy in config.yaml"

@@ -54,18 +54,18 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	if err != nil || u.Scheme != "https" {
 		return Ignored{}, false
 	}
-	own, _ := s.Current().Outbound.Or(outbound.FromEnvironment(os.Getenv)).Proxy(u)
+	own := s.Current().Outbound.Or(outbound.FromEnvironment(os.Getenv)).Proxy(u)
 	theirs := outbound.FromEnvironment(func(name string) string { return who.Env[name] })
 	name, value := firstSet(who, proxyVariables)
 	theirs.HTTPSProxy = value
-	their, _ := theirs.Proxy(u)
+	their := theirs.Proxy(u)
 	switch {
 	case their != nil && isLoopback(their.Hostname()): // a sandbox's own, which the daemon cannot use or need not
 		return Ignored{}, false
 	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
 		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
 	case their == nil && own != nil && theirs.NoProxy != "":
-		if direct, _ := (outbound.Settings{HTTPSProxy: own.String(), NoProxy: theirs.NoProxy}).Proxy(u); direct == nil {
+		if (outbound.Settings{HTTPSProxy: own.String(), NoProxy: theirs.NoProxy}).Proxy(u) == nil {
 			name, value := firstSet(who, []string{"no_proxy", "NO_PROXY"})
 			return Ignored{Name: name, Fix: s.set(keyNoProxy, name, value)}, true
 		}
