@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/proto/loopback"
 	"github.com/service-dev/service/proto/outbound"
 )
 
@@ -60,7 +60,7 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	theirs.HTTPSProxy = value
 	their := theirs.Proxy(u)
 	switch {
-	case their != nil && isLoopback(their.Hostname()): // a sandbox's own, which the daemon cannot use or need not
+	case their != nil && loopback.IsHost(their.Hostname()): // a sandbox's own, which the daemon cannot use or need not
 		return Ignored{}, false
 	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
 		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
@@ -72,8 +72,6 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	}
 	return Ignored{}, false
 }
-
-func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
 // IgnoredCertificates returns the caller's variable about certificates that the daemon does not use for calls to a
 // backend.
