@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,18 +119,20 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return nil
 }
 
+// AgentName returns the name of an agent's install as shown to the account holder. It is empty if host and client are.
+func AgentName(host, client string) string {
+	if host == "" || client == "" {
+		return host + client
+	}
+	return host + " · " + client
+}
+
 // Name returns the name of an actor as shown to the account holder. host and client describe the install of an agent's
 // link.
 func Name(kind, host, client string) string {
 	switch kind {
 	case KindAgent:
-		switch {
-		case host == "" && client == "":
-			return "an agent whose link is gone"
-		case host == "" || client == "":
-			return host + client
-		}
-		return host + " · " + client
+		return cmp.Or(AgentName(host, client), "an agent whose link is gone")
 	case KindPerson:
 		return "you"
 	case KindOperator:

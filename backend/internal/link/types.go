@@ -3,7 +3,6 @@ package link
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -90,7 +89,7 @@ type Link struct {
 
 // Created returns the entry of a new link, which the account's holder has approved.
 func (l Link) Created() audit.Entry {
-	name := strings.Trim(l.Requester.Host+" · "+l.Requester.Client, " ·")
+	name := audit.AgentName(l.Requester.Host, l.Requester.Client)
 	return audit.New(l.LinkedAt, l.AccountID, audit.Person(), "link.created", "", name)
 }
 
