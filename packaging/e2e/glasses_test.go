@@ -234,7 +234,7 @@ func panelPicture(t *testing.T, a *agent, id string) []byte {
 	return nil
 }
 
-// sameAsCanvas waits until the pixels of the page's canvas are those of a picture: the page draws what it has answered.
+// sameAsCanvas waits until the page's canvas equals a picture, because the page answers a command before it draws.
 func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	t.Helper()
 	want, err := png.Decode(bytes.NewReader(picture))

@@ -61,7 +61,7 @@ func Environ() map[string]string {
 	return env
 }
 
-// proxySchemes are those of a proxy's address. Other text in front of "://" may be a part of a password.
+// proxySchemes are the schemes of a proxy's address. Other text in front of "://" may be a part of a password.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
 // withoutPassword replaces the user name and password in the address of a proxy. The daemon needs neither.
