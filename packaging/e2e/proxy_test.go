@@ -123,7 +123,8 @@ func TestProxyAndCertificates_OfTheCallerAreNamedAndSettable(t *testing.T) {
 	if r := a.call("createSimulatorSession", map[string]any{}); r.str(t, "sessionId") == "" {
 		t.Errorf("createSimulatorSession through the proxy: %+v", r)
 	}
-	if all.WriteString(readAll(t, filepath.Join(w.dir, "log", "serviced.log"))); strings.Contains(all.String(), proxyPassword) {
+	all.WriteString(readAll(t, filepath.Join(w.dir, "log", "serviced.log")))
+	if strings.Contains(all.String(), proxyPassword) {
 		t.Error("the proxy's password is in an output or in the log")
 	}
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")

@@ -43,7 +43,9 @@ func ForHost(t *testing.T, host string) (certificate tls.Certificate, caFile str
 }
 
 // create signs a certificate with the key of its parent, or with its own.
-func create(t *testing.T, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func create(
+	t *testing.T, c, parent *x509.Certificate, signer *ecdsa.PrivateKey,
+) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

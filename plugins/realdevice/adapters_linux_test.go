@@ -54,7 +54,8 @@ func TestAttach_NamesTheAdapters(t *testing.T) {
 	w.SetPoweredOf(1, false)
 	p := w.attach(t, "Even G1_99")
 	h := p.AwaitHardware(hasProblem("radio_off")).GetProblem()
-	if text := h.GetMessage() + " " + h.GetFixHint(); !strings.Contains(text, "hci0 is switched off, hci1 is switched off") ||
+	text := h.GetMessage() + " " + h.GetFixHint()
+	if !strings.Contains(text, "hci0 is switched off, hci1 is switched off") ||
 		!strings.Contains(text, "bluetoothctl power on") {
 		t.Errorf("got %q, want both adapters and what to do", text)
 	}

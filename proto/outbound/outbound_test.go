@@ -46,7 +46,8 @@ func TestSettings_Proxy(t *testing.T) {
 
 func TestFromEnvironment_LowerCaseWins(t *testing.T) {
 	env := map[string]string{"HTTPS_PROXY": "upper", "https_proxy": "lower", "NO_PROXY": "n", "HTTP_PROXY": "h"}
-	if got := FromEnvironment(func(name string) string { return env[name] }); got.HTTPSProxy != "lower" || got.NoProxy != "n" {
+	got := FromEnvironment(func(name string) string { return env[name] })
+	if got.HTTPSProxy != "lower" || got.NoProxy != "n" {
 		t.Errorf("got %v", got)
 	}
 	own := Settings{HTTPSProxy: "own", CAFile: "/ca"}
@@ -68,8 +69,8 @@ func TestParseProxy_RefusesOthersWithoutQuotingThem(t *testing.T) {
 		t.Errorf("got %v, %v", u, err)
 	}
 	for _, proxy := range []string{"http://ada:geheim@h:1", "http://u:ge%heim@h"} {
-		if text := fmt.Sprintf("%v %+v", Settings{HTTPSProxy: proxy}, &struct{ S Settings }{Settings{HTTPSProxy: proxy}}); strings.
-			Contains(text, "heim") {
+		s := Settings{HTTPSProxy: proxy}
+		if text := fmt.Sprintf("%v %+v", s, &struct{ S Settings }{s}); strings.Contains(text, "heim") {
 			t.Errorf("the settings print the password: %s", text)
 		}
 	}
@@ -102,7 +103,8 @@ func TestSettings_Roots(t *testing.T) {
 		}
 		roots, err := Settings{CAFile: path}.Roots()
 		if c.problem == "" && (err != nil || roots == nil) ||
-			c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem) || !strings.Contains(err.Error(), path)) {
+			c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem) ||
+				!strings.Contains(err.Error(), path)) {
 			t.Errorf("%s: got %v, want the problem %q", c.name, err, c.problem)
 		}
 	}

@@ -163,13 +163,14 @@ func TestLocalServer_ReasonReachesTheApp(t *testing.T) {
 		status     int
 		kind, text string
 	}{
-		"status 500":      {500, "application/json", `{"error":"` + reason + `"}`},
-		"status 503":      {503, "application/json", `{"error":{"message":"` + reason + `"}}`},
-		"status 404":      {404, "application/json", `{"error":{"message":"` + reason + `"}}`},
-		"status 422":      {422, "application/json", `{"detail":[{"msg":"` + reason + `"}]}`},
-		"error with 200":  {200, "application/json", `{"error":"` + reason + `"}`},
-		"first event":     {200, "text/event-stream", event(`{"error":"` + reason + `"}`)},
-		"event in answer": {200, "text/event-stream", event(`{"choices":[{"delta":{"content":"Gr"}}]}`) + event(`{"error":{"message":"`+reason+`"}}`)},
+		"status 500":     {500, "application/json", `{"error":"` + reason + `"}`},
+		"status 503":     {503, "application/json", `{"error":{"message":"` + reason + `"}}`},
+		"status 404":     {404, "application/json", `{"error":{"message":"` + reason + `"}}`},
+		"status 422":     {422, "application/json", `{"detail":[{"msg":"` + reason + `"}]}`},
+		"error with 200": {200, "application/json", `{"error":"` + reason + `"}`},
+		"first event":    {200, "text/event-stream", event(`{"error":"` + reason + `"}`)},
+		"event in answer": {200, "text/event-stream", event(`{"choices":[{"delta":{"content":"Gr"}}]}`) +
+			event(`{"error":{"message":"`+reason+`"}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {

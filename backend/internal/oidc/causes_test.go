@@ -66,7 +66,9 @@ func TestErrorsNameTheCause(t *testing.T) {
 		}
 	}
 	s := at(p.Issuer, oidctest.ClientSecret)
-	for code, want := range map[string]string{"invalid_scope": ": invalid_scope", "access_denied": "", "a forged text": ""} {
+	for code, want := range map[string]string{
+		"invalid_scope": ": invalid_scope", "access_denied": "", "a forged text": "",
+	} {
 		a := begin(t, s)
 		_, err := s.Finish(t.Context(), a, url.Values{"state": {a.State}, "error": {code}})
 		if !errors.Is(err, ErrDenied) || err.Error() != ErrDenied.Error()+want {

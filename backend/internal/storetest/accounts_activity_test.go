@@ -28,8 +28,8 @@ func signInActivity(t *testing.T, f *people) {
 	f.store.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", ada.ID)
 	want(t, "suspended", errOf(f.OpenSession(t.Context(), ada.ID, account.Visit{})), account.ErrSuspended)
 	f.hasActivity(t, ada.ID, []string{
-		"account.created: signed up with a password", "account.signed_in: with a password", "account.signed_in: with a passkey",
-		"account.signed_in: with a mailed link", "account.signed_in: with acme",
+		"account.created: signed up with a password", "account.signed_in: with a password",
+		"account.signed_in: with a passkey", "account.signed_in: with a mailed link", "account.signed_in: with acme",
 		"account.signed_in: with a password in Firefox on Linux", "account.signed_out: ", "link.created: laptop · test",
 	})
 

@@ -104,16 +104,19 @@ func TestSimulatorTravel_HoveringADisabledButtonKeepsItsLabel(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.act(func() { s.show(menu) })
 	s.clickRow(1)
-	s.see(`(() => { window.off = [...document.querySelectorAll("button:disabled")].filter(b => b.checkVisibility()); return off.length > 0; })()`)
+	s.see(`(() => { window.off = [...document.querySelectorAll("button:disabled")].filter(b => b.checkVisibility());
+		return off.length > 0; })()`)
 	for i := range eval[int](s, "off.length") {
-		colours := fmt.Sprintf(`(() => { const c = getComputedStyle(off[%d]); return c.color + " on " + c.backgroundColor; })()`, i)
+		colours := fmt.Sprintf(`(() => { const c = getComputedStyle(off[%d]);
+			return c.color + " on " + c.backgroundColor; })()`, i)
 		before := eval[string](s, colours)
 		at := eval[[]float64](s, fmt.Sprintf(`(() => { off[%d].scrollIntoView({ block: "center" });
 			const r = off[%[1]d].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()`, i))
 		s.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 		s.see(fmt.Sprintf(`off[%d].matches(":hover")`, i))
 		if after := eval[string](s, colours); after != before {
-			t.Errorf("%q is %s under the mouse, and %s without it", eval[string](s, fmt.Sprintf("off[%d].innerText", i)), after, before)
+			label := eval[string](s, fmt.Sprintf("off[%d].innerText", i))
+			t.Errorf("%q is %s under the mouse, and %s without it", label, after, before)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 func TestParse_Outbound(t *testing.T) {
 	ca := networktest.WriteCA(t)
-	c, err := parse("config.yaml", []byte("https_proxy: http://ada:geheim@proxy.test:3128\nno_proxy: .corp\nca_file: '"+ca+"'"))
+	text := "https_proxy: http://ada:geheim@proxy.test:3128\nno_proxy: .corp\nca_file: '" + ca + "'"
+	c, err := parse("config.yaml", []byte(text))
 	if err != nil || c.Outbound.HTTPSProxy != "http://ada:geheim@proxy.test:3128" || c.Outbound.NoProxy != ".corp" ||
 		c.Outbound.CAFile != ca {
 		t.Errorf("%+v, %v", c, err)
@@ -50,7 +51,7 @@ func TestOpen_AcceptsMissingCertificates(t *testing.T) {
 	}
 }
 
-// variables are those of the daemon or of a caller.
+// variables is the environment of the daemon or of a caller.
 type variables map[string]string
 
 func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
@@ -64,15 +65,19 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 		variable     string // expected; empty: none
 		fix          string
 	}{
-		{"proxy", "", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "HTTPS_PROXY", "https_proxy: 'http://p.test:1'"},
-		{"lower case", "", nil, variables{"https_proxy": "p.test:1"}, remote, "https_proxy", "https_proxy: 'http://p.test:1'"},
+		{"proxy", "", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "HTTPS_PROXY",
+			"https_proxy: 'http://p.test:1'"},
+		{"lower case", "", nil, variables{"https_proxy": "p.test:1"}, remote, "https_proxy",
+			"https_proxy: 'http://p.test:1'"},
 		{"all", "", nil, variables{"ALL_PROXY": "socks5://p.test:1"}, remote, "ALL_PROXY", "'socks5://p.test:1'"},
 		{"with a password", "", nil, variables{"HTTPS_PROXY": "http://ada:geheim@p.test:1"}, remote, "HTTPS_PROXY",
 			"'http://USER:PASSWORD@p.test:1'"},
-		{"quotes", "", nil, variables{"HTTPS_PROXY": "http://p'.test:1"}, remote, "HTTPS_PROXY", "to the value of HTTPS_PROXY"},
-		{"in the file", "https_proxy: http://ada:x@p.test:1", nil, variables{"HTTPS_PROXY": "http://ada:y@p.test:1"}, remote, "", ""},
-		{"in the daemon", "", variables{"https_proxy": "http://p.test:1"}, variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "",
-			""},
+		{"quotes", "", nil, variables{"HTTPS_PROXY": "http://p'.test:1"}, remote, "HTTPS_PROXY",
+			"to the value of HTTPS_PROXY"},
+		{"in the file", "https_proxy: http://ada:x@p.test:1", nil,
+			variables{"HTTPS_PROXY": "http://ada:y@p.test:1"}, remote, "", ""},
+		{"in the daemon", "", variables{"https_proxy": "http://p.test:1"},
+			variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "", ""},
 		{"another", "https_proxy: http://q.test:1", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "HTTPS_PROXY",
 			"'http://p.test:1'"},
 		{"not for this backend", "", nil, variables{"HTTPS_PROXY": "http://p.test:1", "NO_PROXY": ".test"}, remote, "", ""},
@@ -82,7 +87,8 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 		{"not for this machine", "", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, "http://localhost:8080", "", ""},
 		{"not for the embedded", "", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, EmbeddedURL, "", ""},
 		{"other variables", "", nil, variables{"HTTP_PROXY": "http://p.test:1", "NO_PROXY": "*"}, remote, "", ""},
-		{"direct", "https_proxy: http://p.test:1", nil, variables{"no_proxy": ".test"}, remote, "no_proxy", "no_proxy: '.test'"},
+		{"direct", "https_proxy: http://p.test:1", nil, variables{"no_proxy": ".test"}, remote, "no_proxy",
+			"no_proxy: '.test'"},
 		{"no match", "https_proxy: http://p.test:1", nil, variables{"no_proxy": ".other"}, remote, "", ""},
 
 		{"certificate", "", nil, variables{"SSL_CERT_FILE": ca}, remote, "SSL_CERT_FILE", "ca_file: '" + ca + "'"},

@@ -31,8 +31,9 @@ const (
 
 // adapterStates contains the text of each state and the hint that makes Bluetooth usable.
 var adapterStates = []struct{ text, hint string }{
-	isOn:      {"is on", ""},
-	isOff:     {"is switched off", "Switch it on: bluetoothctl power on. The service never switches Bluetooth on for you."},
+	isOn: {"is on", ""},
+	isOff: {"is switched off",
+		"Switch it on: bluetoothctl power on. The service never switches Bluetooth on for you."},
 	isBlocked: {"is blocked by rfkill", "Unblock it: rfkill unblock bluetooth, then bluetoothctl power on."},
 	isHardBlocked: {"is blocked by a switch or key of this computer",
 		"Press the key for radios, or move the switch, and then run bluetoothctl power on."},

@@ -55,8 +55,8 @@ func TestJPEG_IsUprightWithoutMetadata(t *testing.T) {
 				t.Fatalf("clip with orientation %d: %d frames, error %v; want 3", o, len(frames), err)
 			}
 			for _, f := range frames {
-				wantUpright(t, fmt.Sprint("frame with orientation ", o), media.Picture{Bytes: f, Width: clip.Width, Height: clip.Height},
-					exiftest.Width)
+				frame := media.Picture{Bytes: f, Width: clip.Width, Height: clip.Height}
+				wantUpright(t, fmt.Sprint("frame with orientation ", o), frame, exiftest.Width)
 			}
 		}
 	}
@@ -72,9 +72,11 @@ func TestJPEG_RemovesMetadataWithoutEncoding(t *testing.T) {
 	thumbnail := segment(0xE0, "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x01\x01RGB")
 	file := slices.Concat(plain.Bytes[:2], thumbnail, segment(0xE0, "JFXX\x00\x10thumbnail"),
 		segment(0xE1, "Exif\x00\x00"+string(exiftest.Block(binary.LittleEndian, 1))),
-		segment(0xE1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>home</x:xmpmeta>"), colour, segment(0xE2, "MPF\x00pictures"),
+		segment(0xE1, "http://ns.adobe.com/xap/1.0/\x00<x:xmpmeta>home</x:xmpmeta>"), colour,
+		segment(0xE2, "MPF\x00pictures"),
 		segment(0xED, "Photoshop 3.0\x00home"),
-		segment(0xEE, "Adobe\x00\x64\x00\x00\x00\x00\x01home"), segment(0xFE, "a comment"), plain.Bytes[2:], media.TestPicture(8, 8, 0),
+		segment(0xEE, "Adobe\x00\x64\x00\x00\x00\x00\x01home"), segment(0xFE, "a comment"),
+		plain.Bytes[2:], media.TestPicture(8, 8, 0),
 		[]byte("MotionPhoto_Data"))
 	want := slices.Concat(plain.Bytes[:2], jfif, colour, adobe, plain.Bytes[2:])
 	p, err := media.JPEG(file, 64)
@@ -104,8 +106,9 @@ func TestJPEG_IgnoresUnusableMetadata(t *testing.T) {
 	}
 	const entry = 8 + 2 + 12 // the orientation's
 	blocks := map[string][]byte{"empty": {}, "text": []byte("not a TIFF header"), "byte order": changed(0, 'X', 'X'),
-		"magic": changed(2, 43), "offset": changed(4, 0xFF, 0xFF, 0xFF, 0xFF), "offset at the end": changed(4, byte(len(good())-1)),
-		"many entries": append(changed(8, 0xFF, 0xFF, 1, 1)[:20], make([]byte, 100)...), "type": changed(entry+2, 4),
+		"magic": changed(2, 43), "offset": changed(4, 0xFF, 0xFF, 0xFF, 0xFF),
+		"offset at the end": changed(4, byte(len(good())-1)),
+		"many entries":      append(changed(8, 0xFF, 0xFF, 1, 1)[:20], make([]byte, 100)...), "type": changed(entry+2, 4),
 		"count": changed(entry+4, 2), "zero": changed(entry+8, 0), "nine": changed(entry+8, 9), "big": changed(entry+9, 6)}
 	for i := range entry + 9 {
 		blocks[fmt.Sprint("cut after ", i)] = good()[:i]
@@ -138,7 +141,7 @@ func TestTurn_KeepsEveryPixel(t *testing.T) {
 	}
 }
 
-// The sizes that limit a picture are those of the upright one.
+// The limits apply to the width and height of the upright picture.
 func TestSize_IsOfTheUprightPicture(t *testing.T) {
 	for o := 1; o <= 8; o++ {
 		size, err := media.Size(exiftest.JPEG(binary.BigEndian, o))

@@ -122,6 +122,7 @@ func (c *camera) material(halo bool) (device.Material, *glasses.Error) {
 			Message: fmt.Sprintf("read the picture of the glasses: %v", err)}
 	}
 	var file bytes.Buffer
-	_ = jpeg.Encode(&file, media.Turn(img, media.TurnLeft), &jpeg.Options{Quality: photoQuality}) // a buffer takes everything
+	upright := media.Turn(img, media.TurnLeft)
+	_ = jpeg.Encode(&file, upright, &jpeg.Options{Quality: photoQuality}) // a buffer takes everything
 	return device.Material{Bytes: file.Bytes()}, nil
 }
