@@ -160,9 +160,11 @@ func (s *pageTest) take(kind websocket.MessageType, data []byte) {
 		s.t.Errorf("the page sent an invalid frame %q: %v", data[:min(len(data), 200)], err)
 		return
 	}
-	s.mu.Lock()
-	s.heard = append(s.heard, heardFrame{f, body})
-	s.mu.Unlock()
+	defer func() { // after its row, so that a test that got the frame can count on the row
+		s.mu.Lock()
+		s.heard = append(s.heard, heardFrame{f, body})
+		s.mu.Unlock()
+	}()
 	if glasses.IsStream(f.Type) || strings.HasPrefix(f.ID, "ctl-") {
 		return
 	}

@@ -183,11 +183,13 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 		c, _ := started(t, Options{Catalogue: newFakeTools()})
 		c.initialize()
 		c.send(test.line, `{"jsonrpc":"2.0","id":"after","method":"ping"}`)
-		line := c.line()
+		line, after := c.line(), c.line() // in any order: calls run at the same time
+		if strings.HasPrefix(after, "[") {
+			line, after = after, line
+		}
 		var answers []map[string]any
 		if err := json.Unmarshal([]byte(line), &answers); err != nil {
 			t.Errorf("%s: the answer is not an array: %s", test.name, line)
-			continue
 		}
 		ids := map[string]int{}
 		for _, a := range answers {
@@ -200,8 +202,8 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 		if !maps.Equal(ids, want) {
 			t.Errorf("%s: got %s, want each expected id once", test.name, line)
 		}
-		if got := c.receive(); got["id"] != "after" {
-			t.Errorf("%s: then %v", test.name, got)
+		if !strings.Contains(after, `"id":"after","result":{}`) {
+			t.Errorf("%s: the next call got %s", test.name, after)
 		}
 	}
 }
