@@ -37,9 +37,8 @@ BUILD   = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFL
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
-WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go proto/secretscan/*.go proto/credential/*.go) \
-               $(shell find proto/glasses/render proto/glasses/device proto/glasses/media proto/glasses/driver -type f \
-                       ! -name '*_test.go' ! -path '*/testdata/*' ! -path '*/packs/*')
+WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator)
+SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}
 
 .PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
 
@@ -83,7 +82,7 @@ check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, 
 	$(GO) vet -C packaging/release ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows CGO_ENABLED=0 $(GO) vet ./...
-	GOOS=js GOARCH=wasm $(GO) vet ./backend/simulator ./proto/glasses/...
+	GOOS=js GOARCH=wasm $(GO) vet ./backend/simulator ./glasses/...
 	@if [ -x "$(GOLANGCI)" ]; then $(GOLANGCI) run ./...; \
 	 elif [ -n "$$CI" ]; then echo "golangci-lint is missing"; exit 1; \
 	 else echo "SKIPPED: golangci-lint is not installed (go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0)"; fi

@@ -9,11 +9,11 @@ import (
 	"image"
 	"syscall/js"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/proto/secretscan"
 )
 

@@ -3,8 +3,8 @@ package main
 import (
 	"encoding/json"
 
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 )
 
 // panel is what is known about the panel of real glasses.

@@ -3,9 +3,9 @@ package main
 import (
 	"testing"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 )
 
 func (r *realTest) wantRows(what string, rows int) {

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // certainty is how much of the panel of an earlier moment is known.

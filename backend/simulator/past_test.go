@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
 )
 
 // recording is a device whose frames become rows, with the snapshot after each row.

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // player is the pair of glasses of the page: simulated, or real ones that the page's Bluetooth reaches.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
-	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts/packs"
 )
 
 const (

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/kinds"
 )
 
 // realKind describes glasses that the page can connect.

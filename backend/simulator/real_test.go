@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // realTest is a page that carries bytes between the program and an emulated Even G1, in virtual time.

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"image"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // preview is what the tree on the panel looks like on a model, and what of it does not fit.
@@ -47,7 +47,7 @@ func viewOn(m glasses.DeviceModel, v glasses.View) glasses.View {
 	return render.Show(m, glasses.View{Focus: -1}, &tree)
 }
 
-// step is a step of a scenario that expects what the wearer sees. proto/glasses/scenario defines it; importing that
+// step is a step of a scenario that expects what the wearer sees. glasses/scenario defines it; importing that
 // package would make the program a fifth larger.
 type step struct {
 	ExpectDisplay expectDisplay `json:"expectDisplay"`

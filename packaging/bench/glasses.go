@@ -13,7 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // drawing measures the native renderer, and compares its WebAssembly build in Node with it.
@@ -66,7 +66,7 @@ func (b *bench) firstTexts() error {
 func (b *bench) sizes() error {
 	var files []string
 	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",
-		"proto/glasses/render/fonts/packs/*.zst"} {
+		"glasses/render/fonts/packs/*.zst"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return err

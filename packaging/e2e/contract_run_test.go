@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // contractRecord is everything that a transport sent, without timestamps.

@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // Every command has its result, every error its cause and every event its payload. The local simulator and the

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/packaging/pgtest"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // misbehaving lists models whose provider puts keys into its responses, fails, or ends them early.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses"
-	played "github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/glasses"
+	played "github.com/service-dev/service/glasses/device"
 )
 
 // phoneApp is an app on a phone that plays the glasses with the service's own device, as the simulator page does.

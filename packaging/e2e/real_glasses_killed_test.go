@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // The daemon is killed: the adapter notices and clears the glasses.

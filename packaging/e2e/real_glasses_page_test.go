@@ -13,9 +13,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // glassesPage is the page on which a person connects the emulated pair, in a real Chromium.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // A scenario starts while a phone has the glasses: the person learns why it waits, and it passes once they are free.

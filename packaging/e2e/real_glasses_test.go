@@ -19,10 +19,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // airSpace is a machine with Bluetooth and a pair of emulated Even G1 in range.

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // The report of session run opens as a local file and loads nothing. axe-core finds no violation in it, in light, in

@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // simulated is a session of a real backend: its page in a browser, an app on its socket, and the agent's API.

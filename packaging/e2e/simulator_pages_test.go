@@ -11,8 +11,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // control sends a control frame to the page as an agent's tool does.

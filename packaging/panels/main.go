@@ -10,8 +10,8 @@ import (
 	"image/png"
 	"os"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 const tree = `{"tree":{"type":"column","padding":10,"gap":6,"overflow":"scroll","children":[

@@ -146,7 +146,7 @@ func (r *release) thirdParty(ctx context.Context, t target, name string, package
 		n.add("Go, its standard library and its fonts", "https://go.dev",
 			filepath.Join(strings.TrimSpace(string(goroot)), "LICENSE")),
 		n.add("Noto fonts", "https://github.com/notofonts",
-			filepath.Join(r.root, "proto/glasses/render/fonts/packs/OFL.txt")),
+			filepath.Join(r.root, "glasses/render/fonts/packs/OFL.txt")),
 		n.add("Tables of Google's liblc3",
 			"https://github.com/google/liblc3\nCopyright 2022 Google LLC, under the Apache License:",
 			filepath.Join(r.root, "LICENSE")),

@@ -3,8 +3,8 @@ package localsim
 import (
 	"fmt"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/media"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/media"
 )
 
 // photo returns the next photo in a cycle, at most width pixels wide.

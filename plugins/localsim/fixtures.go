@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/media"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/media"
 )
 
 // Limits of a folder of fixtures.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/plugins/internal/attach"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

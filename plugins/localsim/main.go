@@ -1,5 +1,5 @@
 // Package localsim is LocalSimTransport, the transport adapter for simulated glasses: each session gets its own glasses
-// from proto/glasses/device, with pictures, sound and speech from a folder of fixtures, in real or virtual time. It
+// from glasses/device, with pictures, sound and speech from a folder of fixtures, in real or virtual time. It
 // needs no account, network, window or camera, and is independent of apps and logs.
 package localsim
 

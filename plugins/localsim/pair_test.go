@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/plugins/internal/attachtest"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	_ "github.com/service-dev/service/glasses/render/fonts/packs" // fonts for the text of every script
 	"github.com/service-dev/service/plugins/internal/attach"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // fonts for the text of every script
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

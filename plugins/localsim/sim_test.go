@@ -15,10 +15,10 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/media"
+	"github.com/service-dev/service/glasses/media/exiftest"
 	"github.com/service-dev/service/plugins/internal/attach"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/media"
-	"github.com/service-dev/service/proto/glasses/media/exiftest"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

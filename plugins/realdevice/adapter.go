@@ -9,11 +9,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/service-dev/service/glasses/driver/kinds"
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

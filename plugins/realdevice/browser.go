@@ -7,11 +7,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	"github.com/service-dev/service/plugins/internal/glassespage"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/glasses/driver"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/plugins/internal/attachtest"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/plugins/internal/bluez"
-	"github.com/service-dev/service/proto/glasses/driver"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -1,5 +1,5 @@
 // Package realdevice is RealDeviceTransport, the transport adapter for real glasses over Bluetooth LE. The drivers of
-// proto/glasses/driver decide what to send; this adapter only carries bytes: over BlueZ on Linux, or with the Bluetooth
+// glasses/driver decide what to send; this adapter only carries bytes: over BlueZ on Linux, or with the Bluetooth
 // of the person's browser, for which it serves a page.
 package realdevice
 

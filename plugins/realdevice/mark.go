@@ -1,7 +1,7 @@
 package realdevice
 
 import (
-	"github.com/service-dev/service/proto/glasses/uncleared"
+	"github.com/service-dev/service/glasses/uncleared"
 )
 
 // mark is what a session knows about the mark of its pair, which says that the panel may show a picture.

@@ -3,9 +3,9 @@ package realdevice
 import (
 	"testing"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/uncleared"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/uncleared"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

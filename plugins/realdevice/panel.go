@@ -3,9 +3,9 @@ package realdevice
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 	"github.com/service-dev/service/plugins/internal/glassespage"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	"github.com/service-dev/service/plugins/internal/glassespage"
-	"github.com/service-dev/service/proto/glasses/driver"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

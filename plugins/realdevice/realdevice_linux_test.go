@@ -11,12 +11,12 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/plugins/internal/attachtest"
 	"github.com/service-dev/service/plugins/internal/bluez"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/kinds"
 	"github.com/service-dev/service/plugins/internal/bluez"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -9,13 +9,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/kinds"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/plugins/internal/glassespage"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -160,7 +160,7 @@ type SessionSecret struct {
 	AppSecret string `json:"appSecret"`
 }
 
-// EventPage is the response to GET /api/sessions/{id}/events: rows of proto/glasses after a cursor.
+// EventPage is the response to GET /api/sessions/{id}/events: rows of glasses after a cursor.
 type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
@@ -172,7 +172,7 @@ type EventPage struct {
 // MaxWaitMs is the maximum value of waitMs in GET /api/sessions/{id}/events, in ms.
 const MaxWaitMs = 25_000
 
-// Control is the body of POST /api/sessions/{id}/control: one control frame of proto/glasses for the simulator page.
+// Control is the body of POST /api/sessions/{id}/control: one control frame of glasses for the simulator page.
 type Control struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
@@ -183,7 +183,7 @@ type Control struct {
 // MaxControlMedia is the maximum size of Control.Media in bytes, before base64 encoding.
 const MaxControlMedia = 1 << 20
 
-// Controlled is the response to a Control: the payload of the page's result (proto/glasses.Result), including errors.
+// Controlled is the response to a Control: the payload of the page's result (glasses.Result), including errors.
 type Controlled struct {
 	Result json.RawMessage `json:"result"`
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
 )
 
 // TestExamplesRunOnGlasses sends every command and control frame of the documentation to simulated glasses, which must

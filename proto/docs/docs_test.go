@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/glasses/broker"
 	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // The page about errors gives the time after which sessions answer for silent glasses.

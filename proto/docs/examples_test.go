@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // block is one fenced code block, with its language and the word after it.

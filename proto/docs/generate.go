@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
+	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
-	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/telemetry"
 )

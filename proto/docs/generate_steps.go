@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // steps returns one section per kind of step, with its fields and an example.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // Large rows are split into pages that clients accept: a client would refuse a page over 1 MB on every retry.

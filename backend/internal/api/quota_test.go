@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // An account may have any number of sessions. Only the rate of creating them is limited.

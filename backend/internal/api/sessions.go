@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/proto/backendapi"
 )
 

@@ -29,8 +29,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/usage"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 const (

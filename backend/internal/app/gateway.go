@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/usage"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // newGateway loads the catalogue of models and creates the gateway.

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // localServer imitates a model server that a person runs. It lists its models and forwards calls to the fake provider.

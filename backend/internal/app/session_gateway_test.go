@@ -13,8 +13,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 const milkScript = `{"rules":[

@@ -1,6 +1,6 @@
 package connpage
 
-import "github.com/service-dev/service/proto/glasses/guide"
+import "github.com/service-dev/service/glasses/guide"
 
 // ability describes to the wearer, in plain words, one thing that an app does with the glasses.
 type ability struct{ Name, About string }

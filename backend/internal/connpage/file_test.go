@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // call is the state of one call.

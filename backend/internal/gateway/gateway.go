@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/periodic"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // Purse is the part of the credit ledger that the gateway uses.

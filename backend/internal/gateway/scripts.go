@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // scriptModel is the model that a session's script appears as. It costs nothing and needs no provider.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // slowScript answers questions after a minute and greetings immediately.

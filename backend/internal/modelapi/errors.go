@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/httpjson"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // Codes of this package, in addition to those of gateway.

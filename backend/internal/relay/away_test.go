@@ -12,7 +12,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // awayLog is a log whose store is unavailable for a given number of write attempts.

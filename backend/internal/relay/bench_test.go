@@ -20,7 +20,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // crowd is a log and a session register for any number of sessions. It stores nothing.

@@ -1,5 +1,5 @@
 // Package relay passes live frames between the apps and the glasses (simulator pages) of a session, and records every
-// frame as a row in the session's event log. proto/glasses/broker decides what happens to a frame; this package
+// frame as a row in the session's event log. glasses/broker decides what happens to a frame; this package
 // carries out its decisions.
 //
 // An admitted frame is published to the other side and added to one bounded queue. A single writer commits

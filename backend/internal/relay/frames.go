@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/websocket"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // handle handles one frame from a peer. It relays the bytes unchanged, so that unknown fields survive.

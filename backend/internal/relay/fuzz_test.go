@@ -9,7 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Nothing that a page or an app of one session sends, text or binary, affects another session.

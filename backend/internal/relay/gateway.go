@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Gateways gives the apps of sessions access to AI models.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // gateways issues numbered tokens, or none if there is nothing to call.

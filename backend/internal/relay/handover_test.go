@@ -8,7 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // The page that takes over receives the unanswered commands in the app's order, so that the last display wins.

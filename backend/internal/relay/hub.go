@@ -13,8 +13,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // Sessions decides who may attach to which session.

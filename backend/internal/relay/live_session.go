@@ -13,8 +13,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/websocket"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // maxRecent is how many frames a session keeps in memory to avoid reading the log.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // runMaintenance does the periodic work for all sessions until ctx ends: heartbeats, pings, overdue commands, stream

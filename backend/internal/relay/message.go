@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/service-dev/service/backend/internal/websocket"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // message is one encoded frame for peers. The bytes are shared and must not change.

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // node is one backend process: a hub on real sockets. stop ends it, as a restart would.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 func TestNew_SetsDefaults(t *testing.T) {

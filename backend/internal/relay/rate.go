@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // rateLimits limits the frames per second from a session's apps and from its pages. The two are separate because

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // A page without a cursor receives as many of the latest rows as it can show, but not more than a slow network can

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // standing waits until the page receives the apps' current settings, and returns them.

@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/relay"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // binary returns a binary frame as the glasses encode it.

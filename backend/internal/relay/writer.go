@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // entry is a row to be written to the log. If flushed is set it is only a marker: flushed is closed once everything

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/proto/credential"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // AssistantStore stores scripts, and hashes of gateway tokens. Both are deleted when their session ends.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/credential"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // Mint contains the data that the store needs to create or resume a session in one step.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/projects"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Lifetime is how long a session stays open after its last activity.

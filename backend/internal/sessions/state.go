@@ -1,6 +1,6 @@
 package sessions
 
-import "github.com/service-dev/service/proto/glasses"
+import "github.com/service-dev/service/glasses"
 
 // State is the current state of a session's glasses and apps, independent of which rows its event log still has. Its
 // maps and slices are replaced, never modified.

@@ -20,8 +20,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // If several servers start on an empty database at the same time, one migrates it and all of them serve.

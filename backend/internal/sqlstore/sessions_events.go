@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // AppendEvents inserts the rows in one transaction. Rows of a session keep their order and get the next numbers. A row

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 func (l *liveSpy) GatewayChanged(context.Context, string)                 {}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // append writes n rows with payloads of the given size to a session, at the fixture's current time.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 var sessionTests = map[string]func(*testing.T, *sessionFixture){

@@ -6,7 +6,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/chart"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // trend is a number for each hour or day: a chart and the table of its numbers.

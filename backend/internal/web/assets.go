@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
-	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
+	"github.com/service-dev/service/glasses/driver/webbluetooth"
 	"github.com/service-dev/service/proto/pagestyle"
 )
 

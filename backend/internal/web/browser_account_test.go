@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // clickFor clicks, and waits for a condition.

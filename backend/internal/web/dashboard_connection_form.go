@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/backend/internal/connpage"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // maxRows is the maximum number of phrases and of switches of a page.

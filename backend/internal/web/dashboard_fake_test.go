@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // These are the accounts and projects of the dashboard tests.

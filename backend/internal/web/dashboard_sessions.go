@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 const (

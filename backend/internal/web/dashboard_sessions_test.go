@@ -14,7 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 func TestSessions_AreListedOpenedAndClosed(t *testing.T) {

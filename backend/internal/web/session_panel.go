@@ -15,8 +15,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // drawingBounds limit how many panels are drawn at the same time, so that pictures cannot take the processors from the

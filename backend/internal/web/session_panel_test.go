@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // heldSessions reports each request for what a session shows, and holds it back.

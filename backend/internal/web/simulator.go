@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Simulators finds the sessions of simulator pages and serves their WebSockets.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // The page fetches a font when a text first needs it, before it handles the frame. It fetches no other fonts.

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // rowText is JavaScript that returns the sentence of a row.
@@ -54,7 +54,7 @@ func TestSimulatorLog_SaysRowsInWords(t *testing.T) {
 
 // Every frame of the protocol has a sentence.
 func TestSimulatorLog_KnowsTheProtocol(t *testing.T) {
-	protocol, err := os.ReadFile("../../../proto/glasses/PROTOCOL.md")
+	protocol, err := os.ReadFile("../../../glasses/PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
 	}

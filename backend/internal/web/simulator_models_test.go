@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // panelModels returns the models with a display.
@@ -46,7 +46,7 @@ func TestSimulatorModels_EqualTheGoldens(t *testing.T) {
 	s.see(fmt.Sprintf(`document.querySelectorAll(".model-fit .badge:not([hidden])").length === %d`, len(panelModels())))
 	for _, m := range panelModels() {
 		card := fmt.Sprintf(`[data-model=%q]`, m.ID)
-		golden, err := os.ReadFile("../../../proto/glasses/render/testdata/" + m.ID + "/button.png")
+		golden, err := os.ReadFile("../../../glasses/render/testdata/" + m.ID + "/button.png")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 var fakeCamera = []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream"}

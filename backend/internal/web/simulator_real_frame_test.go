@@ -7,11 +7,11 @@ import (
 	"image/jpeg"
 	"testing"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/frame"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // A Frame is one peripheral, which the browser pairs with, and it has a camera. The owner's own program runs again

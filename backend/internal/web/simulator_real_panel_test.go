@@ -8,10 +8,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
 )
 
 // A person answers the two questions on the account's page. The answer is kept in the browser for this pair, so that

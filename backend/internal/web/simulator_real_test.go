@@ -11,12 +11,12 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	"github.com/service-dev/service/packaging/glassestest/peripheral"
 	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // realTest is a simulator page in a browser whose Bluetooth is an emulated one, with Even G1 in range.

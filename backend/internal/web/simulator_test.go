@@ -17,8 +17,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // pageTest is a simulator page in a real browser. The test acts as the service that the page connects to.

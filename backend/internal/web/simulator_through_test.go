@@ -16,9 +16,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // slide sets a slider as a person does who drags it.

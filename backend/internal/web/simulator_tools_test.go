@@ -18,10 +18,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 func TestSimulatorTools_GridCanBeSwitchedOff(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/media/exiftest"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/media/exiftest"
 )
 
 // A picture that a phone stored on its side is upright in each place: as the file that the camera sees, which the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // callScreen is the tree of the renderer's golden picture "button".
@@ -83,7 +83,7 @@ func TestSimulatorZoom_ScreenshotEqualsGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden, err := os.ReadFile("../../../proto/glasses/render/testdata/" + model + "/button.png")
+			golden, err := os.ReadFile("../../../glasses/render/testdata/" + model + "/button.png")
 			if err != nil {
 				t.Fatal(err)
 			}

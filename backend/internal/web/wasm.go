@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
+	"github.com/service-dev/service/glasses/render/fonts/packs"
 )
 
 // The simulator page's Go program, compiled to WebAssembly by `make wasm`. A build without it still serves everything

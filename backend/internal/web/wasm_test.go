@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
+	"github.com/service-dev/service/glasses/render/fonts/packs"
 )
 
 func packed(t *testing.T, text string) []byte {

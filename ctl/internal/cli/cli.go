@@ -18,9 +18,9 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
 // Exit codes.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 

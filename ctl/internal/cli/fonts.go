@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts"
 )
 
 func (a *app) fonts() *cobra.Command {

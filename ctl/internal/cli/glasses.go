@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/glasses/uncleared"
+	"github.com/service-dev/service/glasses/uncleared"
 )
 
 // Bounds of the flags --seconds and --timeout.

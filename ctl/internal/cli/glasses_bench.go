@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // Bounds of the steps of a bench.

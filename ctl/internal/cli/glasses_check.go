@@ -12,10 +12,10 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/driver"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/kinds"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/glasseshost"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/conformance"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/conformance"
 )
 
 // conformanceAddress is where the glasses attach if the command names no other address.

@@ -94,7 +94,7 @@ func TestStories(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
 			e.Setenv("BIN", bin)
-			fonts, err := filepath.Abs("../../../proto/glasses/render/fonts/testdata")
+			fonts, err := filepath.Abs("../../../glasses/render/fonts/testdata")
 			if err != nil {
 				return err
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // logOptions are the flags of `session log`.

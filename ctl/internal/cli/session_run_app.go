@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // runApp runs a command as an app on its own session until the command exits. Meanwhile steps can run on the session,

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // maxJobs is the maximum number of runs of one command.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // Error codes of runs that were not possible.

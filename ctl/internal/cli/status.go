@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/glasses/uncleared"
 	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/glasses/uncleared"
 	"github.com/service-dev/service/proto/rendezvous"
 )
 

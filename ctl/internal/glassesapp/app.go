@@ -15,9 +15,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // pictureTime is how long glasses may take for one picture. They answer within 10 s.

@@ -7,7 +7,7 @@ import (
 	"image"
 	"image/png"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Picture returns the payload of a display.show that fills the panel with a picture. alt says what it shows.

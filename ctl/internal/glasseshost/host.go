@@ -16,9 +16,9 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
-	"github.com/service-dev/service/proto/glasses/conformance"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/conformance"
 )
 
 // Path is where the glasses attach.

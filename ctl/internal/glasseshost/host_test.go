@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/conformance"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // BenchRealQuestion asks what the bench runs against.

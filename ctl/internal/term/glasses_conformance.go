@@ -1,6 +1,6 @@
 package term
 
-import "github.com/service-dev/service/proto/glasses/conformance"
+import "github.com/service-dev/service/glasses/conformance"
 
 // ConformanceWaits says where the glasses have to attach.
 func (t *Terminal) ConformanceWaits(url, model string) {

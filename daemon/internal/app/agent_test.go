@@ -12,8 +12,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // tool calls a tool on behalf of a shell in cwd and decodes its structured answer.

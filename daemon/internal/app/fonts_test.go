@@ -18,13 +18,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/fontstore"
 	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/scenario"
-	"github.com/service-dev/service/proto/glasses"
-	file "github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	file "github.com/service-dev/service/glasses/scenario"
 )
 
 func testFont(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../../proto/glasses/render/fonts/testdata", name))
+	data, err := os.ReadFile(filepath.Join("../../../glasses/render/fonts/testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

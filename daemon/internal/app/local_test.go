@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/pluginhost"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // locals are the real components that serve local sessions: adapter processes, app server, sessions.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/scenario"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // listener is an app that shows each input, sensor and state frame it receives, and takes a photo on each input.

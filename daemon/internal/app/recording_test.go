@@ -19,9 +19,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/glasses"
+	file "github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/glasses"
-	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // noTelemetry discards all events.

@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // ours opens files with the permissions of this process.

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 const (

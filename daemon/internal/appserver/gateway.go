@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // Apps' assistants call models at this server through OpenAI's interface. Scripts produce the answers.

@@ -22,7 +22,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/loopback"
 	"github.com/service-dev/service/proto/peerowner"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Target is the destination of a call and its caller's identity. Exactly one of InstallID and Bearer is set.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Transport is what a transport adapter describes: the glasses that it provides.

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/daemon/internal/fontstore"
+	"github.com/service-dev/service/glasses/render/fonts"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
 // Fonts stores the fonts that the person added.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts"
 )
 
 // Dir is the folder inside the state directory. indexName is the list in that folder; the other files are the

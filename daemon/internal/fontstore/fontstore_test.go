@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts"
 )
 
 func testFont(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../../../proto/glasses/render/fonts/testdata", name))
+	data, err := os.ReadFile(filepath.Join("../../../glasses/render/fonts/testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

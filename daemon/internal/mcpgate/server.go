@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/tools"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // instructions are read by the agent once per connection; some clients cut them at 2,000 characters. They are the only

@@ -18,7 +18,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses/uncleared"
+	"github.com/service-dev/service/glasses/uncleared"
 )
 
 // Bounds of the file.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses/uncleared"
+	"github.com/service-dev/service/glasses/uncleared"
 )
 
 func open(dir string) *Store { return Open(dir, time.Now, slog.New(slog.DiscardHandler)) }

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/packaging/ownadapter"
 	"github.com/service-dev/service/proto/adapterfile"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // described is a file of the built adapter: it describes itself as the file <program>.json says.

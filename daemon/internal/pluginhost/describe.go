@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver/kinds"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/render/fonts"
 	"github.com/service-dev/service/proto/outbound"
 	"github.com/service-dev/service/proto/programpath"
 )

@@ -119,7 +119,7 @@ func (h *Host) WaitEvents(
 }
 
 // Control sends a control request to a session's simulated glasses and returns the payload of their result
-// (proto/glasses.Result), which may be an error of the glasses.
+// (glasses.Result), which may be an error of the glasses.
 func (h *Host) Control(
 	ctx context.Context, t backend.Target, id, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // The first answer calls a tool, the next one is text. Virtual time stands still during both answers and

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/packaging/runtimes"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // capabilitySets are the sets for which modules are compiled: all capabilities, the default, one that needs half of

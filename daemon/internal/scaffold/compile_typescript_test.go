@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/packaging/runtimes"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // angularOptions are the options of a new Angular workspace.

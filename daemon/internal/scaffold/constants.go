@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Limits on an app's recorded constants and on the calls that announce them.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 var update = flag.Bool("update", false, "regenerate the modules of the example apps")

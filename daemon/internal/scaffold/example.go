@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // Example is a complete app that uses the generated module.

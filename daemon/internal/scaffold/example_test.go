@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // exampleProject writes only an example and the module that it needs into a folder.

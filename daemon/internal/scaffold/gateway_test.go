@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // gateway is an AI gateway whose answers are written by the test.

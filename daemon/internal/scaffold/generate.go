@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // Version is the version of the generated module. It grows with every change that an app could notice.

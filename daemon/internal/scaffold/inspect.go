@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/glasses/guide"
 	contract "github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // Limits on reading a project.

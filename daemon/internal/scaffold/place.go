@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/clientio"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // ModuleOf returns an example's module with further capabilities. Errors are *Error.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // gate is a listener that breaks connections while it is closed.

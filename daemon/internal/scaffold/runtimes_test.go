@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/packaging/runtimes"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // variant is a language in which apps run on this machine, with one version of its runtime.

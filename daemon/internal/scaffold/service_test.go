@@ -17,9 +17,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/packaging/reaper"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 const secret = "sst_secret"

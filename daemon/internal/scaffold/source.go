@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // methods maps the module's methods, in all its languages, to the commands that they send. Methods in plainMethods are

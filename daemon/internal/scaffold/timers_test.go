@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // startProbe attaches a probe that waits for events.

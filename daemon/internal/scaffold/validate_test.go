@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // codes lists the errors and warnings, as code@file:line.

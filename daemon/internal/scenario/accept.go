@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses/scenario"
 	contract "github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // CodeNotAccepted means that a run cannot become the recording.

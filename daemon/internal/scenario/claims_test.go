@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // The journal is bounded in bytes, notes and sessions, and reports whether it dropped notes.

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // maxDiffs bounds the differences in a report, because agents read it. Further differences are counted by kind.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/assistantscript"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // showing is a session that shows one tree on an Even G1.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // stepName describes a step in a few words.

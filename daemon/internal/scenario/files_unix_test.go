@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // A step may name a file that is not regular, or an endless one. The run reports it, does not hang, and does not

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // A film contains each state of the panel without consecutive repeats, and counts the states that it omits.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/render/fonts"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // fontsOf returns the added fonts that panels were drawn with, in order of first use.

@@ -5,8 +5,8 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // frame is one of the app's commands or events. For a display command that succeeded, it also holds the resulting

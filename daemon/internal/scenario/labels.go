@@ -3,7 +3,7 @@ package scenario
 import (
 	"fmt"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // labelled returns a step that the recorder is about to add, with the note about the step that caused it. In virtual

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // leftAtEnd returns the row in which the last app left, if no app has attached since.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // leaving is a session whose rows say when its apps attach and leave.

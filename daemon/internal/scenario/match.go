@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Two frames that are not equal count as one changed frame if they are similar: at the same moment, if they share a

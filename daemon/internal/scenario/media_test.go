@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // openPage is a browser session that records what is sent to it.

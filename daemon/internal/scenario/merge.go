@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // merger builds a recording that takes the differences in some steps from a run and leaves everything else unchanged.

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // merged compares two traces, with one step for each second of the run, and accepts the differences in some steps.

@@ -10,7 +10,7 @@ import (
 	"image/png"
 	"path/filepath"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // comparePictures compares the pictures independently of the frames.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // recorder converts rows into steps.

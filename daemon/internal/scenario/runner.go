@@ -1,4 +1,4 @@
-// Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and compares
+// Package scenario runs scenarios (glasses/scenario) on sessions, records sessions as scenarios, and compares
 // runs with recordings. It treats local sessions in virtual or real time and browser sessions alike. It knows neither
 // how a session is reached nor how apps start.
 package scenario
@@ -12,10 +12,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // Sessions gives access to the sessions on which scenarios run. Errors are *backend.Problem.

@@ -17,10 +17,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // ours opens files with the permissions of this process.

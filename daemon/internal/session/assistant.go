@@ -13,8 +13,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/assistantscript"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 // scriptName is the name of the file in a session's folder that contains its assistant script.

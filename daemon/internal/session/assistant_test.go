@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/assistantscript"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
 )
 
 const listScript = `{"rules": [

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // chooseTransport sets the transport of a new session, and its device model if the request names none. It refuses what

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
 )
 
 // Control makes the glasses of a session do something: it sends one control frame and returns its result, which may be

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // fonts for texts in every script
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	_ "github.com/service-dev/service/glasses/render/fonts/packs" // fonts for texts in every script
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // Display is what the wearer sees.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // TestDisplay_NothingIsVisibleOnDarkGlasses tries every state of wear and hinge on every panel: a text is visible

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,8 +3,8 @@ package session
 import (
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // ModelOf returns the device model of a session's glasses. The page of a browser session does not have the fonts that

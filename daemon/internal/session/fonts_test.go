@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/glasses/render/fonts"
 )
 
 // The page of a browser session does not have the fonts that a person added: its characters are missing here as well,
 // and the display says that a local session has them.
 func TestDisplay_OfABrowserSessionLacksAddedFonts(t *testing.T) {
-	path, err := filepath.Abs("../../../proto/glasses/render/fonts/testdata/cherokee-regular.ttf")
+	path, err := filepath.Abs("../../../glasses/render/fonts/testdata/cherokee-regular.ttf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // fakePeer is an app's connection that records the frames sent to it.

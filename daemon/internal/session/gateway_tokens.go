@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/credential"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 // gatewayTokens are the tokens with which the apps of local sessions call their assistants. They exist only in memory;

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Names of files in a local session's folder.

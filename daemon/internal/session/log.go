@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 const (

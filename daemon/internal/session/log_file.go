@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // scan reads the file from the beginning and cuts off an incomplete end.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // openTestLog opens a log and runs its writer until the test ends, or until stop is called.

@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // mediaDir is the folder with media recorded by the camera and the microphone of a session, as <sha256>.<ext>.

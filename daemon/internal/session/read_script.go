@@ -8,8 +8,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	"github.com/service-dev/service/proto/assistantscript"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/glasses/scenario"
 )
 
 // ReadScript reads an assistant script through the client's process. path names a script, or a scenario that contains

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 func TestManager_ContinuesAfterRestart(t *testing.T) {

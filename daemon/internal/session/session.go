@@ -1,6 +1,6 @@
 // Package session is the daemon's side of glasses sessions. It opens, finds, lists and closes them, reads their event
 // log, stores each session's app secret in a file that an app can read, and decides which project a call is about. It
-// also runs local sessions, with proto/glasses/broker between their apps and glasses. It does not know which backend
+// also runs local sessions, with glasses/broker between their apps and glasses. It does not know which backend
 // or transport adapter carries a session.
 package session
 
@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/proto/backendapi"
 )
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/render"
 )
 
 // Glasses continue from the snapshot after a restart. The snapshot follows the rows of the log: after a kill, the

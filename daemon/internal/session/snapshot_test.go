@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // After glasses restart, their panel is clear if the link was lost and restored before the restart.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // standing waits for the next sim.standing sent to these glasses and returns it as JSON.

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/broker"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
 )
 
 // meta is the content of session.json. It contains the hash of a secret but no secret.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // noise returns a PNG of random pixels, which does not compress.

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/telemetry"
 )
 

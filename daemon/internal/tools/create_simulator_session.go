@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 type createSimulatorSession struct {

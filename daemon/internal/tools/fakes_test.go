@@ -15,11 +15,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+	file "github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
-	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 const (

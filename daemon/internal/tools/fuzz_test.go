@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/glasses"
 )
 
 func FuzzArguments(f *testing.F) {

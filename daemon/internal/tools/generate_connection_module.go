@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // Scaffold creates the project keys for generated modules.

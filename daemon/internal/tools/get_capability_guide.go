@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
+	"github.com/service-dev/service/glasses/render"
 )
 
 type getCapabilityGuide struct{}

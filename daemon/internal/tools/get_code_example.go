@@ -6,7 +6,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 type getCodeExample struct{}

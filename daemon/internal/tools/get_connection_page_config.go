@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 type pageReader interface {

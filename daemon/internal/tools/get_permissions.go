@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 type getPermissions struct{}

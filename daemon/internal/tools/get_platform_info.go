@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/proto/programpath"
 )
 

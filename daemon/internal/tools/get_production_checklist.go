@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 // getProductionChecklist works without an account. With an account it also reports which items are met.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses/uncleared"
+	"github.com/service-dev/service/glasses/uncleared"
 )
 
 type getSessionStatus struct {

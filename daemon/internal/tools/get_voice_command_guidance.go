@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 type getVoiceCommandGuidance struct{}

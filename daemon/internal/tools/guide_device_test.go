@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/device"
-	"github.com/service-dev/service/proto/glasses/guide"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+	"github.com/service-dev/service/glasses/guide"
 )
 
 // answerTo puts glasses into a state and returns the error code of their answer to a command; "" for ok or if there is

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // Guides are JSON in the form that agents read. Tests compare them with the protocol's package, its parsers and its

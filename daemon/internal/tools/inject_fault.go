@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/strictjson"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/proto/strictjson"
 )
 

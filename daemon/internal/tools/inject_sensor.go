@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/session"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/strictjson"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/daemon/internal/scenario"
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // earlierModel stands for the device model before the first change in the rows, which no row names.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 func findingRows(t *testing.T, lines ...string) (rows []glasses.Event) {

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
+	file "github.com/service-dev/service/glasses/scenario"
 	contract "github.com/service-dev/service/proto/clientio"
-	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 type recordSession struct {

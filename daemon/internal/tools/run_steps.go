@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
-	steps "github.com/service-dev/service/proto/glasses/scenario"
+	steps "github.com/service-dev/service/glasses/scenario"
 )
 
 type runSteps struct {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/scenario"
-	steps "github.com/service-dev/service/proto/glasses/scenario"
+	steps "github.com/service-dev/service/glasses/scenario"
 )
 
 // TestSteps_AndToolsTakeTheSameFields compares each kind of step with the tool that does the same in a single call.

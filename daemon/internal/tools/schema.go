@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 // schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a

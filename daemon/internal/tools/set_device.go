@@ -3,7 +3,7 @@ package tools
 import (
 	"context"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 )
 
 type setDevice struct{ injector }

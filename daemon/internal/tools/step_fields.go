@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/strictjson"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/scenario"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 type waitForEvent struct {

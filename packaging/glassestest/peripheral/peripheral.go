@@ -3,7 +3,7 @@
 // published protocol. They do no I/O and run on virtual or real time, so the same emulator answers a driver in memory,
 // a native client over D-Bus and a browser.
 //
-// Emulators test the drivers of proto/glasses/driver and must not import them. Shipped code must not import this
+// Emulators test the drivers of glasses/driver and must not import them. Shipped code must not import this
 // package.
 package peripheral
 

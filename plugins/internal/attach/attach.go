@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

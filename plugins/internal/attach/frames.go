@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

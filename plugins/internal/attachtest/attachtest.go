@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/glasses"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/conformance"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/conformance"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

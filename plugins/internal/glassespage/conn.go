@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/proto/peerowner"
 )
 

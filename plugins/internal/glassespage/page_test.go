@@ -10,7 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 )
 
 var specs = []driver.LinkSpec{{Key: "left", NamePrefix: "Pair "}, {Key: "right", NamePrefix: "Pair "}}

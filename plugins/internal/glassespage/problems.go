@@ -3,7 +3,7 @@ package glassespage
 import (
 	"cmp"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 )
 
 // Problem is what keeps a link from being open, for a person.

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/service-dev/service/proto/glasses/driver/panelcheck"
-	"github.com/service-dev/service/proto/glasses/driver/webbluetooth"
+	"github.com/service-dev/service/glasses/driver/panelcheck"
+	"github.com/service-dev/service/glasses/driver/webbluetooth"
 )
 
 //go:embed assets

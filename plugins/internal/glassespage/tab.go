@@ -8,7 +8,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 )
 
 // Codes with which the socket of a tab is closed.

@@ -3,7 +3,7 @@ package glassespage
 import (
 	"reflect"
 
-	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/glasses/driver"
 )
 
 // Shown is what the page shows about the glasses.

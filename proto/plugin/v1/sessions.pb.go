@@ -13,11 +13,12 @@
 package pluginv1
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -766,7 +767,7 @@ func (x *ListEventsRequest) GetWaitMs() int32 {
 
 type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Each row as JSON text (proto/glasses.Event), so that fields unknown to this build survive.
+	// Each row as JSON text (glasses.Event), so that fields unknown to this build survive.
 	Events []string `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	// The cursor for the next call.
 	Next int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
@@ -839,7 +840,7 @@ type ControlRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The type of a control frame of proto/glasses, e.g. sim.input.
+	// The type of a control frame of glasses, e.g. sim.input.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	// Its payload, a JSON object.
 	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
@@ -963,7 +964,7 @@ type SetAssistantScriptRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The script as JSON (proto/assistantscript), at most 64 KiB.
+	// The script as JSON (glasses/assistantscript), at most 64 KiB.
 	Script        []byte `protobuf:"bytes,3,opt,name=script,proto3" json:"script,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

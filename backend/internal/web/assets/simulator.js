@@ -1,5 +1,5 @@
 // The simulator page, which acts as the glasses. The device itself is Go (device.js); this module connects it to the
-// socket, to this computer and to the page. proto/glasses/PROTOCOL.md describes the frames on the socket.
+// socket, to this computer and to the page. glasses/PROTOCOL.md describes the frames on the socket.
 // Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
 import { Camera } from "./camera.js";
 import { ClipBuffer } from "./clip.js";

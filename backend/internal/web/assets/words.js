@@ -1,4 +1,4 @@
-// The event log in words: a sentence for each type of frame of proto/glasses/PROTOCOL.md, and JSON for every other.
+// The event log in words: a sentence for each type of frame of glasses/PROTOCOL.md, and JSON for every other.
 // The result is plain text.
 
 /** @typedef {{type: string, kind: string, sender: string, payload: any, took: number, of: string}} Said took is in ms from the request to its result, -1 if unknown; of is the type of the request */

@@ -2,4 +2,4 @@
 
 package main
 
-import _ "github.com/service-dev/service/proto/glasses/render/fonts/packs"
+import _ "github.com/service-dev/service/glasses/render/fonts/packs"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
 )
 
 const tree = `{"tree":{"type":"column","padding":12,"gap":8,"children":[

@@ -1,0 +1,127 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/glasses"
+)
+
+var (
+	errAppBinary  = badFrame("apps may send only text frames")
+	errNotBinary  = badFrame("binary frames must be media, audio.chunk, video.frame or motion")
+	errOnlyBinary = badFrame("media, audio.chunk and video.frame must be binary frames")
+	errOnlooker   = badFrame("another page acts as the glasses; this one only watches")
+	errUnasked    = badFrame("the result does not answer a command of this session")
+)
+
+func badFrame(message string) *glasses.Error {
+	return &glasses.Error{Code: glasses.CodeBadFrame, Message: message}
+}
+
+// Admit reads a text frame and checks that sender, either glasses.SenderApp or glasses.SenderGlasses, may send it. It
+// compacts the payload unless the frame belongs to a stream. The error is a *glasses.Error. With an error, the frame
+// contains the fields that could be read, so that a refusal can name its id.
+func Admit(sender string, data []byte) (glasses.Frame, error) {
+	f, err := glasses.Parse(data)
+	if err == nil {
+		err = Allow(sender, f.Type)
+	}
+	if err == nil && !glasses.IsStream(f.Type) {
+		f.Payload = compact(f.Payload)
+	}
+	return f, err
+}
+
+// Allow returns a *glasses.Error for a type that sender may not send in a text frame.
+func Allow(sender, typ string) error {
+	if refusal := glasses.MaySend(sender, typ); refusal != nil {
+		return refusal
+	}
+	if glasses.IsStream(typ) && typ != glasses.TypeMotion {
+		return errOnlyBinary
+	}
+	return nil
+}
+
+// AdmitBinary reads a binary frame and checks that sender may send it. The frame's payload and body share data's
+// memory. The error is a *glasses.Error.
+func AdmitBinary(sender string, data []byte) (f glasses.Frame, body []byte, err error) {
+	if sender == glasses.SenderApp {
+		return f, nil, errAppBinary
+	}
+	f, body, ok := parsePlain(data)
+	if !ok {
+		f, body, err = glasses.ParseBinary(data)
+	}
+	if err == nil && !glasses.IsStream(f.Type) {
+		err = errNotBinary
+	}
+	return f, body, err
+}
+
+func compact(payload json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, payload) != nil {
+		return payload
+	}
+	return b.Bytes()
+}
+
+// streamTypes are the types of frames that arrive in large numbers.
+var streamTypes = []string{glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia}
+
+// parsePlain reads a binary frame whose header has the common form
+// {"v":1,"type":...,"id":...,"at":...,"payload":{...}} without decoding the header. ok is false for every other frame,
+// whether valid or not.
+func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
+	if len(data) < 2 || len(data) > glasses.MaxBinary {
+		return f, nil, false
+	}
+	n := int(binary.BigEndian.Uint16(data))
+	if n > glasses.MaxHeader || 2+n > len(data) {
+		return f, nil, false
+	}
+	header, body := data[2:2+n], data[2+n:]
+	f.V = glasses.Version
+	rest, ok := bytes.CutPrefix(header, []byte(`{"v":1,"type":"`))
+	if !ok {
+		return f, nil, false
+	}
+	for _, t := range streamTypes {
+		if after, ok := bytes.CutPrefix(rest, []byte(t)); ok {
+			f.Type, rest = t, after
+			break
+		}
+	}
+	rest, ok = bytes.CutPrefix(rest, []byte(`","id":"`))
+	if f.Type == "" || !ok {
+		return f, nil, false
+	}
+	end := bytes.IndexByte(rest, '"')
+	isSpecial := func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' }
+	if end < 1 || end > glasses.MaxID || bytes.ContainsFunc(rest[:end], isSpecial) {
+		return f, nil, false
+	}
+	f.ID = string(rest[:end])
+	rest, ok = bytes.CutPrefix(rest[end:], []byte(`","at":`))
+	if !ok {
+		return f, nil, false
+	}
+	digits, payload, ok := bytes.Cut(rest, []byte(`,"payload":`))
+	at, err := strconv.ParseUint(string(digits), 10, 63)
+	if err != nil || !ok || len(payload) < 3 {
+		return f, nil, false
+	}
+	f.At = int64(at)
+	// The rest must be one object and then the end of the frame: no other field may follow, in particular no second type.
+	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
+	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) ||
+		glasses.TooDeep(f.Payload) {
+		return f, nil, false
+	}
+	return f, body, true
+}

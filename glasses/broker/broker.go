@@ -1,0 +1,237 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/service-dev/service/glasses"
+)
+
+// PeerID identifies a connection to a session's glasses. The host assigns the numbers.
+type PeerID int64
+
+// Nobody is the PeerID for no connection.
+const Nobody PeerID = 0
+
+// Action says what a host must do with an Output.
+type Action int
+
+// The actions of a host.
+const (
+	// Refuse sends Data, an error frame, to the peer whose frame is being handled. Err is the reason.
+	Refuse Action = iota
+	// ToApps sends Data to every attached app.
+	ToApps
+	// ToGlasses sends Data to the glasses.
+	ToGlasses
+	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, unless Row is from
+	// the service itself. Answered is the command that succeeded with the result in Row.
+	Append
+	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
+	Acknowledge
+)
+
+// Output is one action for the host.
+type Output struct {
+	Action   Action
+	Data     []byte // a text frame
+	Err      error
+	Row      glasses.Event
+	Answered *Command
+}
+
+// CommandWait is how long sessions wait for an answer of the glasses. The glasses answer within 10 s, even if only with
+// a timeout. The rest is grace, so that the log has their answer and not one written by the session.
+const CommandWait = 10_500 * time.Millisecond
+
+// Options are the parameters of a Broker.
+type Options struct {
+	// Recent is the number of remembered frames. A repeat of an older frame counts as new.
+	Recent int
+	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
+	CommandWait time.Duration
+	// NoGlasses is the message for commands that fail because no glasses are attached.
+	NoGlasses string
+}
+
+// Broker is the state of one session. It is not safe for concurrent use.
+type Broker struct {
+	options  Options
+	recent   recentFrames
+	pending  map[string]Command // nil until there is one
+	commands int64              // number of commands from apps
+}
+
+// New returns the broker of a new session.
+func New(o Options) *Broker {
+	return &Broker{options: o, recent: newRecentFrames(o.Recent)}
+}
+
+// Restore applies a row of an earlier broker of the session. Call it in the order of the rows. A command without a
+// result waits for one as if it had been sent at asked. If row is a result, Restore returns the command that it
+// answers.
+func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
+	frame := sentFrame{seq: row.Seq}
+	if row.Sender != glasses.SenderService {
+		frame.digest = b.recent.digest(row.Type, row.Payload)
+	}
+	b.recent.add(keyOf(row.Sender, row.ID, row.Kind), frame)
+	switch row.Kind {
+	case glasses.KindRequest:
+		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // a refused command has its result in the log too
+		b.add(row.ID, Command{Type: row.Type, Payload: row.Payload}, asked, parsed)
+	case glasses.KindResult:
+		answered = b.pending[row.ID]
+		delete(b.pending, row.ID)
+	}
+	return answered
+}
+
+// Logged records the seq of an appended row. A repeat of the row's frame is acknowledged with this seq. A host whose
+// log detects repeats itself need not call it.
+func (b *Broker) Logged(row glasses.Event) {
+	key := keyOf(row.Sender, row.ID, row.Kind)
+	if frame, known := b.recent.find(key); known {
+		frame.seq = row.Seq
+		b.recent.known[key] = frame
+	}
+}
+
+// Knows reports whether sender has sent a frame with this id and kind before.
+func (b *Broker) Knows(sender string, f glasses.Frame) bool {
+	_, known := b.recent.find(keyOf(sender, f.ID, glasses.KindOf(f.Type)))
+	return known
+}
+
+// FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or Nobody. raw is the
+// unchanged frame, so that fields unknown to this version survive. It must not change until the command has a result.
+func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
+	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
+		return out
+	}
+	out := []Output{{Action: Append, Row: rowOf(now, glasses.SenderApp, f)}}
+	if glasses.KindOf(f.Type) != glasses.KindRequest {
+		return out
+	}
+	parsed, err := glasses.ParseCommand(f.Type, f.Payload)
+	if err != nil {
+		return append(out, b.FailCommand(now, f.ID, glasses.CodeBadPayload, err.Error())...)
+	}
+	b.add(f.ID, Command{Type: f.Type, Payload: f.Payload, askedOf: player, raw: raw}, now, parsed)
+	if player == Nobody {
+		return append(out, b.NotConnected(now, f.ID)...)
+	}
+	return append(out, Output{Action: ToGlasses, Data: raw})
+}
+
+// FromGlasses handles an admitted result or event from glasses. It accepts frames from the player, and results from
+// glasses that received the command before another peer became the player.
+func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
+	cmd, isPending := b.pending[f.ID]
+	isResult := f.Type == glasses.TypeResult
+	wasAsked := isResult && isPending && (cmd.askedOf == from || cmd.askedOf == Nobody)
+	if from != player && !wasAsked {
+		return refuse(now, f.ID, errOnlooker)
+	}
+	row := rowOf(now, glasses.SenderGlasses, f)
+	var answered *Command
+	if isResult {
+		res, err := glasses.ParseResult(f.Payload)
+		if err != nil {
+			return refuse(now, f.ID, err)
+		}
+		if !isPending && !b.Knows(glasses.SenderGlasses, f) {
+			return refuse(now, f.ID, errUnasked)
+		}
+		row.Chip = glasses.ChipErrors
+		if res.OK {
+			row.Chip, answered = glasses.ChipOf(cmd.Type), &cmd
+		}
+	}
+	if out, isRepeat := b.repeat(now, glasses.SenderGlasses, f); isRepeat {
+		return out
+	}
+	if isResult {
+		delete(b.pending, f.ID)
+	}
+	var out []Output
+	if isResult || glasses.FromGlasses(f.Type) { // a frame of an unknown type is only logged
+		out = append(out, Output{Action: ToApps, Data: raw})
+	}
+	return append(out, Output{Action: Append, Row: row, Answered: answered})
+}
+
+// repeat records a new frame. A frame that was sent before is acknowledged but not relayed. The contents of results
+// are not compared: after a change of glasses both pairs may answer, and the first answer counts.
+func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
+	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
+	key := keyOf(sender, f.ID, kind)
+	before, known := b.recent.find(key)
+	switch {
+	case !known:
+		b.recent.add(key, sentFrame{digest: digest})
+		return nil, false
+	case kind == glasses.KindResult && before.digest == 0:
+		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeTimeout,
+			Message: "the command has already been answered; this result is too late"}), true
+	case kind != glasses.KindResult && before.digest != digest:
+		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
+			Message: "id was already used for another frame in this session; start ids with a random prefix"}), true
+	}
+	row := rowOf(now, sender, f)
+	row.Seq = before.seq
+	return []Output{{Action: Acknowledge, Row: row}}, true
+}
+
+func refuse(now time.Time, id string, err error) []Output {
+	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
+}
+
+// ErrorFrame returns the frame that refuses another frame. An err that is not a *glasses.Error becomes bad_frame.
+func ErrorFrame(now time.Time, id string, err error) []byte {
+	refusal := badFrame(err.Error())
+	_ = errors.As(err, &refusal)
+	return Encode(now, glasses.TypeError, id, refusal)
+}
+
+// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor; nil for rows that
+// are not meant for apps.
+func Replay(row glasses.Event) []byte {
+	if row.Sender == glasses.SenderApp || row.Type != glasses.TypeResult && !glasses.FromGlasses(row.Type) {
+		return nil
+	}
+	return Payload(glasses.Frame{
+		V: glasses.Version, Type: row.Type, ID: row.ID, At: row.At, Seq: row.Seq, Payload: row.Payload,
+	})
+}
+
+// rowOf returns the row for a peer's frame.
+func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
+	chip := glasses.ChipOf(f.Type)
+	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
+		chip = glasses.ChipCustom // even if the service or the glasses use the same type
+	}
+	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindOf(f.Type), Chip: chip, Type: f.Type, ID: f.ID,
+		Sender: sender, Payload: f.Payload}
+}
+
+// ServiceRow returns a row from the service itself, without an id.
+func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
+	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
+		Sender: glasses.SenderService, Payload: Payload(payload)}
+}
+
+// Encode returns a text frame from the service itself. encoding/json must be able to encode its payload.
+func Encode(now time.Time, typ, id string, payload any) []byte {
+	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
+}
+
+// Payload encodes a structure of this module, which always succeeds.
+func Payload(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return data
+}

@@ -1,0 +1,44 @@
+package broker
+
+import "github.com/service-dev/service/glasses"
+
+// Phrases and transcription are standing state: they outlive the glasses that accepted them. Hosts store this state
+// and send it, as sim.standing, to glasses that attach later.
+
+// Standing returns the standing state after the command has succeeded. It does not modify before.
+func (c Command) Standing(before glasses.Standing) glasses.Standing {
+	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
+	switch p := parsed.(type) {
+	case *glasses.Announce:
+		before.Phrases = p.Phrases
+	case *glasses.TranscriptionStart:
+		before.Transcription = p
+	}
+	if c.Type == glasses.TypeTranscriptionStop {
+		before.Transcription = nil
+	}
+	return before
+}
+
+// ChangesStanding reports whether a successful command of this type may change the standing state.
+func (c Command) ChangesStanding() bool {
+	return c.Type == glasses.TypeTranscriptionStart || standsAlone(c.Type)
+}
+
+// standsAlone reports whether a command succeeds without glasses. Glasses that attach later restore its settings, and
+// do not restart what it stopped.
+func standsAlone(typ string) bool {
+	return typ == glasses.TypePhrasesAnnounce || typ == glasses.TypeTranscriptionStop
+}
+
+// ForGlasses returns the standing state to restore on glasses now. Without an app nobody listens, so it omits
+// transcription.
+func ForGlasses(s glasses.Standing, apps int) glasses.Standing {
+	if s.Phrases == nil {
+		s.Phrases = []string{}
+	}
+	if apps == 0 {
+		s.Transcription = nil
+	}
+	return s
+}

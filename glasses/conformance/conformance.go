@@ -1,0 +1,249 @@
+// Package conformance holds glasses against the protocol (PROTOCOL.md): a program that plays the glasses of a session,
+// such as an app on a phone or an adapter. It sends commands and control frames as apps and the service do, and judges
+// the answers one rule after the other.
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/broker"
+)
+
+// answerTime is how long an answer may take: the glasses have 10 s (PROTOCOL.md, Errors).
+const answerTime = 11 * time.Second
+
+// maxBytes bounds what the glasses may send in one run, because much of it is kept. Sound and a picture need 2 MB.
+const maxBytes = 64 << 20
+
+// messageCost is what a message costs besides its bytes.
+const messageCost = 256
+
+// Line is the verdict on one rule.
+type Line struct {
+	Name string `json:"name"`
+	// Section is the section of PROTOCOL.md that has the rule.
+	Section string `json:"section"`
+	// Problem is what was wrong; empty if the glasses passed.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Passed reports whether the glasses obeyed the rule.
+func (l Line) Passed() bool { return l.Problem == "" }
+
+// Message is one message of the glasses.
+type Message struct {
+	Data   []byte
+	Binary bool
+}
+
+// Conn is the connection to the glasses.
+type Conn interface {
+	// Send sends one text frame.
+	Send(ctx context.Context, frame []byte) error
+	// Messages receives what the glasses send. It is closed when they are gone.
+	Messages() <-chan Message
+}
+
+// The errors after which no rule can be checked.
+var (
+	errGone    = errors.New("the glasses closed the connection")
+	errTooMuch = fmt.Errorf("the glasses sent more than %d MB", maxBytes>>20)
+)
+
+// rule is one rule of the protocol.
+type rule struct {
+	name, section string
+	check         func(ctx context.Context, c *checker) error
+}
+
+// Check checks glasses of a model, one rule after the other, and tells each verdict at once. The error is that of ctx
+// or of a lost connection; the lines until then are valid.
+func Check(ctx context.Context, conn Conn, model glasses.DeviceModel, tell func(Line)) ([]Line, error) {
+	c := &checker{
+		conn: conn, model: model, sent: map[string]string{}, results: map[string]int{}, events: map[string]bool{},
+	}
+	var lines []Line
+	for _, r := range rules(model) {
+		line := Line{Name: r.name, Section: r.section}
+		if err := r.check(ctx, c); errors.Is(err, errGone) || errors.Is(err, errTooMuch) || ctx.Err() != nil {
+			return lines, errors.Join(err, ctx.Err())
+		} else if err != nil {
+			line.Problem = err.Error()
+		}
+		lines = append(lines, line)
+		tell(line)
+	}
+	return lines, nil
+}
+
+// checker is one run.
+type checker struct {
+	conn    Conn
+	model   glasses.DeviceModel
+	count   int
+	bytes   int               // that were received
+	sent    map[string]string // types of commands and control frames, by id
+	results map[string]int    // number of results, by id
+	events  map[string]bool   // ids of events
+	broken  []string          // what was wrong with frames of any kind
+	doubled []string          // what was wrong with results of any command
+}
+
+// received is a frame of the glasses.
+type received struct {
+	glasses.Frame
+	body   []byte
+	result glasses.Result
+}
+
+func (c *checker) send(ctx context.Context, typ string, payload any) (id string, err error) {
+	c.count++
+	id = fmt.Sprintf("check-%d", c.count)
+	c.sent[id] = typ
+	if err := c.conn.Send(ctx, broker.Encode(time.Now(), typ, id, payload)); err != nil {
+		return id, fmt.Errorf("%w: send %s: %w", errGone, typ, err)
+	}
+	return id, nil
+}
+
+// receive waits for the next frame that is one; ok is false when the time is over.
+func (c *checker) receive(ctx context.Context, limit <-chan time.Time) (r received, ok bool, err error) {
+	for {
+		select {
+		case m, isOpen := <-c.conn.Messages():
+			if !isOpen {
+				return r, false, errGone
+			}
+			if c.bytes += len(m.Data) + messageCost; c.bytes > maxBytes {
+				return r, false, errTooMuch
+			}
+			if r, ok = c.admit(m); ok {
+				return r, true, nil
+			}
+		case <-limit:
+			return r, false, nil
+		case <-ctx.Done():
+			return r, false, ctx.Err()
+		}
+	}
+}
+
+// admit parses a message and keeps account of what concerns every frame.
+func (c *checker) admit(m Message) (r received, ok bool) {
+	var err error
+	if m.Binary {
+		r.Frame, r.body, err = glasses.ParseBinary(m.Data)
+	} else {
+		r.Frame, err = glasses.Parse(m.Data)
+	}
+	if err != nil {
+		c.broken = append(c.broken, err.Error())
+		return r, false
+	}
+	switch {
+	case r.Type == glasses.TypeResult:
+		if r.result, err = glasses.ParseResult(r.Payload); err != nil {
+			c.broken = append(c.broken, err.Error())
+		}
+		if c.results[r.ID]++; c.sent[r.ID] == "" {
+			c.doubled = append(c.doubled, fmt.Sprintf("there is a result %q, but no command has this id", r.ID))
+		} else if c.results[r.ID] == 2 {
+			c.doubled = append(c.doubled, c.sent[r.ID]+" was answered twice")
+		}
+		return r, err == nil
+	case m.Binary && r.Type == glasses.TypeMedia:
+	case c.events[r.ID] || c.sent[r.ID] != "":
+		c.broken = append(c.broken, fmt.Sprintf("the id %q of %s was used before", r.ID, r.Type))
+	default:
+		c.events[r.ID] = true
+	}
+	return r, true
+}
+
+// ask sends a frame and returns its result, and what came before it.
+func (c *checker) ask(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
+	id, err := c.send(ctx, typ, payload)
+	if err != nil {
+		return glasses.Result{}, nil, err
+	}
+	return c.await(ctx, id)
+}
+
+// await waits for the result of a frame.
+func (c *checker) await(ctx context.Context, id string) (glasses.Result, []received, error) {
+	var before []received
+	limit := time.After(answerTime)
+	for {
+		r, ok, err := c.receive(ctx, limit)
+		switch {
+		case err != nil:
+			return r.result, before, err
+		case !ok:
+			return r.result, before, fmt.Errorf("%s was not answered within %v", c.sent[id], answerTime)
+		case r.Type == glasses.TypeResult && r.ID == id:
+			return r.result, before, nil
+		}
+		before = append(before, r)
+	}
+}
+
+// wantOK checks that a frame is answered ok.
+func (c *checker) wantOK(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
+	r, before, err := c.ask(ctx, typ, payload)
+	if err == nil && (!r.OK || r.Error != nil) {
+		err = fmt.Errorf("%s was answered with %s, want ok", typ, outcome(r))
+	}
+	return r, before, err
+}
+
+// wantRefusal checks that a frame is refused with a code.
+func (c *checker) wantRefusal(ctx context.Context, typ string, payload any, code string) error {
+	r, _, err := c.ask(ctx, typ, payload)
+	if err == nil && (r.Error == nil || r.Error.Code != code) {
+		text, _ := json.Marshal(payload)
+		err = fmt.Errorf("%s %.60s was answered with %s, want %s", typ, text, outcome(r), code)
+	}
+	return err
+}
+
+func outcome(r glasses.Result) string {
+	if r.Error != nil {
+		return fmt.Sprintf("%.40s (%.100s)", r.Error.Code, r.Error.Message)
+	}
+	if r.OK {
+		return "ok"
+	}
+	return "neither ok nor an error"
+}
+
+// envelope judges everything that was received.
+func envelope(_ context.Context, c *checker) error { return listed(c.broken) }
+
+func oneResult(_ context.Context, c *checker) error {
+	for id, typ := range c.sent {
+		if c.results[id] == 0 && typ != strange {
+			c.doubled = append(c.doubled, typ+" was never answered")
+		}
+	}
+	return listed(c.doubled)
+}
+
+// listed returns an error with the first of several problems.
+func listed(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.Sort(problems)
+	more := ""
+	if n := len(problems) - 1; n > 0 {
+		more = fmt.Sprintf(", and %d more", n)
+	}
+	return errors.New(strings.ToValidUTF8(problems[0], "?") + more)
+}

@@ -1,0 +1,252 @@
+package device
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/render"
+)
+
+// Limits; times are in ms.
+const (
+	maxPending = 64 // commands without a result
+	maxFaults  = 32
+	maxSays    = 16       // texts waiting to be spoken
+	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit a frame
+	lossyDelay = 400
+	// longestLate is the delay after which a command times out. It includes delays set by faults.
+	longestLate = 10_000
+)
+
+// command is one command waiting for its result.
+type command struct {
+	id, typ string
+	late    int64           // delay in ms caused by faults and a lossy link
+	faults  []glasses.Fault // the faults applied to it
+	arrived bool            // whether the delay is over
+	done    bool
+}
+
+func (d *Device) command(f glasses.Frame) {
+	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling frees capacity
+		err := refuse(glasses.CodeBusy, fmt.Sprintf("%d commands are already waiting for their result", maxPending))
+		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: err})
+		return
+	}
+	d.pending++
+	c := &command{id: f.ID, typ: f.Type}
+	if d.state.Link == glasses.LinkLossy && !d.panel.isReal {
+		c.late = lossyDelay
+	}
+	payload, err := glasses.ParseCommand(f.Type, f.Payload)
+	if err != nil {
+		d.fail(c, asError(err))
+		return
+	}
+	need := needsOf(f.Type)
+	if err := need.lacks(d.model); err != nil {
+		d.fail(c, err)
+		return
+	}
+	refused := d.fault(c, need)
+	if c.late >= longestLate {
+		c.late, refused = longestLate, reason(glasses.CodeTimeout)
+	}
+	if refused != nil {
+		d.fail(c, refused)
+		return
+	}
+	d.deliver(c, payload)
+}
+
+// deliver executes a command when it reaches the glasses. Each part of the glasses gets its commands in order, so that
+// the next show does not overtake a delayed one. The clock is not a part of the glasses; only the answers to its
+// commands are delayed.
+func (d *Device) deliver(c *command, payload any) {
+	part, _, _ := strings.Cut(c.typ, ".")
+	at := max(d.now+c.late, d.arrivals[part])
+	if part == "clock" || at == d.now {
+		d.arrive(c, payload)
+		return
+	}
+	c.late, d.arrivals[part] = at-d.now, at
+	d.after(c.late, nil, func() {
+		c.arrived = true
+		d.arrive(c, payload)
+	})
+}
+
+// arrive executes a command if the model and the state allow it.
+func (d *Device) arrive(c *command, payload any) {
+	need := needsOf(c.typ)
+	err := need.lacks(d.model) // the model may have changed in the meantime
+	if err == nil {
+		err = need.refused(d.state)
+	}
+	if err != nil {
+		d.fail(c, err)
+		return
+	}
+	d.run(c, payload)
+}
+
+func asError(err error) *glasses.Error {
+	var e *glasses.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return refuse(glasses.CodePlatform, err.Error())
+}
+
+// run executes a command that has passed all checks.
+func (d *Device) run(c *command, payload any) {
+	switch p := payload.(type) {
+	case *glasses.Show:
+		d.show(c, p)
+	case *glasses.Say:
+		d.say(c, p)
+	case *glasses.Play:
+		d.tell(Ask{Kind: AskPlay, Sound: p.Sound})
+		d.ok(c)
+	case *glasses.AudioStart:
+		d.start(c, &stream{name: glasses.StreamAudio, rate: chunksPerSecond, sampleRate: p.SampleRate})
+	case *glasses.TranscriptionStart:
+		d.transcription = p
+		d.transcribe()
+		d.ok(c)
+	case *glasses.VideoStart:
+		d.start(c, &stream{name: glasses.StreamVideo, rate: p.FPS, width: min(p.Width, d.model.Camera.Width)})
+	case *glasses.MotionStart:
+		d.start(c, &stream{name: glasses.StreamMotion, rate: p.Hz})
+	case *glasses.Photo:
+		d.photo(c, p)
+	case *glasses.Video:
+		d.video(c, p)
+	case *glasses.Announce:
+		d.state.Phrases = append([]string{}, p.Phrases...)
+		d.ok(c)
+	case *glasses.Sleep:
+		d.sleep(c, p.Ms)
+	case *glasses.Cancel:
+		d.wake(p.ID)
+		d.ok(c)
+	default:
+		d.plain(c)
+	}
+}
+
+// sleep answers a command after ms, or earlier if it is woken.
+func (d *Device) sleep(c *command, ms int64) {
+	d.sleeping[c.id] = c
+	d.after(ms, c, func() { d.wake(c.id) })
+}
+
+// wake answers a sleeping command immediately.
+func (d *Device) wake(id string) {
+	c := d.sleeping[id]
+	if c == nil {
+		return
+	}
+	delete(d.sleeping, id)
+	d.queue.cancel(c)
+	d.ok(c)
+}
+
+// plain executes a command without payload.
+func (d *Device) plain(c *command) {
+	switch c.typ {
+	case glasses.TypeDisplayClear:
+		d.view = clearView()
+		d.paint(c, glasses.Result{OK: true})
+		return
+	case glasses.TypeSpeechStop:
+		d.hush()
+	case glasses.TypeTranscriptionStop:
+		d.transcription = nil
+		d.transcribe()
+	case glasses.TypeAudioStop, glasses.TypeVideoStop, glasses.TypeMotionStop:
+		d.stop(strings.TrimSuffix(c.typ, ".stop"))
+	}
+	d.ok(c)
+}
+
+func (d *Device) show(c *command, p *glasses.Show) {
+	// The limit applies to the fields of the tree that this build knows, because sim.state answers with only those.
+	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
+		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
+			maxTree)))
+		return
+	}
+	if err := render.CheckImages(p.Tree); err != nil {
+		d.fail(c, err)
+		return
+	}
+	d.view = render.Show(d.model, d.view, &p.Tree)
+	r := glasses.Result{OK: true, Findings: render.Fit(d.model, d.view)}
+	if r.MoreFindings = len(r.Findings) - glasses.MaxFindings; r.MoreFindings > 0 {
+		r.Findings = r.Findings[:glasses.MaxFindings]
+	} else {
+		r.MoreFindings = 0
+	}
+	d.paint(c, r)
+}
+
+func (d *Device) ok(c *command) { d.finish(c, glasses.Result{OK: true}, nil) }
+
+func (d *Device) fail(c *command, err *glasses.Error) {
+	d.finish(c, glasses.Result{Error: err}, nil)
+}
+
+// finish answers a command once, after its delay. body contains the bytes of the result's media.
+func (d *Device) finish(c *command, r glasses.Result, body []byte) {
+	if c.done {
+		return
+	}
+	c.done = true
+	r.LateMs, r.Faults = c.late, c.faults
+	answer := func() {
+		d.pending--
+		if r.Media != nil {
+			d.putBinary(glasses.TypeMedia, c.id, *r.Media, body)
+		}
+		d.put(glasses.TypeResult, c.id, r)
+	}
+	if c.arrived || c.late == 0 {
+		answer()
+		return
+	}
+	d.after(c.late, nil, answer)
+}
+
+// fault applies the faults set for a command: the first one that delays it and the first one that fails it.
+func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
+	late := false
+	kept := []glasses.Fault{}
+	take := func(f *glasses.Fault) {
+		c.late += f.LatencyMs
+		c.faults = append(c.faults, glasses.Fault{Command: f.Command, Code: f.Code, LatencyMs: f.LatencyMs})
+		f.Times--
+	}
+	for _, f := range d.state.Faults {
+		applies := f.Command == "" || f.Command == c.typ
+		switch {
+		case applies && f.Code != "" && err == nil:
+			err = need.faultOf(f.Code)
+			take(&f)
+			if f.Code == glasses.CodeTimeout {
+				c.late += longestLate
+			}
+		case applies && f.Code == "" && !late:
+			late = true
+			take(&f)
+		}
+		if f.Times > 0 {
+			kept = append(kept, f)
+		}
+	}
+	d.state.Faults = kept
+	return err
+}

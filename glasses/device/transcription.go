@@ -1,0 +1,70 @@
+package device
+
+import "github.com/service-dev/service/glasses"
+
+// Transcription is in effect from transcription.start to transcription.stop. It runs while nothing prevents it. The
+// glasses resume it when they are unfolded, back in reach, permitted to, or changed to a model with a microphone.
+
+// stand restores the standing state of the apps, which the service stores.
+func (d *Device) stand(p glasses.Standing) {
+	d.state.Phrases = append([]string{}, p.Phrases...)
+	d.transcription = p.Transcription
+	if p.Transcription == nil {
+		d.transcribe() // no app is attached that could be notified
+		return
+	}
+	d.settleTranscription()
+}
+
+// prevented returns the error with which transcription.start would currently be refused; nil if transcription can run.
+func (d *Device) prevented() *glasses.Error {
+	need := needsOf(glasses.TypeTranscriptionStart)
+	if err := need.lacks(d.model); err != nil {
+		return err
+	}
+	return need.refused(d.state)
+}
+
+// settleTranscription resumes or ends transcription as the state requires, and reports a change to the apps. Its event
+// precedes the events of the cause, so that an app that reacts to one of those already knows about the change.
+func (d *Device) settleTranscription() {
+	if d.transcription == nil {
+		return
+	}
+	was := d.running(glasses.StreamTranscription) != nil
+	d.transcribe()
+	err := d.prevented()
+	switch {
+	case was && err != nil:
+		d.event(glasses.TypeTranscription, glasses.TranscriptionState{Reason: err.Code, Part: err.Part, By: err.By})
+	case !was && err == nil:
+		d.event(glasses.TypeTranscription, glasses.TranscriptionState{Running: true})
+	}
+}
+
+// transcribe starts or stops the stream according to the standing transcription and the state.
+func (d *Device) transcribe() {
+	s := d.running(glasses.StreamTranscription)
+	shouldRun := d.transcription != nil && d.prevented() == nil
+	if s != nil && (!shouldRun || s.language != d.transcription.Language) {
+		d.stop(s.name)
+		s = nil
+	}
+	if s == nil && shouldRun {
+		d.begin(&stream{name: glasses.StreamTranscription, language: d.transcription.Language})
+	}
+}
+
+// hear passes speech to the app, or returns why no app is listening.
+func (d *Device) hear(t *glasses.Transcript) *glasses.Error {
+	if d.running(glasses.StreamTranscription) != nil {
+		d.event(glasses.TypeTranscript, t)
+		return nil
+	}
+	if err := d.prevented(); err != nil {
+		heard := *err
+		heard.Message = "nobody listens: " + err.Message
+		return &heard
+	}
+	return refuse(glasses.CodePaused, "nobody listens: the app has not started transcription")
+}

@@ -1,0 +1,127 @@
+// Package driver connects real glasses. A Driver translates between what the glasses of package device ask of their
+// host and the bytes of one vendor's Bluetooth LE protocol. Glasses joins a Driver, a device.Device and the links to
+// the peripherals into one pair of glasses that speaks the frames of package glasses.
+//
+// Nothing here does I/O, starts a goroutine or reads a clock: a carrier (BlueZ, Web Bluetooth, a test's emulator)
+// passes bytes and times in and carries out what Take returns. A whole session, faults included, is therefore a
+// function of its inputs. Carriers know no vendor, drivers know no operating system.
+package driver
+
+import (
+	"image"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/device"
+)
+
+// Driver is the vendor's part of one pair of glasses. It is not safe for concurrent use. All times are ms of the
+// session's clock.
+type Driver interface {
+	// Links returns the connections that the glasses need, in the order in which they are opened.
+	Links() []LinkSpec
+	// Event reports what happened to a link.
+	Event(now int64, e Event)
+	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. An Ask that needs an
+	// answer is answered exactly once by an Answer, now or later.
+	Do(now int64, a device.Ask, picture *image.NRGBA)
+	// Unconfirmed returns which part of the glasses has not confirmed that it shows the picture of the latest Ask, and
+	// why, or "" if all have. A part that is not connected does not confirm.
+	Unconfirmed() string
+	// SetPanel says how the panel shows pictures, from the next one on.
+	SetPanel(p Panel)
+	// Close switches off everything that the driver switched on and clears the panel. Closed reports when that is done.
+	Close(now int64)
+	Closed() bool
+	// Cleared reports whether the panel is known to be dark after Close: the glasses confirmed it.
+	Cleared() bool
+	// Next returns the time of the next step; ok is false if there is none.
+	Next() (at int64, ok bool)
+	// Tick runs all steps that are due up to now.
+	Tick(now int64)
+	// Take returns the output since the last Take, in order.
+	Take() []Out
+}
+
+// Panel is how the panel of one pair shows pictures, where the vendor's documents leave it open and a person has to
+// look. The zero value is what the documents say first.
+type Panel struct {
+	// Inverted is set if pixels of colour 0 are lit.
+	Inverted bool `json:"inverted,omitempty"`
+	// Rows is the height of a picture; 0 for that of the device model.
+	Rows int `json:"rows,omitempty"`
+}
+
+// LinkSpec describes one Bluetooth LE connection of a pair of glasses, for the carrier that opens it.
+type LinkSpec struct {
+	// Key names the link within the pair, e.g. left.
+	Key string `json:"key"`
+	// NamePrefix begins the advertised names of peripherals of this kind.
+	NamePrefix string `json:"namePrefix"`
+	// Service, Write and Notify are UUIDs of 36 characters in lower case.
+	Service string `json:"service"`
+	Write   string `json:"write"`
+	Notify  string `json:"notify"`
+	// Bonded is set if the peripheral accepts bytes only from a paired computer.
+	Bonded bool `json:"bonded,omitempty"`
+}
+
+// The kinds of an Event.
+const (
+	LinkUp   = "up"     // the link is open and notifications are on
+	LinkDown = "down"   // the link is closed, or it could not be opened
+	Notified = "notify" // the peripheral sent Data
+	Written  = "written"
+)
+
+// Event is something that happened to a link.
+type Event struct {
+	Kind string
+	Link string
+	// MTU is the ATT MTU of a LinkUp in bytes; 0 if the carrier does not know it.
+	MTU  int
+	Data []byte
+	// Problem is why a link is down or a write failed: a code of this package, or "".
+	Problem string
+}
+
+// Write is one value to write to a peripheral. The carrier reports it with a Written event, and accepts the next
+// write of the link only then.
+type Write struct {
+	Link         string
+	Data         []byte
+	WithResponse bool
+}
+
+// Answer answers an Ask of the device.
+type Answer struct {
+	Ask      int
+	Material device.Material
+	Error    *glasses.Error
+}
+
+// Sense is something that the glasses noticed, as a control frame: sim.input, sim.state or sim.motion.
+type Sense struct {
+	Type    string
+	Payload any
+}
+
+// Info is what the glasses say about one link. Empty fields are unknown.
+type Info struct {
+	Link         string `json:"link"`
+	Serial       string `json:"-"`
+	Firmware     string `json:"firmware,omitempty"`
+	BatteryLevel *int   `json:"batteryLevel,omitempty"` // percent
+}
+
+// Out is one output of a Driver; exactly one field is set, or Drop with Problem.
+type Out struct {
+	Write  *Write
+	Answer *Answer
+	Sense  *Sense
+	Info   *Info
+	// Drop asks for the end of the link with this key, and Problem says why: a code of this package.
+	Drop    string
+	Problem string
+	// Note is a line for the log: no data of apps or people, no addresses and no serial numbers.
+	Note string
+}

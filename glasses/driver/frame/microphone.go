@@ -1,0 +1,101 @@
+package frame
+
+import (
+	"encoding/binary"
+
+	"github.com/service-dev/service/glasses/device"
+)
+
+const (
+	// sampleRate is that of the glasses. 16000 Hz of 16 bits do not fit through a notification in each connection
+	// interval of 15 ms (frame-codebase, source/application/bluetooth.c), beside everything else.
+	sampleRate = 8000
+	// wideMTU is the MTU from which samples have 16 bits. Below it they have 8.
+	wideMTU = 400
+	// chunkSamples is the sound of one AskChunk, and maxSamples bounds what waits; the oldest is dropped.
+	chunkSamples = sampleRate / 10
+	maxSamples   = 10 * chunkSamples
+)
+
+// microphone collects the sound of the glasses.
+type microphone struct {
+	on    bool
+	rate  int // of the session: 8000 or 16000
+	depth byte
+	pcm   []int16
+	last  int16       // the sample before pcm
+	ask   *device.Ask // waits for the next chunk
+}
+
+func (m *microphone) switchOn(d *Driver, rate int) {
+	*m = microphone{on: true, rate: rate}
+	m.resume(d)
+}
+
+func (m *microphone) switchOff(d *Driver) {
+	if m.on {
+		*m = microphone{}
+		m.command(d, 0)
+	}
+}
+
+// resume switches the microphone of the glasses on if it should be.
+func (m *microphone) resume(d *Driver) {
+	if !m.on {
+		return
+	}
+	m.depth = 8
+	if d.link.mtu >= wideMTU {
+		m.depth = 16
+	}
+	m.command(d, m.depth)
+}
+
+func (m *microphone) command(d *Driver, depth byte) {
+	if !d.ready {
+		return
+	}
+	d.link.urgent(data(opMicrophone, []byte{depth}, func(problem string) {
+		if problem != "" {
+			d.Note("the glasses did not switch their microphone: " + problem)
+		}
+	}))
+}
+
+// sound adds a piece of sound: a sequence number and samples, of which those of 16 bits have the lower byte first.
+func (m *microphone) sound(data []byte) {
+	if !m.on {
+		return
+	}
+	data = data[1:]
+	switch m.depth {
+	case 8:
+		for _, v := range data {
+			m.pcm = append(m.pcm, int16(v)<<8)
+		}
+	default:
+		for ; len(data) > 1; data = data[2:] {
+			m.pcm = append(m.pcm, int16(binary.LittleEndian.Uint16(data)))
+		}
+	}
+	if over := len(m.pcm) - maxSamples; over > 0 {
+		m.pcm = m.pcm[over:]
+	}
+}
+
+// give answers an Ask for the next 100 ms of sound if they are there. For 16000 Hz a sample is added between each two.
+func (m *microphone) give(d *Driver) {
+	if m.ask == nil || len(m.pcm) < chunkSamples {
+		return
+	}
+	out := make([]byte, 0, 4*chunkSamples)
+	for _, v := range m.pcm[:chunkSamples] {
+		if m.rate > sampleRate {
+			out = binary.LittleEndian.AppendUint16(out, uint16((int(m.last)+int(v))/2))
+		}
+		out = binary.LittleEndian.AppendUint16(out, uint16(v))
+		m.last = v
+	}
+	d.Answer(m.ask.ID, device.Material{Bytes: out}, nil)
+	m.ask, m.pcm = nil, m.pcm[chunkSamples:]
+}

@@ -1,0 +1,170 @@
+package frame
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/service-dev/service/glasses/driver"
+)
+
+// packet is one value to write, and how to tell that it arrived.
+type packet struct {
+	data    []byte
+	timeout int64
+	// answers reports whether a notification is the answer. If it is nil there is none, and the packet ends after timeout.
+	answers func(data []byte) bool
+	tries   int
+	done    func(problem string) // called once, unless the queue is cleared
+	isData  bool                 // data begins with an operation of boot.lua
+}
+
+// queue writes one packet after the other: a Frame has room for one that its Lua has not received (frame-codebase,
+// source/application/lua_libraries/bluetooth.c).
+type queue struct {
+	d       *Driver
+	up      bool
+	mtu     int
+	waiting []*packet
+	flight  *packet // nil if nothing is under way
+	due     bool    // whether flight must be written
+	writing bool    // whether the carrier has not reported the last write
+	tried   int
+	seq     byte // of the last data
+	timer   *driver.Timer
+}
+
+func (q *queue) open(mtu int) { q.up, q.mtu = true, mtu }
+
+func (q *queue) close() {
+	q.clear()
+	q.up, q.writing = false, false
+}
+
+// clear drops all packets. Their done is not called.
+func (q *queue) clear() {
+	q.waiting, q.flight = nil, nil
+	q.d.Timers.Stop(q.timer)
+}
+
+// room returns how many bytes of arguments fit in one data packet.
+func (q *queue) room() int { return q.mtu - 3 - 3 }
+
+// add queues a packet, and urgent puts it before those that wait.
+func (q *queue) add(p *packet) {
+	q.waiting = append(q.waiting, p)
+	q.pump()
+}
+
+func (q *queue) urgent(p *packet) {
+	q.waiting = append([]*packet{p}, q.waiting...)
+	q.pump()
+}
+
+// data returns the packet for an operation of boot.lua.
+func data(op byte, arguments []byte, done func(problem string)) *packet {
+	return &packet{data: append([]byte{op}, arguments...), isData: true, timeout: dataTimeout, tries: maxTries, done: done}
+}
+
+func (q *queue) pump() {
+	if !q.up || q.writing {
+		return
+	}
+	if q.flight == nil {
+		if len(q.waiting) == 0 {
+			return
+		}
+		q.flight, q.waiting = q.waiting[0], q.waiting[1:]
+		q.tried, q.due = 0, true
+		if q.flight.isData {
+			q.number(q.flight)
+		}
+	}
+	if !q.due {
+		return
+	}
+	q.due = false
+	if !q.write(q.flight.data) {
+		q.finish(driver.ProblemRefused)
+		return
+	}
+	q.timer = q.d.After(q.flight.timeout, q.expired)
+}
+
+// number gives data its sequence number, which its acknowledgement repeats.
+func (q *queue) number(p *packet) {
+	q.seq++
+	seq := q.seq
+	p.data = append([]byte{byteData, seq}, p.data...)
+	p.answers = func(data []byte) bool {
+		return len(data) == 4 && data[0] == byteData && data[1] == saysAck && data[2] == seq
+	}
+}
+
+// write is the only place where bytes leave. It reports whether they may be sent.
+func (q *queue) write(data []byte) bool {
+	if !permitted(data) || len(data) > q.mtu-3 {
+		return false
+	}
+	q.writing = true
+	q.d.Write(Main, data)
+	return true
+}
+
+// written continues after the carrier has taken a value.
+func (q *queue) written(problem string) {
+	if !q.writing {
+		return
+	}
+	q.writing = false
+	if problem != "" && q.flight != nil && !q.due {
+		q.again(problem)
+		return
+	}
+	q.pump()
+}
+
+func (q *queue) expired() {
+	if q.flight.answers == nil {
+		q.finish("")
+		return
+	}
+	q.again(driver.ProblemTimeout)
+}
+
+// again repeats the packet, or gives up.
+func (q *queue) again(problem string) {
+	q.d.Timers.Stop(q.timer)
+	if q.tried++; q.tried >= q.flight.tries {
+		q.finish(problem)
+		return
+	}
+	q.due = true
+	q.pump()
+}
+
+// answered takes an answer. It reports whether a packet waited for it.
+func (q *queue) answered(data []byte) bool {
+	p := q.flight
+	if p == nil || p.answers == nil || !p.answers(data) {
+		return false
+	}
+	problem := ""
+	if p.isData && data[3] != 0 {
+		problem = driver.ProblemRefused
+	}
+	q.finish(problem)
+	return true
+}
+
+func (q *queue) finish(problem string) {
+	p := q.flight
+	q.d.Timers.Stop(q.timer)
+	q.flight = nil
+	p.done(problem)
+	q.pump()
+}
+
+// printed reports whether a notification is a number that the REPL printed. A Halo adds the end of the line.
+func printed(data []byte, number int) bool {
+	return strings.TrimSuffix(string(data), "\n") == strconv.Itoa(number)
+}

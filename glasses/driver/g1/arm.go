@@ -1,0 +1,195 @@
+package g1
+
+import (
+	"github.com/service-dev/service/glasses/driver"
+)
+
+// job is a command to one arm: packets, and the answer to the last one.
+type job struct {
+	packets [][]byte
+	answer  byte  // the first byte of the answer; 0 if none is expected
+	timeout int64 // ms to wait for the answer
+	tries   int
+	// check judges an answer with the right first byte; nil accepts a second byte of C9 or CB.
+	check func(data []byte) bool
+	// done is called once. problem is "", or a code of package driver.
+	done func(problem string)
+}
+
+// arm is one of the two peripherals. It does one job at a time, because the glasses tell answers apart by their first
+// byte only.
+type arm struct {
+	d    *Driver
+	key  string
+	up   bool
+	mtu  int
+	down int64 // since when it is down
+
+	jobs    []*job
+	sent    int  // packets of the first job that were passed to the carrier
+	writing bool // whether the carrier has not reported the last write
+	pausing bool
+	waiting *driver.Timer // for the answer
+	failed  string        // why the last try of the first job failed
+	tried   int
+
+	settling *driver.Timer // until the first write
+
+	missed   int // heartbeats without an answer
+	beat     byte
+	beating  bool // whether a heartbeat is queued or without an answer
+	battery  int  // percent; -1 if unknown
+	charging bool
+
+	shown   *picture // what the panel shows; nil if unknown
+	sending *picture
+	gaveUp  *picture // could not be sent; not tried again until the picture or the link changes
+}
+
+// add queues a job; urgent ones go before those that have not begun.
+func (a *arm) add(j *job, urgent bool) {
+	if !a.up {
+		j.done(driver.ProblemLost)
+		return
+	}
+	if urgent && len(a.jobs) > 1 {
+		a.jobs = append(a.jobs[:1], append([]*job{j}, a.jobs[1:]...)...)
+	} else {
+		a.jobs = append(a.jobs, j)
+	}
+	a.pump()
+}
+
+// request queues a command of one packet whose answer begins with the same byte.
+func (a *arm) request(data []byte, check func([]byte) bool, done func(problem string)) {
+	a.add(&job{packets: [][]byte{data}, answer: data[0], timeout: answerTimeout, tries: maxTries, check: check,
+		done: done},
+		false)
+}
+
+// pump sends the next packet of the first job, or ends it.
+func (a *arm) pump() {
+	if !a.up || a.writing || a.pausing || a.waiting != nil || len(a.jobs) == 0 {
+		return
+	}
+	j := a.jobs[0]
+	if a.sent < len(j.packets) {
+		data := j.packets[a.sent]
+		a.sent++
+		if a.d.write(a, data) {
+			a.writing = true
+			return
+		}
+		a.finish(driver.ProblemRefused)
+		return
+	}
+	if j.answer == 0 {
+		a.finish("")
+		return
+	}
+	a.waiting = a.d.Timers.Add(a.d.Now+j.timeout, func() {
+		a.waiting = nil
+		a.again(driver.ProblemTimeout)
+	})
+}
+
+// written continues after the carrier has taken a packet.
+func (a *arm) written(problem string) {
+	if !a.writing {
+		return
+	}
+	a.writing = false
+	if len(a.jobs) == 0 { // it was answered before the carrier reported the write
+		return
+	}
+	if problem != "" {
+		a.again(problem)
+		return
+	}
+	if j := a.jobs[0]; a.sent < len(j.packets) {
+		a.pausing = true
+		a.d.Timers.Add(a.d.Now+packetPause, func() {
+			a.pausing = false
+			a.pump()
+		})
+		return
+	}
+	a.pump()
+}
+
+// again repeats the first job, or gives up.
+func (a *arm) again(problem string) {
+	a.tried++
+	if a.tried >= a.jobs[0].tries {
+		a.finish(problem)
+		return
+	}
+	a.sent = 0
+	a.pump()
+}
+
+// answered takes an answer to the first job. It reports whether the job was waiting for it.
+func (a *arm) answered(data []byte) bool {
+	if len(a.jobs) == 0 {
+		return false
+	}
+	j := a.jobs[0]
+	if j.answer != data[0] || a.sent < len(j.packets) {
+		return false
+	}
+	check := j.check
+	if check == nil {
+		check = isAccepted
+	}
+	a.d.Timers.Stop(a.waiting)
+	a.waiting = nil
+	if check(data) {
+		a.finish("")
+	} else {
+		a.again(driver.ProblemRefused)
+	}
+	return true
+}
+
+// isAccepted reports whether the second byte of an answer is one of the two that mean success.
+func isAccepted(data []byte) bool {
+	return len(data) > 1 && (data[1] == answerOK || data[1] == answerContinue)
+}
+
+func (a *arm) finish(problem string) {
+	j := a.jobs[0]
+	a.jobs = a.jobs[1:]
+	a.sent, a.tried = 0, 0
+	a.d.Timers.Stop(a.waiting)
+	a.waiting = nil
+	j.done(problem)
+	a.pump()
+}
+
+// lost forgets everything that depends on the link.
+func (a *arm) lost() {
+	jobs := a.jobs
+	a.up, a.jobs, a.sent, a.tried, a.missed = false, nil, 0, 0, 0
+	a.writing, a.down = false, a.d.Now
+	a.shown, a.sending, a.gaveUp = nil, nil, nil
+	a.d.Timers.Stop(a.waiting)
+	a.d.Timers.Stop(a.settling)
+	a.waiting, a.settling = nil, nil
+	for _, j := range jobs {
+		j.done(driver.ProblemLost)
+	}
+}
+
+// abandonPictures ends a transfer after the packet that is on its way, and forgets the jobs behind it.
+func (a *arm) abandonPictures() {
+	if len(a.jobs) == 0 || a.sending == nil || a.sending.isDark() {
+		return
+	}
+	first := a.jobs[0]
+	a.jobs = a.jobs[:1]
+	first.packets, first.tries = first.packets[:a.sent], 1
+	first.done = func(string) {
+		a.sending = nil
+		a.d.reconcile()
+	}
+}

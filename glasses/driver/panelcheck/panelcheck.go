@@ -1,0 +1,136 @@
+// Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture, a
+// person says what they see, and if that is wrong it shows the picture again in the other way. It does no I/O; its
+// user carries the questions to the person and the outputs of the glasses to the Check.
+package panelcheck
+
+import (
+	"image"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/driver"
+	"github.com/service-dev/service/glasses/driver/kinds"
+)
+
+// Step is how far a check is.
+type Step string
+
+// The steps. The last three end the check.
+const (
+	Showing     Step = "showing"     // the glasses get the picture
+	Asking      Step = "asking"      // the person answers both questions
+	AskingAgain Step = "askingAgain" // the person says whether the picture is right now
+	Right       Step = "right"
+	Wrong       Step = "wrong" // no known way is right; the panel is as it was
+	Lost        Step = "lost"  // the glasses were disconnected or did not show the picture
+)
+
+// Panel is a pair of glasses whose panel can be checked: a *driver.Glasses.
+type Panel interface {
+	Model() glasses.DeviceModel
+	ShowTest(now int64, p driver.Panel, picture *image.NRGBA)
+	EndTest(now int64, p driver.Panel)
+}
+
+// Check is one check. It is not safe for concurrent use. All times are ms of the session's clock.
+type Check struct {
+	glasses Panel
+	kind    kinds.Kind
+	before  driver.Panel
+	now     driver.Panel // the way that is tried
+	step    Step
+	isAgain bool // whether before was wrong
+}
+
+// Begin shows the test picture. panel is what is known about the panel so far.
+func Begin(now int64, g Panel, panel driver.Panel) *Check {
+	kind, _ := kinds.Of(g.Model().ID)
+	c := &Check{glasses: g, kind: kind, before: panel, now: panel}
+	c.show(now)
+	return c
+}
+
+// Step returns how far the check is.
+func (c *Check) Step() Step { return c.step }
+
+// IsOver reports whether the check has ended.
+func (c *Check) IsOver() bool { return c.step == Right || c.step == Wrong || c.step == Lost }
+
+// Panel returns how the panel shows pictures: what was right, or what was known before.
+func (c *Check) Panel() driver.Panel {
+	if c.step == Right {
+		return c.now
+	}
+	return c.before
+}
+
+func (c *Check) show(now int64) {
+	c.step = Showing
+	c.glasses.ShowTest(now, c.now, Picture(c.glasses.Model(), c.now.Rows))
+}
+
+// Tested processes what the glasses say about the picture. Glasses that refuse it may have fewer rows.
+func (c *Check) Tested(now int64, t driver.Tested) {
+	switch {
+	case c.step != Showing:
+		if t.Error != nil && t.Error.Code == glasses.CodeNotConnected && !c.IsOver() {
+			c.end(now, Lost)
+		}
+	case t.Error == nil && c.isAgain:
+		c.step = AskingAgain
+	case t.Error == nil:
+		c.step = Asking
+	case t.Error.Code == glasses.CodeNotConnected:
+		c.end(now, Lost)
+	default:
+		c.judge(now, true, false)
+	}
+}
+
+// Answer processes what the person sees: whether the picture is upright with the left square lit, and whether its
+// border is whole. Without a question it does nothing.
+func (c *Check) Answer(now int64, isUpright, hasBorder bool) {
+	if c.step == Asking || c.step == AskingAgain {
+		c.judge(now, isUpright, hasBorder)
+	}
+}
+
+func (c *Check) judge(now int64, isUpright, hasBorder bool) {
+	if isUpright && hasBorder {
+		c.end(now, Right)
+		return
+	}
+	other, ok := Other(c.kind, c.now, isUpright, hasBorder)
+	if c.isAgain || !ok {
+		c.end(now, Wrong)
+		return
+	}
+	c.now, c.isAgain = other, true
+	c.show(now)
+}
+
+// Cancel ends the check; nothing has changed.
+func (c *Check) Cancel(now int64) {
+	if !c.IsOver() {
+		c.end(now, Wrong)
+	}
+}
+
+func (c *Check) end(now int64, step Step) {
+	c.step = step
+	c.glasses.EndTest(now, c.Panel())
+}
+
+// Other returns the other way in which a panel of this kind may show pictures, if a test picture was wrong. ok is
+// false if there is none.
+func Other(kind kinds.Kind, p driver.Panel, isUpright, hasBorder bool) (other driver.Panel, ok bool) {
+	if kind.OtherRows == 0 {
+		return p, false
+	}
+	if !isUpright {
+		p.Inverted = !p.Inverted
+	}
+	if !hasBorder {
+		p.Rows = kind.OtherRows - p.Rows
+	}
+	return p, true
+}

@@ -1,0 +1,179 @@
+package scenario
+
+import (
+	_ "embed" // for the schema
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/proto/textfile"
+)
+
+// Error says why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the expected
+// value and an example.
+type Error = strictjson.Error
+
+var (
+	fileShape  = sync.OnceValue(func() *strictjson.Shape[Scenario] { return strictjson.Of[Scenario](rulesOfFile()) })
+	stepsShape = sync.OnceValue(func() *strictjson.Shape[list] { return strictjson.Of[list](rulesOfSteps("steps")) })
+)
+
+// list is a list of steps without a file.
+type list struct {
+	Steps []Step `json:"steps"`
+}
+
+// Parse decodes and checks a file. The error is an *Error. It does not check other files that the scenario names.
+func Parse(data []byte) (Scenario, error) {
+	if len(data) > MaxFile {
+		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes, the limit is %d", len(data), MaxFile)}
+	}
+	data, err := textfile.Decode(data)
+	if err != nil {
+		return Scenario{}, &Error{Message: err.Error()}
+	}
+	var s Scenario
+	if err := fileShape().Decode(data, &s); err != nil {
+		return Scenario{}, numbered(err)
+	}
+	if s.App != nil && len(s.App.Command) == 0 {
+		return Scenario{}, &Error{Path: "app.command", Message: "it is empty", Want: "the program to start",
+			Example: appExample, Beyond: true}
+	}
+	if script := s.Assistant.Script(); script != nil {
+		if err := script.Check("assistant.rules"); err != nil {
+			return Scenario{}, err
+		}
+	}
+	return s, check(s.Steps)
+}
+
+// ParseSteps decodes and checks a JSON list of steps. The error is an *Error; its path begins with steps[N].
+func ParseSteps(data []byte) ([]Step, error) {
+	var l list
+	whole := slices.Concat([]byte(`{"steps":`), data, []byte("}"))
+	if err := stepsShape().Decode(whole, &l); err != nil {
+		return nil, numbered(err)
+	}
+	return l.Steps, check(l.Steps)
+}
+
+//go:embed scenario.schema.json
+var schema []byte
+
+// Schema returns the JSON Schema of a file. The result is shared and must not be modified.
+func Schema() []byte { return schema }
+
+// writeSchema returns the content for scenario.schema.json.
+func writeSchema() ([]byte, error) {
+	schema := fileShape().Schema()
+	schema["$schema"], schema["$id"] = "https://json-schema.org/draft/2020-12/schema", SchemaURI
+	schema["title"] = "Scenario for smart glasses"
+	data, err := json.MarshalIndent(schema, "", "  ")
+	return append(data, '\n'), err
+}
+
+// Fields returns the fields of a kind's value, for documentation; nil if it is not an object.
+func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[]." + k.Name) }
+
+// Want describes the valid values of a kind.
+func (k Kind) Want() string { return stepsShape().Want("steps[]." + k.Name) }
+
+var stepPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^steps\[(\d+)\]`) })
+
+// numbered adds the example of a step to an error that has none.
+func numbered(err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Example == "" && stepPattern().MatchString(e.Path) {
+		e.Example = `{"advance": 1000}`
+	}
+	return err
+}
+
+func check(steps []Step) error {
+	for i := range steps {
+		if err := steps[i].check(fmt.Sprintf("steps[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check applies the rules that involve several fields of a step.
+func (s *Step) check(path string) error {
+	path += "." + s.Act()
+	refuse := func(message string) error {
+		for _, k := range Kinds() {
+			if k.Name == s.Act() {
+				return &Error{Path: path, Message: message, Example: k.Example, Beyond: true}
+			}
+		}
+		return &Error{Path: path, Message: message, Beyond: true}
+	}
+	if typ, payload := s.control(); typ != "" {
+		raw, err := json.Marshal(payload)
+		if err == nil {
+			_, err = glasses.ParseControl(typ, raw)
+		}
+		if err != nil {
+			return refuse(err.Error())
+		}
+	}
+	if e := s.ExpectDisplay; e != nil && e.isEmpty() {
+		return refuse("it expects nothing")
+	}
+	return nil
+}
+
+// isEmpty reports whether a step expects nothing although it has fields.
+func (e *ExpectDisplay) isEmpty() bool {
+	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
+}
+
+// control returns the control frame for an action that needs no file.
+func (s *Step) control() (typ string, payload any) {
+	switch s.Act() {
+	case "input":
+		return glasses.SimInput, s.Input
+	case "transcript":
+		return glasses.SimTranscript, s.Transcript
+	case "state":
+		return glasses.SimState, s.State
+	case "motion":
+		return glasses.SimMotion, s.Motion
+	case "fault":
+		return glasses.SimFault, s.Fault
+	case "device":
+		return glasses.SimDevice, glasses.DeviceChoice{DeviceModel: *s.Device}
+	}
+	return "", nil
+}
+
+// Control returns the control frame for an action; ok is false for other steps. file is the
+// path of the picture or sound that the step names, if any.
+func (s *Step) Control() (typ string, payload any, file string, ok bool) {
+	switch s.Act() {
+	case "camera":
+		return glasses.SimCamera, struct{}{}, *s.Camera, true
+	case "microphone":
+		return glasses.SimMicrophone, struct{}{}, *s.Microphone, true
+	}
+	typ, payload = s.control()
+	return typ, payload, "", typ != ""
+}
+
+// DeviceModels returns the models that the display must fit.
+func (e *ExpectNothingClipped) DeviceModels() []glasses.DeviceModel {
+	var list []glasses.DeviceModel
+	for _, m := range glasses.Models() {
+		if m.Panel != nil && (len(e.Models) == 0 || slices.Contains(e.Models, m.ID)) {
+			list = append(list, m)
+		}
+	}
+	return list
+}

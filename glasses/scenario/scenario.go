@@ -1,0 +1,234 @@
+// Package scenario defines the file format of tests for apps: JSON steps that say what happens to the glasses and what
+// the app is expected to do. Parsing is strict, so that a misspelt word is an error and not a test that checks
+// nothing. A recording is a scenario that also contains the app's commands and events. The package reads and writes
+// files and runs nothing.
+package scenario
+
+import (
+	"encoding/json"
+
+	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/glasses/assistantscript"
+	"github.com/service-dev/service/proto/jsonlimit"
+)
+
+// Version is the value of the field "scenario".
+const Version = 1
+
+// Limits of a scenario.
+const (
+	MaxFile    = 16 << 20 // bytes
+	MaxSteps   = 10_000
+	MaxName    = 100                 // characters of a name
+	MaxAdvance = 24 * 60 * 60 * 1000 // ms in one step
+	MaxWithin  = 600_000             // ms
+	MaxTrace   = 100_000             // recorded requests
+	MaxFonts   = 64                  // added fonts
+)
+
+// SchemaURI identifies the JSON Schema for scenarios. MCP clients read it as a resource; `servicectl session schema`
+// prints it.
+const SchemaURI = "docs://service/scenario.schema.json"
+
+// DefaultWithin is how long an expectation without withinMs waits, in ms of the session's clock.
+const DefaultWithin = 1000
+
+// Scenario is the content of one file.
+type Scenario struct {
+	// Schema is SchemaURI. It is for editors and has no other effect.
+	Schema   string `json:"$schema,omitempty"`
+	Scenario int    `json:"scenario"` // Version
+	Name     string `json:"name"`
+	// DeviceModel is the id of a model; empty means the session's model.
+	DeviceModel string `json:"deviceModel,omitempty"`
+	// Clock is virtual or real; empty means virtual.
+	Clock string `json:"clock,omitempty"`
+	// App says how to start the app, for programs that start it.
+	App *App `json:"app,omitempty"`
+	// FixturesDir is the folder with fixtures for the camera and microphone; a relative path starts at the file's folder.
+	FixturesDir string `json:"fixturesDir,omitempty"`
+	// Assistant answers the calls of the app's assistant.
+	Assistant *Assistant `json:"assistant,omitempty"`
+	// Fonts lists the added fonts with which the app's texts were drawn.
+	Fonts []Font `json:"fonts,omitempty"`
+	Steps []Step `json:"steps"`
+	// Recorded contains the app's commands and events during the recording; runs are compared with it.
+	Recorded *Recorded `json:"recorded,omitempty"`
+}
+
+// Font identifies a font file that does not ship with the service.
+type Font struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Assistant is an assistant script: exactly one of its fields is set.
+type Assistant struct {
+	// File is the path of the script; a relative path starts at the scenario's folder.
+	File string `json:"file,omitempty"`
+	// Rules are the script itself.
+	Rules []assistantscript.Rule `json:"rules,omitempty"`
+}
+
+// Script returns the script that the scenario itself contains, or nil.
+func (a *Assistant) Script() *assistantscript.Script {
+	if a == nil || a.File != "" {
+		return nil
+	}
+	return &assistantscript.Script{Rules: a.Rules}
+}
+
+// App says how to start an app: a command with arguments, a working directory relative to the file's folder, and
+// additional environment variables.
+type App struct {
+	Command []string          `json:"command"`
+	Dir     string            `json:"dir,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+}
+
+// Step is one action or expectation: exactly one field besides Note is set.
+type Step struct {
+	// Note is a comment for people.
+	Note string `json:"note,omitempty"`
+
+	Input      *glasses.Input      `json:"input,omitempty"`
+	Transcript *glasses.Transcript `json:"transcript,omitempty"`
+	State      *glasses.StatePatch `json:"state,omitempty"`
+	Motion     *glasses.Motion     `json:"motion,omitempty"`
+	Fault      *glasses.Fault      `json:"fault,omitempty"`
+	Device     *string             `json:"device,omitempty"`     // id of a model
+	Camera     *string             `json:"camera,omitempty"`     // path of a picture; "" for the host's camera
+	Microphone *string             `json:"microphone,omitempty"` // path of a WAV file; "" for the host's microphone
+	Advance    *int64              `json:"advance,omitempty"`    // ms; in real time the step waits
+
+	Expect               *Expect               `json:"expect,omitempty"`
+	ExpectDisplay        *ExpectDisplay        `json:"expectDisplay,omitempty"`
+	ExpectNothingClipped *ExpectNothingClipped `json:"expectNothingClipped,omitempty"`
+
+	Picture *string `json:"picture,omitempty"` // save the panel under this name
+}
+
+// Expect is a row of the event log that must arrive within WithinMs of the session's clock or, with Absent, must not.
+// Only rows since the last step that made something happen match, and each matches only one expectation.
+type Expect struct {
+	// Type, Kind, Chip and Sender must equal those of the row; an empty one matches any.
+	Type   string `json:"type,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	Chip   string `json:"chip,omitempty"`
+	Sender string `json:"sender,omitempty"`
+	// Payload matches partially: objects may have more fields, lists and values must be equal.
+	Payload  json.RawMessage `json:"payload,omitempty"`
+	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
+	Absent   bool            `json:"absent,omitempty"`
+}
+
+// ExpectDisplay is what the wearer must see within WithinMs.
+type ExpectDisplay struct {
+	// Text lists texts that must be completely on the panel, each as part of one node's text.
+	Text []string `json:"text,omitempty"`
+	// InOrder requires Text to be readable in this order from top to bottom.
+	InOrder bool `json:"inOrder,omitempty"`
+	// Absent lists texts, and alts or ids of images, that must not be completely on the panel.
+	Absent []string `json:"absent,omitempty"`
+	// Images lists alts or ids of images that must be completely on the panel.
+	Images []string `json:"images,omitempty"`
+	// AllowPartial treats content that is partly on the panel as if it were completely visible, also for Absent.
+	AllowPartial bool `json:"allowPartial,omitempty"`
+	// Focus is the id of the focused button or list entry.
+	Focus *string `json:"focus,omitempty"`
+	// Picture is the SHA-256 of the panel's PNG.
+	Picture string `json:"picture,omitempty"`
+	// WithinMs is 0 to MaxWithin. If it is missing, the wait is DefaultWithin, or longer while a slow panel has not
+	// confirmed its picture.
+	WithinMs *int64 `json:"withinMs,omitempty"`
+}
+
+// ExpectNothingClipped requires the tree on the panel to fit device models: nothing is clipped or cut, no word of a
+// button is broken, and the wearer can reach every target.
+type ExpectNothingClipped struct {
+	// Models are ids of models with a panel; empty means all.
+	Models   []string `json:"models,omitempty"`
+	WithinMs *int64   `json:"withinMs,omitempty"`
+}
+
+// Recorded contains an app's commands and events. Times are in ms since the app attached.
+type Recorded struct {
+	// Clock is the clock of the recording. Times are compared only between virtual clocks.
+	Clock      string `json:"clock"`
+	DurationMs int64  `json:"durationMs"`
+	// AppLeft reports whether the app had left at the end of the recording. If so, it may also leave during a run.
+	AppLeft  bool      `json:"appLeft,omitempty"`
+	Trace    []Request `json:"trace"`
+	Pictures []Picture `json:"pictures"`
+	// Media lists the files <sha256>.<ext> in the folder "media" next to the recording.
+	Media []string `json:"media,omitempty"`
+}
+
+// Request is one of the app's commands or events.
+type Request struct {
+	At      int64           `json:"at"`
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// Picture is the panel after a display command as PNG, in the file pictures/<sha256>.png next to the recording.
+type Picture struct {
+	At     int64  `json:"at"`
+	SHA256 string `json:"sha256"`
+}
+
+// Act returns the name of the single field that is set; empty if none or several are.
+func (s *Step) Act() string {
+	name, count := "", 0
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"input", s.Input != nil}, {"transcript", s.Transcript != nil}, {"state", s.State != nil},
+		{"motion", s.Motion != nil}, {"fault", s.Fault != nil}, {"device", s.Device != nil},
+		{"camera", s.Camera != nil}, {"microphone", s.Microphone != nil}, {"advance", s.Advance != nil},
+		{"expect", s.Expect != nil}, {"expectDisplay", s.ExpectDisplay != nil},
+		{"expectNothingClipped", s.ExpectNothingClipped != nil}, {"picture", s.Picture != nil},
+	} {
+		if f.set {
+			name = f.name
+			count++
+		}
+	}
+	if count != 1 {
+		return ""
+	}
+	return name
+}
+
+// Within returns how long an expectation waits, in ms.
+func Within(ms *int64) int64 {
+	if ms == nil {
+		return DefaultWithin
+	}
+	return *ms
+}
+
+// Encode returns the file content of a scenario, including the name of the schema. It is indented unless it would then
+// be longer than MaxFile.
+func (s Scenario) Encode() ([]byte, error) {
+	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
+	if s.Recorded != nil {
+		recorded := *s.Recorded
+		recorded.Trace, recorded.Pictures = orEmpty(recorded.Trace), orEmpty(recorded.Pictures)
+		s.Recorded = &recorded
+	}
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return append(jsonlimit.Indent(data, MaxFile-1), '\n'), nil
+}
+
+// orEmpty returns an empty list for nil, which is encoded as [] rather than null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
