@@ -27,7 +27,7 @@ RELEASE_KEY ?=
 SIGNING_KEY ?=
 FULL        ?=
 
-INFO = github.com/service-dev/service/proto/buildinfo
+INFO = github.com/service-dev/service/internal/buildinfo
 # DEFAULT_BACKEND_URL is a distribution's own backend, which is compiled in; empty means the embedded one.
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL) \

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/jsonlimit"
+	"github.com/service-dev/service/internal/jsonlimit"
 )
 
 // Version is the protocol version, which every frame contains as v.

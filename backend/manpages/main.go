@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/service-dev/service/backend/server"
-	"github.com/service-dev/service/proto/manpages"
+	"github.com/service-dev/service/internal/manpages"
 )
 
 func main() { manpages.Main(server.Root(os.Stderr)) }

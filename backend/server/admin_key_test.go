@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // A database belongs to the key that it was first used with. Until the operator confirms another key, the server and

@@ -19,9 +19,9 @@ import (
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/osservice"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
-	"github.com/service-dev/service/proto/supervised"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/supervised"
 )
 
 // Main runs service-backend and returns its exit code: 0, or 1 after an error. The commands of `service` return 1 for

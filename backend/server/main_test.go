@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 const testKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

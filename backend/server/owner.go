@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/service-dev/service/proto/peerowner"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // wordFile contains the word that people enter to sign up or sign in, if one is required.
@@ -28,7 +28,7 @@ type protection struct {
 func protect(o Options, listeners []net.Listener) (protection, error) {
 	probe := o.Probe
 	if probe == nil {
-		probe = peerowner.Probe
+		probe = loopback.ProbePeers
 	}
 	if err := probe(); err != nil {
 		o.Log.Warn("cannot determine who owns a connection; signing up and in requires the sign-in word now", "err", err)
@@ -40,7 +40,7 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 	}
 	p := protection{}
 	for _, l := range listeners {
-		p.listeners = append(p.listeners, peerowner.Guard(l, func(err error) {
+		p.listeners = append(p.listeners, loopback.Guard(l, func(err error) {
 			o.Log.Warn("refused a connection", "err", err)
 		}))
 	}

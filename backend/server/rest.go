@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Rest reports whether the backend may be stopped until somebody needs it again, because it was idle for at least this

@@ -11,9 +11,9 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/packaging/browser"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/loopback"
 )
 
 // moment is the idle time after which backends of tests rest.

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Options configure an embedded backend.

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render"
 	"github.com/service-dev/service/glasses/render/fonts"
-	"github.com/service-dev/service/proto/secretscan"
+	"github.com/service-dev/service/internal/secretscan"
 )
 
 // main exposes the device to the page as globalThis.glasses. Only the page's single thread calls it, so it needs no

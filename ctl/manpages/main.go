@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/service-dev/service/ctl/internal/cli"
-	"github.com/service-dev/service/proto/manpages"
+	"github.com/service-dev/service/internal/manpages"
 )
 
 func main() { manpages.Main(cli.Root("servicectl")) }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/stdioproxy"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func main() {

@@ -4,12 +4,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/service-dev/service/internal/programpath"
 	"github.com/service-dev/service/plugins/backendhttp"
 	"github.com/service-dev/service/plugins/backendlocal"
 	"github.com/service-dev/service/plugins/browsersim"
 	"github.com/service-dev/service/plugins/localsim"
 	"github.com/service-dev/service/plugins/realdevice"
-	"github.com/service-dev/service/proto/programpath"
 )
 
 // adapters are the main functions of the shipped adapters, by their program names. Each runs in a process of its own,

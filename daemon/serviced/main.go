@@ -14,9 +14,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/app"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/osservice"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/rendezvous"
-	"github.com/service-dev/service/proto/supervised"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
+	"github.com/service-dev/service/internal/supervised"
 )
 
 const usage = `The daemon. Agents and servicectl start it when they need it: run servicectl instead.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/strictjson"
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/strictjson"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Limits of a script.

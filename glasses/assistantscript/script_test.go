@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 // shopping is a script that uses every feature.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 // Kind is a kind of step. Its entry in this file and its Go type define everything about its fields: the values that

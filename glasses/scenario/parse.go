@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/strictjson"
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/strictjson"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Error says why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the expected

@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
-	"github.com/service-dev/service/proto/jsonlimit"
+	"github.com/service-dev/service/internal/jsonlimit"
 )
 
 // Version is the value of the field "scenario".

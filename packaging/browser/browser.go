@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Browser keeps its cookies from page to page. Create one with New.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,7 +60,7 @@ func ours(imports []string) []string {
 func component(rel string) string { return strings.SplitN(rel, "/", 2)[0] }
 
 // ranks orders the components: a component may import those of a lower rank.
-var ranks = map[string]int{"daemon": 2, "backend": 2, "plugins": 2, "ctl": 2, "proto": 1, "glasses": 1}
+var ranks = map[string]int{"daemon": 3, "backend": 3, "plugins": 3, "ctl": 3, "proto": 2, "glasses": 1, "internal": 0}
 
 // Imports between components point down. Only tests import packaging.
 func TestImports_ComponentsPointDown(t *testing.T) {
@@ -74,13 +75,39 @@ func TestImports_ComponentsPointDown(t *testing.T) {
 			below, known := ranks[component(to)]
 			switch {
 			case component(to) == component(from), known && below < rank:
-			case component(from) == "proto" && component(to) == "glasses", component(from) == "glasses" && component(to) == "proto":
 			case from == "plugins/backendlocal" && to == "backend/server":
 			case from == "daemon/serviced" && component(to) == "plugins": // it contains the shipped adapters
 			case component(to) == "packaging" && onlyInTests:
 			default:
 				t.Errorf("%s imports %s, which its component may not", from, to)
 			}
+		}
+	}
+}
+
+// Helpers under internal are used in at least two places: by two components, or by another helper.
+func TestImports_InternalIsShared(t *testing.T) {
+	users := map[string]map[string]bool{}
+	all := packages(t)
+	for _, p := range all {
+		if rel := strings.TrimPrefix(p.ImportPath, module); component(rel) == "internal" {
+			users[rel] = map[string]bool{}
+		}
+	}
+	for _, p := range all {
+		user := strings.TrimPrefix(p.ImportPath, module)
+		if component(user) != "internal" {
+			user = component(user)
+		}
+		for _, to := range ours(p.Imports) {
+			if component(to) == "internal" && !strings.HasPrefix(user, to) {
+				users[to][user] = true
+			}
+		}
+	}
+	for helper, by := range users {
+		if len(by) < 2 {
+			t.Errorf("%s is used only by %v: move it there", helper, slices.Collect(maps.Keys(by)))
 		}
 	}
 }
@@ -191,8 +218,8 @@ func TestImports_OnlyClientsTouchFiles(t *testing.T) {
 	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
-		if slices.Contains(ours(p.Imports), "proto/clientio/local") && !slices.Contains(allowed, from) {
-			t.Errorf("%s imports proto/clientio/local, which only client processes may", from)
+		if slices.Contains(ours(p.Imports), "internal/clientio/local") && !slices.Contains(allowed, from) {
+			t.Errorf("%s imports internal/clientio/local, which only client processes may", from)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/proto/loopback"
 )
 
 // Pages and apps reach the embedded backend after a restart of the daemon, without a call of an agent.

@@ -48,7 +48,7 @@ func nextBuild(t *testing.T, protocol int, programs ...string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	const info = "github.com/service-dev/service/proto/buildinfo"
+	const info = "github.com/service-dev/service/internal/buildinfo"
 	args := []string{"build", "-tags", "grpcnotrace", "-trimpath",
 		"-ldflags", "-s -w -X " + info + ".Version=" + nextVersion, "-o", dir + "/"}
 	if protocol != 0 {

@@ -93,7 +93,7 @@ const buildTags = "grpcnotrace"
 // build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for
 // the build's.
 func (r *release) build(ctx context.Context, t target, dir string, packages []string) error {
-	const info = "github.com/service-dev/service/proto/buildinfo."
+	const info = "github.com/service-dev/service/internal/buildinfo."
 	flags := []string{
 		"-s", "-w", "-buildid=",
 		"-X", info + "Version=" + r.version,

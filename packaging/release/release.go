@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // options are the command line.

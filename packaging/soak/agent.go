@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/service-dev/service/proto/mcpclient"
+	"github.com/service-dev/service/internal/mcpclient"
 )
 
 // callTimeout is the maximum duration of a call; a longer one counts as hanging.

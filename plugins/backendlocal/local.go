@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/backend/server"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/plugins/internal/httpbackend"
 	"github.com/service-dev/service/plugins/internal/serve"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // dataDir is the folder of the embedded backend in the state directory.

@@ -7,9 +7,9 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/plugins/internal/httpbackend"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/plugins/internal/attach"
-	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

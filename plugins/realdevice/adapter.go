@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/service-dev/service/glasses/driver/kinds"
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -6,8 +6,22 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses/broker"
+	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/proto/docs"
 )
+
+// The page about real glasses explains each problem that keeps them from being connected.
+func TestPage_ExplainsProblemsOfRealGlasses(t *testing.T) {
+	page, ok := docs.Find("real-glasses")
+	if !ok {
+		t.Fatal("the documentation has no page real-glasses")
+	}
+	for _, code := range driver.Problems() {
+		if !strings.Contains(page.Markdown, "`"+code+"`") {
+			t.Errorf("the page real-glasses does not explain %s", code)
+		}
+	}
+}
 
 // The page about errors gives the time after which sessions answer for silent glasses.
 func TestTimeoutIsDocumented(t *testing.T) {

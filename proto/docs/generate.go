@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/guide"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/rendezvous"
 	"github.com/service-dev/service/proto/telemetry"
 )
 

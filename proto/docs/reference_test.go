@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // codeSpans returns every word that a page formats as code, in spans and in blocks.

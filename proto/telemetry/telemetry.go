@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/service-dev/service/proto/secretscan"
+	"github.com/service-dev/service/internal/secretscan"
 )
 
 // Names of the events.

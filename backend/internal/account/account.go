@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/passwords"
+	"github.com/service-dev/service/internal/passwords"
 )
 
 // Service signs people up and in. Set Mail and SiteURL before use. If Mail is nil, no mail is sent.

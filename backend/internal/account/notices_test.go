@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // blockingStore blocks reads of accounts until they are released. Other calls are not blocked.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // PendingSignUp is a stored sign-up whose mailed link has not been used yet.

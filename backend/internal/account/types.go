@@ -8,7 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
-	"github.com/service-dev/service/proto/passwords"
+	"github.com/service-dev/service/internal/passwords"
 )
 
 // Errors that callers check for.

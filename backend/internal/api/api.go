@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // Links is the device-code flow.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/internal/credential"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/credential"
 )
 
 // accountRoutes are the routes that need a linked account.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/internal/credential"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/credential"
 )
 
 func TestIssueCode(t *testing.T) {

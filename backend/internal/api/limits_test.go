@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
 )
 
 // When an address reaches its limit, its existing codes can still be polled, other addresses are served, and its

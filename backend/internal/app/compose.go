@@ -30,8 +30,8 @@ import (
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/backend/internal/web"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // server is a part of the backend that runs until ctx ends.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/loopback"
 )
 
 // logRequests logs each request without its query. It converts a panic to a log line and a 500 response.

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/service-dev/service/proto/loopback"
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Config contains all settings of the backend.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/viper"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 func readMail(v *viper.Viper, password string) (m Mail, err error) {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/service-dev/service/backend/internal/yamlfile"
-	"github.com/service-dev/service/proto/credential"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/credential"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 //go:embed providers.yaml

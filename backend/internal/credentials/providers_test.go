@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 func builtInOf(t *testing.T) Catalogue {

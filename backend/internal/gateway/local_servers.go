@@ -14,8 +14,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/loopback"
 )
 
 // Limits on local servers.

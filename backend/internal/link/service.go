@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // Settings are set by the operator.

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // Keys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key.

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 const (

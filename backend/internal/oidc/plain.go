@@ -10,7 +10,7 @@ import (
 
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // errPlain is returned for a URL over which others on the network could read the client secret and codes, or forge

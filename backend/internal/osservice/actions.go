@@ -13,7 +13,7 @@ import (
 
 	"github.com/kardianos/service"
 
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // Options are the choices made at installation. An empty field means the value of the installed service, or the one

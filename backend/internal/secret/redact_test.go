@@ -3,7 +3,7 @@ package secret
 import (
 	"testing"
 
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 func TestRedact(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 func TestNew(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // Mint contains the data that the store needs to create or resume a session in one step.

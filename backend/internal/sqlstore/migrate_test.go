@@ -15,8 +15,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/internal/credential"
 	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/proto/credential"
 )
 
 // The dumps come from the first release, after a day of use with a linked account (packaging/e2e,

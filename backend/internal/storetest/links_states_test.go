@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 func (f *fixture) grace(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 func keyToldOnce(t *testing.T, f *projectFixture) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/service-dev/service/glasses/driver/panelcheck"
 	"github.com/service-dev/service/glasses/driver/webbluetooth"
-	"github.com/service-dev/service/proto/pagestyle"
+	"github.com/service-dev/service/internal/pagestyle"
 )
 
 //go:embed assets

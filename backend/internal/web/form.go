@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/passwords"
+	"github.com/service-dev/service/internal/passwords"
 )
 
 // Modes of the account form.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/limit"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // minKeyBytes is the shortest key that New accepts: the length of the HMAC's output.

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Read returns the content of a file of at most limit bytes.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Program is the command that an agent starts: an absolute path and its arguments.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and the

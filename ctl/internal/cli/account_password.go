@@ -12,8 +12,8 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/passwords"
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/passwords"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Codes of a password that is not reset.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func (a *app) agent() *cobra.Command {

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render/fonts"
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // Exit codes.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/dialer"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
 )
 
 // clientIO returns the command that service-mcp starts when the daemon first needs to open a page or to read or write

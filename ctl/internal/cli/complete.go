@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // completionTime is how long a shell waits for completions.

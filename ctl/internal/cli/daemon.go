@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 func (a *app) daemon() *cobra.Command {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/service-dev/service/proto/mcpclient"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/mcpclient"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // demoProject is the app id of the demo's simulator session.

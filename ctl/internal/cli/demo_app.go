@@ -11,8 +11,8 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/mcpclient"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/mcpclient"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // demoApp runs the example app on the session until Ctrl-C, or until the app or the daemon exits.

@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 type check struct {

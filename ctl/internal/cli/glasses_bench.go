@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // Bounds of the steps of a bench.

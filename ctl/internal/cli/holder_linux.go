@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // holds reports whether a process belongs to this user and has the lock file of the state directory open. A daemon

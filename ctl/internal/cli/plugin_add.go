@@ -8,8 +8,8 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/adapterfile"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/adapterfile"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Codes of this file's problems.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/junit"
 	page "github.com/service-dev/service/ctl/internal/report"
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // Limits for the pictures in an HTML report: their total size and the size of one picture, in bytes.

@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/uncleared"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func (a *app) status() *cobra.Command {

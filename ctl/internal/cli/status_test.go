@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Status reports a daemon whose protocol or build is older or newer than the program's, and what to do about it.

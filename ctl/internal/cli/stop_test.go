@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/internal/rendezvous"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // A daemon counts as ended once it has released its directory or another daemon holds it: an agent's shim may have

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/ctl/internal/upgrade"
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // Error codes of `upgrade --check`.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 
 	"github.com/service-dev/service/ctl/internal/upgrade"
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // signReleases writes a list of releases, signed in the format of minisign at the given time, and returns the public

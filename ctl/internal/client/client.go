@@ -21,11 +21,11 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/dialer"
-	"github.com/service-dev/service/proto/buildinfo"
-	contract "github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/buildinfo"
+	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/rendezvous"
+	"github.com/service-dev/service/internal/wiretext"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/rendezvous"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // Messages of the control contract.

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
+	"github.com/service-dev/service/internal/rendezvous"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // otherDaemon is a daemon of another build; each test sets its response to Hello.

@@ -1,5 +1,5 @@
 // Package clientio connects a client's own process to the daemon and executes the operations that the daemon requests
-// (proto/clientio). It must not know what they are for.
+// (internal/clientio). It must not know what they are for.
 package clientio
 
 import (
@@ -11,8 +11,8 @@ import (
 	"io"
 
 	"github.com/service-dev/service/ctl/internal/dialer"
-	"github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 // Dial connects to a running daemon as the client identified by h.Token. The connection is ready for Serve.

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/service-dev/service/proto/fileowner"
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/fileowner"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // StartTimeout is the maximum wait for a daemon that this process or another client starts.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // fakeDaemon records each start, and becomes ready when the test's listener exists.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/service-dev/service/proto/fileowner"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/fileowner"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // dial uses system calls, because package net adds a megabyte to service-mcp. The descriptor is non-blocking, so that

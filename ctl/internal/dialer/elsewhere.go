@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // A daemon with a long state directory has its sockets in another directory, which depends on XDG_RUNTIME_DIR and on

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // maxCrashLog is the size in bytes above which the crash log is truncated.

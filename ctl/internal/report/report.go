@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/printable"
-	"github.com/service-dev/service/proto/pagestyle"
+	"github.com/service-dev/service/internal/pagestyle"
 )
 
 // Page is the report of one command.

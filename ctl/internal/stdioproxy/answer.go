@@ -3,7 +3,7 @@ package stdioproxy
 import (
 	"strconv"
 
-	"github.com/service-dev/service/proto/mcpline"
+	"github.com/service-dev/service/internal/mcpline"
 )
 
 // Failure explains why the daemon cannot respond to requests, in the form of a tool error.

@@ -3,7 +3,7 @@ package stdioproxy
 import (
 	"strconv"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Handshake describes this process in the first line to the daemon (rendezvous.MCPPreface).

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/service-dev/service/proto/mcpline"
+	"github.com/service-dev/service/internal/mcpline"
 )
 
 // Limits of one line in bytes, excluding its newline. The daemon sends longer lines than it accepts.

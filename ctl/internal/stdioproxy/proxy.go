@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/service-dev/service/proto/mcpline"
+	"github.com/service-dev/service/internal/mcpline"
 )
 
 // Options configure a Proxy. Zero durations mean the defaults.

@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/jsonlimit"
+	"github.com/service-dev/service/internal/jsonlimit"
 )
 
 // safeText is text that may be printed to the terminal unchanged, because it was sanitized or comes from this program.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Instruction tells the user what to check before approving.

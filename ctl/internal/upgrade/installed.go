@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // Package and formula under which this distribution is installed.

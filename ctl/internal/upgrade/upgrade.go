@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Bounds of the requests: their total time, and the sizes of the two files in bytes.

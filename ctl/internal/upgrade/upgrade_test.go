@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // read returns a file of testdata. Debian's minisign made the signatures.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // settleTime is how long another program may take to finish writing a file that does not parse yet.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // given creates sockets that outlive the daemon, as a service manager does.

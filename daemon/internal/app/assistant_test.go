@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 // asking returns an app that passes what the wearer says to its assistant and shows the answer. Like most apps, it

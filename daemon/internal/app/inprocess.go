@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/clientio/local"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/clientio/local"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // InProcess serves one agent on in and out when its sandbox forbids the daemon's sockets. It takes no lock and starts

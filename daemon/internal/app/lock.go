@@ -13,8 +13,8 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // ErrRunning is returned for a directory in which a daemon already runs.

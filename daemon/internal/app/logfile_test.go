@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // TestLogIsBoundedWhileRunning checks that the log also rotates while the daemon runs, because a managed daemon may

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/control"
-	"github.com/service-dev/service/proto/outbound"
+	"github.com/service-dev/service/internal/outbound"
 )
 
 // outbound returns the settings for requests over HTTPS.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // program identifies this process's executable as it was when the process started.

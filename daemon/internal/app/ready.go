@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // readyPipe is the descriptor from which a client that started this daemon reads one line; its file may be nil.

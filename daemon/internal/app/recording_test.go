@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/glasses"
 	file "github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 // noTelemetry discards all events.

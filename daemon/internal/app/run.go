@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Options configure a daemon. The zero value is for a daemon started by a client: it stops when idle and prints

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 // ours opens files with the permissions of this process.

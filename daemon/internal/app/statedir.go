@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/fileowner"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/fileowner"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // prepareDirs creates the directories of a daemon. It refuses those that statefile.EnsureDir does not trust, and those

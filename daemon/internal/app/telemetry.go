@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/telemetry"
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
 )
 
 // newRecorder creates the recorder. In a sandbox it writes only to the log and, if the spool's file lock is free, to

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 // gateway sets a session's script, attaches an app and returns the gateway from its welcome.

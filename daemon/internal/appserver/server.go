@@ -23,8 +23,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/loopback"
-	"github.com/service-dev/service/proto/peerowner"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Sessions are the local sessions.
@@ -167,7 +166,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 	}
 	probe := s.o.Probe
 	if probe == nil {
-		probe = peerowner.Probe
+		probe = loopback.ProbePeers
 	}
 	probeErr := probe()
 	if !isSame || probeErr != nil {
@@ -184,7 +183,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 			"err", probeErr)
 		return l, nil
 	}
-	return peerowner.Guard(l, func(err error) { s.o.Log.Warn("refused an app's connection", "err", err) }), nil
+	return loopback.Guard(l, func(err error) { s.o.Log.Warn("refused an app's connection", "err", err) }), nil
 }
 
 // listenSaved listens on the saved port, so that apps find their session again, or on any port if that fails.

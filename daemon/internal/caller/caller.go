@@ -11,13 +11,13 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Caller is immutable once it has been read from a request or a handshake.
 type Caller struct {
-	// Env contains only variables on the allow-list of proto/rendezvous.
+	// Env contains only variables on the allow-list of internal/rendezvous.
 	Env map[string]string
 	// Cwd is absolute, or empty if unknown.
 	Cwd string
@@ -27,7 +27,7 @@ type Caller struct {
 	Version string
 	// Agent identifies the agent's process; empty for a terminal.
 	Agent string
-	// Toolset selects the tools offered to the caller (proto/rendezvous); empty means all.
+	// Toolset selects the tools offered to the caller (internal/rendezvous); empty means all.
 	Toolset string
 	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil if
 	// the process cannot do either.
@@ -87,7 +87,7 @@ func From(ctx context.Context) Caller {
 	return c
 }
 
-// New returns a caller from a client's self-description, limited by the allow-list and bounds of proto/rendezvous.
+// New returns a caller from a client's self-description, limited by the allow-list and bounds of internal/rendezvous.
 func New(env map[string]string, cwd, client, version string) Caller {
 	c := Caller{Env: map[string]string{}, Client: Printable(client), Version: Printable(version)}
 	for name, value := range env {

@@ -1,4 +1,4 @@
-// Package clientio lets the daemon open pages and use files through the client that made the call (proto/clientio). It
+// Package clientio lets the daemon open pages and use files through the client that made the call (internal/clientio). It
 // asks the client to connect when that is first needed, and sends it one request at a time. The daemon itself opens no
 // page and touches no file that a client names. The package does not know why anything is opened, read or written.
 package clientio
@@ -15,7 +15,7 @@ import (
 	"unicode"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // process is a fake client: it connects when asked, and answer handles the requests that it receives.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // The answer to a read may be long, but its other fields must not make decoding use a multiple of its size.

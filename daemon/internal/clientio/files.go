@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // CodeUnavailable is the Error code of a client that carries out no operations: it is neither service-mcp nor
@@ -22,7 +22,7 @@ const CodeUnavailable = "client_files_unavailable"
 // according to its code.
 type Error struct {
 	Op, Path string
-	Code     string // CodeUnavailable, or one of proto/clientio
+	Code     string // CodeUnavailable, or one of internal/clientio
 	Message  string
 }
 

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/secretscan"
+	"github.com/service-dev/service/internal/secretscan"
 )
 
 // FileName is the file's name inside the run directory.

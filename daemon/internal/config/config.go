@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
-	"github.com/service-dev/service/proto/outbound"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/outbound"
 )
 
 // FileName is the file's name inside the state directory.

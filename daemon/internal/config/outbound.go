@@ -11,8 +11,8 @@ import (
 	"unicode"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/loopback"
-	"github.com/service-dev/service/proto/outbound"
+	"github.com/service-dev/service/internal/loopback"
+	"github.com/service-dev/service/internal/outbound"
 )
 
 // setOutbound sets a key about outgoing requests. Its errors do not quote a proxy, whose address may hold a password.

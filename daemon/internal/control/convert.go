@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/link"
+	"github.com/service-dev/service/internal/wiretext"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // withCaller returns a context with the request's caller.

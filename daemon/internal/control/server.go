@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/internal/wiretext"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // Limits of the socket. A message holds at most the arguments of one tool call, and a person has only a few terminals.

@@ -6,8 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/service-dev/service/internal/rendezvous"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // Hello exchanges protocol ranges and refuses an incompatible client.

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/codes"
-	"github.com/service-dev/service/proto/secretscan"
+	"github.com/service-dev/service/internal/secretscan"
 	"github.com/service-dev/service/proto/telemetry"
 )
 

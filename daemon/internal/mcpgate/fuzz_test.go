@@ -14,7 +14,7 @@ import (
 	"unicode"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func FuzzHandshake(f *testing.F) {

@@ -23,9 +23,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/rendezvous"
 	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/rendezvous"
 )
 
 // Catalogue is the set of tools that the gate serves.
@@ -54,7 +54,7 @@ type Options struct {
 	// Admit checks a connection before anything is read from it. An error refuses the connection with that reason. Nil
 	// admits everyone.
 	Admit func(net.Conn) error
-	// ClientIO receives the connections on which clients carry out the daemon's requests (proto/clientio).
+	// ClientIO receives the connections on which clients carry out the daemon's requests (internal/clientio).
 	ClientIO *clientio.Registry
 	// Notices may add a text for the person to an answer; if nil, no text is added.
 	Notices Notices

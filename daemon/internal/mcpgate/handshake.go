@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// handshake is the first line of a stream (proto/rendezvous). Unknown fields are ignored, because later protocols may
+// handshake is the first line of a stream (internal/rendezvous). Unknown fields are ignored, because later protocols may
 // add fields.
 type handshake struct {
 	MCP         int               `json:"mcp"`
@@ -25,7 +25,7 @@ type handshake struct {
 	Agent       string            `json:"agent"`
 }
 
-// readClientIOHandshake reads the handshake of a connection of proto/clientio; ok is false for any other line.
+// readClientIOHandshake reads the handshake of a connection of internal/clientio; ok is false for any other line.
 func readClientIOHandshake(line []byte) (h clientio.Handshake, ok bool) {
 	err := json.Unmarshal(line, &h)
 	return h, err == nil && h.IO == clientio.Version && clientio.IsToken(h.Token)

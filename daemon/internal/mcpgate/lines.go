@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/service-dev/service/proto/mcpline"
+	"github.com/service-dev/service/internal/mcpline"
 )
 
 // MaxLine is the maximum length of an MCP message, in bytes.

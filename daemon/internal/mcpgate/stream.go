@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/mcpline"
+	"github.com/service-dev/service/internal/mcpline"
 )
 
 // maxCalls bounds the concurrent tool calls of one connection, and separately its other unanswered requests.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // maxFile bounds how much of one of the service's files is read, in bytes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // fake answers service-manager commands by the prefix of the command line, and records them.

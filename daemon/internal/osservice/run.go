@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/service-dev/service/proto/supervised"
+	"github.com/service-dev/service/internal/supervised"
 )
 
 // Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context

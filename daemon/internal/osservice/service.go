@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Codes of the errors that a person can fix.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/adapterfile"
+	"github.com/service-dev/service/internal/adapterfile"
 )
 
 // addedName is the file in the state directory that lists the added adapters.

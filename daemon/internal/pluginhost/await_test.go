@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // After a restart of the daemon, a connection starts the embedded backend, and calls find it as usual.

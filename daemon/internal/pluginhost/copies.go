@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/adapterfile"
+	"github.com/service-dev/service/internal/adapterfile"
 )
 
 // copiesDir is the folder in the state directory that contains the programs of the added adapters, each named by its

@@ -12,8 +12,8 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses/render/fonts"
-	"github.com/service-dev/service/proto/outbound"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/outbound"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // Names of the shipped adapters.

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/wiretext"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // startTimeout bounds the handshake of an adapter. describeTimeout bounds its Describe, in which the embedded backend

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // checkOwners refuses an adapter that anybody except this user and root could replace: through its file, the manifest,

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/service-dev/service/proto/loopback"
+	"github.com/service-dev/service/internal/loopback"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

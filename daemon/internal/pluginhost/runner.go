@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/internal/programpath"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
-	"github.com/service-dev/service/proto/programpath"
 )
 
 // process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three

@@ -10,7 +10,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses/guide"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
 )
 
 // Limits on reading a project.

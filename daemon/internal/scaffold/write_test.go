@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 const testKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"

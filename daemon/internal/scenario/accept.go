@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses/scenario"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
 )
 
 // CodeNotAccepted means that a run cannot become the recording.

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/clientio/local"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/clientio/local"
 )
 
 // ours opens files with the permissions of this process.

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/statefile"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
 )
 
 // Limits on folders of fixtures, in bytes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // hostileClient lists a folder with names that lead out of it, and returns every requested file.

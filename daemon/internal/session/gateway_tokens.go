@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // gatewayTokens are the tokens with which the apps of local sessions call their assistants. They exist only in memory;

@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	contract "github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/textfile"
+	contract "github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.

@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // appSecret is the secret with which apps attach to a local session. The file contains the secret; the state contains

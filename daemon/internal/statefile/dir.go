@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It

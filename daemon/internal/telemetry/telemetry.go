@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/ratelog"
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
 	"github.com/service-dev/service/proto/telemetry"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 type expectDisplay struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
 	file "github.com/service-dev/service/glasses/scenario"
+	"github.com/service-dev/service/internal/clientio/local"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/clientio/local"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/clientio"
-	contract "github.com/service-dev/service/proto/clientio"
+	contract "github.com/service-dev/service/internal/clientio"
 )
 
 // Error codes for files that an agent named.

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/programpath"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // Transports are what the transport adapters describe.

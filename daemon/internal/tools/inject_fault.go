@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 type injectFault struct{ injector }

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 type injectSensor struct{ injector }

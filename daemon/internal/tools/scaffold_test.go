@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/scaffold"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/clientio/local"
+	"github.com/service-dev/service/internal/clientio/local"
 )
 
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"

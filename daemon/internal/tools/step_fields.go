@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/strictjson"
+	"github.com/service-dev/service/internal/strictjson"
 )
 
 // stepFields is implemented by arguments that are the fields of one kind of step. They are decoded by the rules for

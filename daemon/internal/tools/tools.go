@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/service-dev/service/proto/rendezvous"
+	"github.com/service-dev/service/internal/rendezvous"
 )
 
 // Tool is an entry of the catalogue. The list is the same for every caller and every state of the link.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/glasses/driver"
-	"github.com/service-dev/service/proto/peerowner"
+	"github.com/service-dev/service/internal/loopback"
 )
 
 // Options describes the glasses of a page.
@@ -77,10 +77,10 @@ func Serve(ctx context.Context, o Options) (*Page, error) {
 		return nil, fmt.Errorf("listen for the page of the glasses: %w", err)
 	}
 	// The token does not suffice: whoever can list processes sees the address that a browser was started with.
-	if err := peerowner.Probe(); err != nil {
+	if err := loopback.ProbePeers(); err != nil {
 		o.Log.Warn("cannot determine who owns a connection; only its token keeps other users from the page", "err", err)
 	} else {
-		listener = peerowner.Guard(listener, func(err error) { o.Log.Warn("refused a browser's connection", "err", err) })
+		listener = loopback.Guard(listener, func(err error) { o.Log.Warn("refused a browser's connection", "err", err) })
 	}
 	p := &Page{o: o, address: listener.Addr().String(), token: newSecret(), wanted: true}
 	for i, spec := range o.Links {

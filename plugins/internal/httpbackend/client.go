@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
-	"github.com/service-dev/service/proto/loopback"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

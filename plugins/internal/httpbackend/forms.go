@@ -13,8 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/service-dev/service/internal/loopback"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/loopback"
 )
 
 // form reports whether a value is valid for a field. Empty values are not checked; required lists the fields that must

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/outbound"
 	"github.com/service-dev/service/plugins/internal/serve"
-	"github.com/service-dev/service/proto/outbound"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

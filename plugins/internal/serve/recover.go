@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/internal/wiretext"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // CodeAdapterUnavailable is the code of a call during which the adapter panicked.

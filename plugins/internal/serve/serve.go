@@ -17,10 +17,10 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
-	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/internal/buildinfo"
+	"github.com/service-dev/service/internal/programpath"
+	"github.com/service-dev/service/internal/wiretext"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
-	"github.com/service-dev/service/proto/programpath"
-	"github.com/service-dev/service/proto/wiretext"
 )
 
 // Limits of an adapter's server.

@@ -12,11 +12,12 @@
 package controlv1
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // Caller is the shell on whose behalf a call is made. It is never stored.
 type Caller struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The caller's values of the variables in proto/rendezvous.
+	// The caller's values of the variables in internal/rendezvous.
 	Env map[string]string `protobuf:"bytes,1,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The caller's working directory, absolute.
 	Cwd []byte `protobuf:"bytes,2,opt,name=cwd,proto3" json:"cwd,omitempty"`
@@ -38,7 +39,7 @@ type Caller struct {
 	// Its build version.
 	Version string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
 	// The token with which the calling process connected to mcp.sock to open pages and use files for this call
-	// (proto/clientio). Empty if it does neither.
+	// (internal/clientio). Empty if it does neither.
 	ClientIo      string `protobuf:"bytes,5,opt,name=client_io,json=clientIo,proto3" json:"client_io,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

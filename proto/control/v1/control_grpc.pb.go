@@ -13,6 +13,7 @@ package controlv1
 
 import (
 	context "context"
+
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -89,7 +90,7 @@ type ControlClient interface {
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
 	// AddPlugin adds a transport adapter of the person's own, after starting it once to read its description. The client
-	// must have approved it in the state directory (proto/rendezvous).
+	// must have approved it in the state directory (internal/rendezvous).
 	AddPlugin(ctx context.Context, in *AddPluginRequest, opts ...grpc.CallOption) (*AddPluginResponse, error)
 	// RemovePlugin removes and stops an adapter that was added. Its file stays.
 	RemovePlugin(ctx context.Context, in *RemovePluginRequest, opts ...grpc.CallOption) (*RemovePluginResponse, error)
@@ -441,7 +442,7 @@ type ControlServer interface {
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
 	// AddPlugin adds a transport adapter of the person's own, after starting it once to read its description. The client
-	// must have approved it in the state directory (proto/rendezvous).
+	// must have approved it in the state directory (internal/rendezvous).
 	AddPlugin(context.Context, *AddPluginRequest) (*AddPluginResponse, error)
 	// RemovePlugin removes and stops an adapter that was added. Its file stays.
 	RemovePlugin(context.Context, *RemovePluginRequest) (*RemovePluginResponse, error)

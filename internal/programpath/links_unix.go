@@ -2,7 +2,7 @@
 
 package programpath
 
-import "github.com/service-dev/service/proto/fileowner"
+import "github.com/service-dev/service/internal/fileowner"
 
 // isTrusted reports whether no other user could make a link lead to another program.
 func isTrusted(path string) bool { return fileowner.CheckLinks(path) == nil }

@@ -1,18 +1,4 @@
-// Package peerowner checks which user owns the other end of a loopback TCP connection. All users of a machine share
-// the loopback address, so a listener for one person must refuse everybody else's connections on accept, before it
-// reads a byte. The daemon and the adapters use it.
-//
-// A connection is accepted if the user of this process, or root, opened its other end. Refusing root would protect
-// nothing, because root can read every file and process of that user. It would also refuse relays that run as root on
-// the person's behalf, such as the one that forwards a Windows browser's connections into a WSL machine. So a browser
-// under sudo is accepted too.
-//
-// A container counts as the user that it has on this machine: a container that shares the host's network is refused if
-// it runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
-// translates the owner into the view of this process, and an owner without a mapping there is another user. A
-// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a socket on
-// this machine and in this network namespace, such as one routed from another machine, is refused.
-package peerowner
+package loopback
 
 import (
 	"context"
@@ -31,9 +17,19 @@ var (
 	ErrNoOwner = errors.New("the other end of the connection has no owner on this machine")
 )
 
-// Check returns nil if the other end of an accepted connection belongs to the user of this process or to root.
+// CheckPeer returns nil if the other end of an accepted connection belongs to the user of this process or to root.
 // Otherwise it returns ErrOtherUser, ErrNoOwner, or the reason why the owner could not be determined.
-func Check(conn net.Conn) error {
+//
+// Refusing root would protect nothing, because root can read every file and process of that user. It would also refuse
+// relays that run as root on the user's behalf, such as the one that forwards a Windows browser's connections into a
+// WSL machine. So a browser under sudo is accepted too.
+//
+// A container counts as the user that it has on this machine: a container that shares the host's network is refused if
+// it runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
+// translates the owner into the view of this process, and an owner without a mapping there is another user. A
+// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a socket on
+// this machine and in this network namespace, such as one routed from another machine, is refused.
+func CheckPeer(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
 	if !ok || !isTCP {
@@ -50,12 +46,12 @@ func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// probeWait is the maximum time that Probe waits for its own connection.
+// probeWait is the maximum time that ProbePeers waits for its own connection.
 const probeWait = 5 * time.Second
 
-// Probe checks, with a connection of this process to itself, that Check works on this system. Call it once before a
-// listener relies on Check, so that the result does not depend on later actions of another user.
-func Probe() error {
+// ProbePeers checks, with a connection of this process to itself, that CheckPeer works on this system. Call it once before a
+// listener relies on CheckPeer, so that the result does not depend on later actions of another user.
+func ProbePeers() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return fmt.Errorf("probe connection owners: %w", err)
@@ -74,7 +70,7 @@ func Probe() error {
 		}
 		ours := conn.RemoteAddr().String() == client.LocalAddr().String()
 		if ours {
-			err = Check(conn)
+			err = CheckPeer(conn)
 		}
 		conn.Close()
 		if ours {
@@ -86,7 +82,7 @@ func Probe() error {
 // reportEvery is the minimum time between reports of a guarded listener, so that nobody can flood a log with refusals.
 const reportEvery = time.Minute
 
-// Guard returns a listener that accepts only connections for which Check returns nil, and closes all others. It calls
+// Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It calls
 // report with the reason of a refusal at most once a minute.
 func Guard(l net.Listener, report func(error)) net.Listener {
 	return &guarded{Listener: l, report: report}
@@ -106,7 +102,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		refused := Check(conn)
+		refused := CheckPeer(conn)
 		if refused == nil {
 			return conn, nil
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 const (

@@ -1,4 +1,4 @@
-package peerowner
+package loopback
 
 import (
 	"encoding/binary"
@@ -30,7 +30,7 @@ func pair(t *testing.T, network, host string) (client, accepted net.Conn) {
 }
 
 func TestProbe(t *testing.T) {
-	if err := Probe(); err != nil {
+	if err := ProbePeers(); err != nil {
 		t.Fatalf("owners cannot be determined on this system: %v", err)
 	}
 }
@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 func TestCheck_OwnConnection(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		_, conn := pair(t, network, host)
-		if err := Check(conn); err != nil {
+		if err := CheckPeer(conn); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestCheck_RefusesWhatIsNotTCP(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	if Check(a) == nil {
+	if CheckPeer(a) == nil {
 		t.Error("Check accepted a pipe")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/internal/credential"
 )
 
 // known matches credentials with a known form: those of our backends, source hosts, clouds and AI providers, bearer

@@ -1,5 +1,7 @@
-// Package loopback knows which hosts are this machine. It also listens for the embedded backend on one port of both
-// loopback addresses, for the backend itself or for the daemon on its behalf.
+// Package loopback knows which hosts are this machine. It listens for the embedded backend on one port of both loopback
+// addresses, for the backend itself or for the daemon on its behalf. All users of a machine share these addresses, so
+// it also checks which user owns the other end of a connection: a listener for one user must refuse everybody else's
+// connections on accept, before it reads a byte.
 package loopback
 
 import (

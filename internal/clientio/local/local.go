@@ -1,4 +1,4 @@
-// Package local executes the operations of proto/clientio in this process, with its permissions and environment: it
+// Package local executes the operations of internal/clientio in this process, with its permissions and environment: it
 // opens pages in the person's browser, and reads and writes files. It validates the form of each request and leaves
 // permissions to the system. Only a client's own process may use it, or a daemon that a sandbox forces to run inside
 // an agent's process. It is independent of why a page is opened or a file is read or written.
@@ -7,7 +7,7 @@ package local
 import (
 	"context"
 
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // Executor executes requests. It is safe for concurrent use. Create one with New.

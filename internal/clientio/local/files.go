@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/proto/clientio"
-	"github.com/service-dev/service/proto/fileowner"
+	"github.com/service-dev/service/internal/clientio"
+	"github.com/service-dev/service/internal/fileowner"
 )
 
 // fileSystem resolves the paths of a request: in the whole file system, or in an os.Root that no path leads out of.

@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !windows
 
-package peerowner
+package loopback
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package peerowner
+package loopback
 
 import "net"
 

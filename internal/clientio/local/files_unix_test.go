@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 func ask(t *testing.T, r clientio.Request) clientio.Response {

@@ -1,4 +1,4 @@
-package peerowner
+package loopback
 
 import (
 	"errors"

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"github.com/service-dev/service/proto/textfile"
+	"github.com/service-dev/service/internal/textfile"
 )
 
 // Settings are the parts of config.yaml about outgoing requests. An empty field means what the process would use

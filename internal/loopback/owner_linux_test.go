@@ -1,4 +1,4 @@
-package peerowner
+package loopback
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 )
 
 // dialTo is the environment variable that makes this test binary connect to an address and wait until its input ends.
-const dialTo = "PEEROWNER_TEST_DIAL"
+const dialTo = "LOOPBACK_TEST_DIAL"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(dialTo); address != "" {
@@ -107,7 +107,7 @@ func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := Check(conn); err != nil {
+	if err := CheckPeer(conn); err != nil {
 		t.Errorf("check by netlink: %v", err)
 	}
 	peer, local := addresses(conn)
@@ -127,7 +127,7 @@ func TestCheck_RefusesAClosedPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 		leave(client.(*net.TCPConn))
-		if err := Check(conn); !errors.Is(err, ErrNoOwner) {
+		if err := CheckPeer(conn); !errors.Is(err, ErrNoOwner) {
 			t.Errorf("Check of a %s peer: got %v, want ErrNoOwner", name, err)
 		}
 		if err := checkOpen(conn); name == "reset" && !errors.Is(err, ErrNoOwner) {
@@ -186,7 +186,7 @@ func TestGuard_RefusesAnotherUser(t *testing.T) {
 // it.
 func asNobody(t *testing.T, address string) *exec.Cmd {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "peerowner")
+	dir, err := os.MkdirTemp("/tmp", "loopback")
 	if err != nil {
 		t.Fatal(err)
 	}

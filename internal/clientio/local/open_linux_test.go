@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/proto/clientio"
+	"github.com/service-dev/service/internal/clientio"
 )
 
 // fakeCommand puts an xdg-open into PATH that records its arguments and environment and then runs script.
