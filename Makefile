@@ -106,19 +106,19 @@ soak: build ## run for FOR (10m) under kills, full disks and clock jumps, and co
 	$(GO) run ./packaging/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
 screenshots: build ## update the pictures of README from running programs
-	$(GO) run ./packaging/panels packaging/screenshots/panels.png
-	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
+	$(GO) run ./packaging/panels docs/images/panels.png
+	SERVICE_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
 	@set -e; tour=$$(mktemp -d); trap 'rm -rf "$$tour"' EXIT; export SERVICE_CONFIG_DIR=$$tour/state; \
-	cp packaging/screenshots/approve.png packaging/screenshots/simulator.png "$$tour"; \
+	cp docs/images/approve.png docs/images/simulator.png "$$tour"; \
 	$(GO) build -o "$(BIN)/" ./packaging/e2e/testdata/apps/desk-go; \
 	"$(BIN)/servicectl" session run packaging/e2e/testdata/scenarios/desk.json -- "$(BIN)/desk-go" >"$$tour/session-run.txt"; \
 	"$(BIN)/servicectl" daemon stop; \
-	$(GO) run ./packaging/tour "$$tour" packaging/screenshots/tour.png
+	$(GO) run ./packaging/tour "$$tour" docs/images/tour.png
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
 	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./packaging/e2e; \
-	cp "$$pages/page-mcp-access.png" packaging/screenshots/access.png; cp "$$pages/page-analytics-dark.png" packaging/screenshots/analytics.png; \
-	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/pages.png; \
-	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/gateway.png gateway gateway-empty credit credit-empty docs-managed-gateway docs-operating-gateway
+	cp "$$pages/page-mcp-access.png" docs/images/access.png; cp "$$pages/page-analytics-dark.png" docs/images/analytics.png; \
+	$(GO) run ./packaging/contactsheet "$$pages" docs/images/pages.png; \
+	$(GO) run ./packaging/contactsheet "$$pages" docs/images/gateway.png gateway gateway-empty credit credit-empty docs-managed-gateway docs-operating-gateway
 
 npm: ## install the MCP and model clients, llama.cpp and the type checker that tests and check use
 	@sh $(NPM_DIR)/setup.sh --strict

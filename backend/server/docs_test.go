@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestDocumentedCommandsExist reads every service-backend line in the documentation (command, flags, number of

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/packaging/reaper"
 	"github.com/service-dev/service/packaging/usersystemd"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // bin is the directory of the program under test.

@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestCodes_StandOnThePage(t *testing.T) {
-	page, err := os.ReadFile("../../proto/docs/pages/assistant-scripts.md")
+	page, err := os.ReadFile("../../docs/pages/assistant-scripts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

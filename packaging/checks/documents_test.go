@@ -17,7 +17,7 @@ const maxReadme = 150
 
 func TestReadme_IsShort(t *testing.T) {
 	if n := strings.Count(readDocument(t, "README.md"), "\n"); n > maxReadme {
-		t.Errorf("README.md has %d lines, the maximum is %d: move something to proto/docs/pages and link to it", n,
+		t.Errorf("README.md has %d lines, the maximum is %d: move something to docs/pages and link to it", n,
 			maxReadme)
 	}
 }
@@ -28,10 +28,10 @@ var (
 	codeBlock    = regexp.MustCompile("(?s)```.*?```")
 )
 
-// Pages of the documentation link to each other by id, which the tests of proto/docs check.
+// Pages of the documentation link to each other by id, which the tests of docs check.
 func TestDocuments_LinksResolve(t *testing.T) {
 	for _, name := range documents(t) {
-		if strings.HasPrefix(name, "proto/docs/pages/") {
+		if strings.HasPrefix(name, "docs/pages/") {
 			continue
 		}
 		text := codeBlock.ReplaceAllString(readDocument(t, name), "")

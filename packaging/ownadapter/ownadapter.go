@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 const self = "github.com/service-dev/service"

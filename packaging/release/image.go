@@ -135,7 +135,7 @@ func (r *release) imageLabels() map[string]string {
 		info + "revision":      r.commit,
 		info + "created":       r.time.Format("2006-01-02T15:04:05Z07:00"),
 		info + "source":        homepage,
-		info + "documentation": homepage + "/blob/main/proto/docs/pages/operating.md",
+		info + "documentation": homepage + "/blob/main/docs/pages/operating.md",
 		info + "licenses":      "Apache-2.0",
 	}
 }

@@ -50,7 +50,7 @@ func TestInstallScript_InstallsThisRelease(t *testing.T) {
 // TestInstallScript_RunsInDevContainer runs the command of the dev container in the documentation, in a clean home
 // directory.
 func TestInstallScript_RunsInDevContainer(t *testing.T) {
-	_, text, ok := strings.Cut(string(must(os.ReadFile("../../proto/docs/pages/install.md"))), "```json devcontainer\n")
+	_, text, ok := strings.Cut(string(must(os.ReadFile("../../docs/pages/install.md"))), "```json devcontainer\n")
 	text, _, end := strings.Cut(text, "```")
 	var container struct {
 		Image, RemoteUser, PostCreateCommand string

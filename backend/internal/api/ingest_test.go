@@ -15,8 +15,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/analytics"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/proto/backendapi"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // shipped returns a world in which an app uploads batches with a project key.

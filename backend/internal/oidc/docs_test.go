@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestDocumentedProvidersParse parses the provider file that the documentation shows.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // docsPage is the data of the template "docs": one page of the documentation, or the list of all pages.

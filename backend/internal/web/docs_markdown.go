@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // markdown renders the subset of Markdown that the documentation uses: headings, paragraphs, lists, fenced code,

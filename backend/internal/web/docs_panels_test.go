@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/proto/docs"
 )
 
 var update = flag.Bool("update", false, "draw the pictures of the documentation's display trees again")

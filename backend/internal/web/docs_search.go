@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/service-dev/service/proto/docs/search"
+	"github.com/service-dev/service/docs/search"
 )
 
 // docsSearch is what a search found.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestDocs_AreCompleteAndPublic requests every page as an unknown visitor. The pages exist, their links work, and

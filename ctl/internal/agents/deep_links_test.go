@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 var update = flag.Bool("update", false, "rewrite the links in the documentation")
 
-const installPage = "../../../proto/docs/pages/install.md"
+const installPage = "../../../docs/pages/install.md"
 
 // deepLinks are the links of editors that register service-mcp: where each is in the documentation, how to write and
 // how to read it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/ctl/internal/term"
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestDocumentation_CommandsExist checks the command, flags and number of arguments of every servicectl line in the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // stateDir creates a state directory with files; a name that ends with / is a folder.

@@ -34,10 +34,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 	"github.com/service-dev/service/daemon/internal/telemetry"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/docs"
+	"github.com/service-dev/service/docs/search"
 	"github.com/service-dev/service/internal/buildinfo"
 	"github.com/service-dev/service/internal/rendezvous"
-	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/docs/search"
 )
 
 // daemon holds the components of a daemon.

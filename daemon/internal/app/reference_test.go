@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/identity"
+	"github.com/service-dev/service/docs"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // documentedFiles returns the path patterns that the reference page of the state directory lists.

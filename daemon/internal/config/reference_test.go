@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestReferenceNamesEveryKey checks that the reference page lists every key of config.yaml.

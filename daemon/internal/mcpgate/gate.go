@@ -23,9 +23,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/descriptors"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/docs"
 	contract "github.com/service-dev/service/internal/clientio"
 	"github.com/service-dev/service/internal/rendezvous"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // Catalogue is the set of tools that the gate serves.

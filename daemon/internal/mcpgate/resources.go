@@ -5,8 +5,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // docsURI is the URI prefix of all documentation pages; the page's id follows it.

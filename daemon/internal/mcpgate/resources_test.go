@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/tools"
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // protocols runs a test in both protocol generations; meta is added to the params of each call.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/tools"
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // request encodes a call whose params have the given JSON members; none may be empty.

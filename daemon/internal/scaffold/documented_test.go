@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // TestModuleExamplesFitTheModule checks the examples that use a generated module against that module.

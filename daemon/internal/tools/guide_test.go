@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // payloadTypes are the protocol's types; the fields in guides are compared with them.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestReference_NamesSharedFields checks that the documentation names the fields that many answers share.

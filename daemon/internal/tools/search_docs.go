@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/service-dev/service/proto/docs"
-	"github.com/service-dev/service/proto/docs/search"
+	"github.com/service-dev/service/docs"
+	"github.com/service-dev/service/docs/search"
 )
 
 // Docs is the bundled documentation.

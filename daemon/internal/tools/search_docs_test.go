@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // TestSearchDocs_ReturnsPassages asks a question, follows an id from the answer, and asks a question without an

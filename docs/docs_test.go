@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses/broker"
 	"github.com/service-dev/service/glasses/driver"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // The page about real glasses explains each problem that keeps them from being connected.

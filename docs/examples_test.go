@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/assistantscript"
 	"github.com/service-dev/service/glasses/scenario"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // block is one fenced code block, with its language and the word after it.

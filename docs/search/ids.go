@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // page returns the complete passages of a page in order, as many as fit into an answer. The last one's Next

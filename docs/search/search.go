@@ -1,4 +1,4 @@
-// Package search searches the bundled documentation (proto/docs). It ranks sections with BM25, in memory, with a light
+// Package search searches the bundled documentation (docs). It ranks sections with BM25, in memory, with a light
 // stemmer and extra weight for titles. It returns passages and suggestions for further reading, and knows neither
 // tools nor sessions.
 package search
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/docs"
 )
 
 // Bounds of a search.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // TestCaptions_StandAtTheBottom draws the documented recipe for captions on every panel. Nothing may be clipped, and

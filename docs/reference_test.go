@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/docs"
 	"github.com/service-dev/service/internal/rendezvous"
-	"github.com/service-dev/service/proto/docs"
 )
 
 // codeSpans returns every word that a page formats as code, in spans and in blocks.
@@ -30,7 +30,7 @@ func codeSpans(t *testing.T, id string) map[string]bool {
 // TestHTTPReferenceNamesEveryField checks that the page lists the JSON fields and headers of proto/backendapi.
 func TestHTTPReferenceNamesEveryField(t *testing.T) {
 	words := codeSpans(t, "http-api")
-	files, err := filepath.Glob("../backendapi/*.go")
+	files, err := filepath.Glob("../proto/backendapi/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
