@@ -35,6 +35,10 @@ LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(I
 # grpcnotrace leaves out gRPC's event pages, which nobody serves; every start of servicectl would initialise them.
 BUILD   = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFLAGS)'
 
+PROGRAMS = daemon/serviced ctl/servicectl ctl/service-mcp backend/service-backend examples/apps/hello-glasses examples/apps/desk-go
+# serviced contains the shipped adapters. It is one of them under its name, so a link is enough.
+ADAPTERS = $(notdir $(wildcard plugins/service-plugin-*))
+
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator)
@@ -46,12 +50,13 @@ help: ## print this list
 	@echo "usage: make <target>"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-13s %s\n", $$1, $$2}' Makefile
 
-build: wasm ## build every program into bin/, with the checksum of the adapters' program
-	@mkdir -p "$(BIN)"
-	$(BUILD) -o "$(BIN)/" ./daemon/serviced ./ctl/servicectl ./ctl/service-mcp ./backend/service-backend
-	$(BUILD) -o "$(BIN)/hello-glasses" ./packaging/e2e/testdata/apps/hello-glasses
-	@cd "$(BIN)" && rm -f service-plugin-* && \
-	(command -v sha256sum >/dev/null && sha256sum serviced || shasum -a 256 serviced) > plugins.sha256
+build: wasm ## build every program and the examples into bin/, with links and checksums of the adapters
+	@mkdir -p "$(BIN)"; n=0; for program in $(PROGRAMS); do \
+		n=$$((n + 1)); echo "[$$n/$(words $(PROGRAMS))] $(BIN)/$${program##*/}"; \
+		$(BUILD) -o "$(BIN)/" ./$$program || exit 1; \
+	done
+	@cd "$(BIN)" && for adapter in $(ADAPTERS); do ln -sf serviced "$$adapter"; done && \
+	(command -v sha256sum >/dev/null && sha256sum serviced $(ADAPTERS) || shasum -a 256 serviced $(ADAPTERS)) > plugins.sha256
 
 wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
 
@@ -110,8 +115,7 @@ screenshots: build ## update the pictures of README from running programs
 	SERVICE_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
 	@set -e; tour=$$(mktemp -d); trap 'rm -rf "$$tour"' EXIT; export SERVICE_CONFIG_DIR=$$tour/state; \
 	cp docs/images/approve.png docs/images/simulator.png "$$tour"; \
-	$(GO) build -o "$(BIN)/" ./packaging/e2e/testdata/apps/desk-go; \
-	"$(BIN)/servicectl" session run packaging/e2e/testdata/scenarios/desk.json -- "$(BIN)/desk-go" >"$$tour/session-run.txt"; \
+	"$(BIN)/servicectl" session run examples/scenarios/desk.json -- "$(BIN)/desk-go" >"$$tour/session-run.txt"; \
 	"$(BIN)/servicectl" daemon stop; \
 	$(GO) run ./packaging/tour "$$tour" docs/images/tour.png
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \

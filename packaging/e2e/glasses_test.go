@@ -87,14 +87,14 @@ func linkAnd(t *testing.T, w *world, a *agent, more ...chromedp.ExecAllocatorOpt
 func deskApps(t *testing.T) map[string][]string {
 	t.Helper()
 	app := func(parts ...string) string {
-		path, err := filepath.Abs(filepath.Join(append([]string{"testdata", "apps"}, parts...)...))
+		path, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "examples", "apps"}, parts...)...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
 	desk := filepath.Join(t.TempDir(), "desk-go")
-	if out, err := exec.Command("go", "build", "-o", desk, "./testdata/apps/desk-go").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", desk, "../../examples/apps/desk-go").CombinedOutput(); err != nil {
 		t.Fatalf("build desk-go: %v\n%s", err, out)
 	}
 	return map[string][]string{
@@ -116,7 +116,7 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	}
 	id := s.str(t, "sessionId")
 	startApp(t, w, app, s)
-	scenario, err := filepath.Abs("testdata/scenarios/desk.json")
+	scenario, err := filepath.Abs("../../examples/scenarios/desk.json")
 	if err != nil {
 		t.Fatal(err)
 	}

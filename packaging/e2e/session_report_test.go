@@ -98,7 +98,7 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 func reportWithFailures(t *testing.T, w *world) string {
 	t.Helper()
 	app := filepath.Join(t.TempDir(), "hello-glasses")
-	build := exec.Command("go", "build", "-o", app, "./testdata/apps/hello-glasses")
+	build := exec.Command("go", "build", "-o", app, "../../examples/apps/hello-glasses")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// exampleFiles are the example app, which needs only Python, and its scenario, by the directories below e2e's testdata.
+// exampleFiles are the example app, which needs only Python, and its scenario, by their paths below examples.
 var exampleFiles = []string{
 	"apps/desk-py/desk.py", "apps/desk-py/service/glasses.py", "scenarios/desk.json", "pictures/desk.png",
 }
@@ -14,7 +14,7 @@ var exampleFiles = []string{
 func (r *release) examples(folder string) []entry {
 	var all []entry
 	for _, name := range exampleFiles {
-		from := filepath.Join(r.root, "packaging/e2e/testdata", filepath.FromSlash(name))
+		from := filepath.Join(r.root, "examples", filepath.FromSlash(name))
 		all = append(all, entry{name: path.Join(folder, name), from: from, mode: 0o644})
 	}
 	return all

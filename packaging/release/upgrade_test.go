@@ -16,7 +16,7 @@ const nextVersion = "9.0.0"
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
 	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
-	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./packaging/e2e/testdata/apps/desk-go")
+	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./examples/apps/desk-go")
 	program := filepath.Join(dir, "e2e.test")
 	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./packaging/e2e")
 	printed, _ := inRoot(t, "upgrade.sh", dir)

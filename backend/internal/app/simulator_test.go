@@ -153,7 +153,7 @@ func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	if err := os.WriteFile(token, []byte(minted.AppSecret+"\n"), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", binary, "../../../packaging/e2e/testdata/apps/hello-glasses")
+	build := exec.Command("go", "build", "-o", binary, "../../../examples/apps/hello-glasses")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.t.Fatalf("build the example app: %v\n%s", err, out)
 	}

@@ -45,7 +45,7 @@ func buildPrograms(dir string) error {
 	root := filepath.Join("..", "..", "..")
 	programs := map[string]string{
 		"serviced": "./daemon/serviced", "service-mcp": "./ctl/service-mcp", "servicectl": "./ctl/servicectl",
-		"hello-glasses": "./packaging/e2e/testdata/apps/hello-glasses",
+		"hello-glasses": "./examples/apps/hello-glasses",
 	}
 	for name, pkg := range programs {
 		out := filepath.Join(dir, name)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // While an upgrade replaces the files one after the other, a call gets an error that a retry overcomes. If the files
@@ -138,5 +140,49 @@ func TestUpgrade_ChangesTheFileOfAnAdapter(t *testing.T) {
 	}
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
 		t.Errorf("a file that was left behind: %v", err)
+	}
+}
+
+// Shipped adapters are links to serviced. Those that are built alone run as well, if the manifest lists them.
+func TestShipped_RunAsLinksAndAlone(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(healthy))
+	defer srv.Close()
+	var names []string
+	for _, name := range shipped() {
+		names = append(names, programpath.AdapterPrefix+name)
+	}
+	links := install(t)
+	for _, name := range names {
+		if err := os.Symlink(program, filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	alone := t.TempDir()
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", alone, "../../../plugins/...")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the adapters: %v\n%s", err, out)
+	}
+	for _, dir := range []string{links, alone} {
+		list(t, dir, names...)
+		h, _ := serve(t, dir)
+		for i, p := range h.Plugins() {
+			if want := filepath.Join(dir, names[i]); p.Path != want {
+				t.Errorf("adapter %s runs from %s, want %s", p.Name, p.Path, want)
+			}
+		}
+		for name, err := range h.Check() {
+			if err != nil {
+				t.Errorf("adapter %s in %s is refused: %v", name, dir, err)
+			}
+		}
+		if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
+			t.Errorf("call through %s in %s: %v", names[0], dir, err)
+		}
+		for _, name := range names {
+			out, err := exec.Command(filepath.Join(dir, name), "version").Output()
+			if err != nil || !strings.HasPrefix(string(out), name+" ") {
+				t.Errorf("%s version printed %q: %v", filepath.Join(dir, name), out, err)
+			}
+		}
 	}
 }

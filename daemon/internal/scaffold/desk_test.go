@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "regenerate the modules of the example apps")
 
-var appsDir = filepath.Join("..", "..", "..", "packaging", "e2e", "testdata", "apps")
+var appsDir = filepath.Join("..", "..", "..", "examples", "apps")
 
 var deskCapabilities = []string{guide.Display, guide.Input, guide.State, guide.Camera, guide.Transcription,
 	guide.Speech, guide.Phrases}

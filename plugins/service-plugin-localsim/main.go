@@ -1,0 +1,6 @@
+// Command service-plugin-localsim is the adapter localsim as a program of its own.
+package main
+
+import "github.com/service-dev/service/plugins/localsim"
+
+func main() { localsim.Main() }
