@@ -80,6 +80,7 @@ func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person 
 // Every account tool works over service-mcp against a real backend, unlinked and linked, granted and refused, on both
 // databases. A grant changed in the dashboard applies to the next call.
 func TestAccountTools(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
 		"postgres": newPostgres,

@@ -15,6 +15,7 @@ import (
 // An agent that can write to the folder of an added adapter exchanges the program at the moment when the daemon has
 // checked it. The daemon never runs the exchanged one.
 func TestAddedAdapter_CannotBeExchangedAfterItsCheck(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, "")
 	source, err := ownadapter.Source()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // every log, page, tool result, model answer, telemetry file and database dump, and the raw database files. A secret
 // may occur only in the response or page that issues it.
 func TestSecrets_LeakNowhere(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // account, and no code, token or secret in plain text. With SERVICE_UPDATE_DUMPS set, the test stores the dumps as
 // input for future migration tests.
 func TestDumpHoldsNoSecret(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -19,6 +19,7 @@ const leavingApp = "com.example.leaving"
 // The export contains all data of the person except secrets. After the deletion no URL or credential of the account
 // works, and neither a dump nor the SQLite file contains a trace of it, even though an app was still connected.
 func TestAccount_ExportAndDeletion(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -262,6 +263,7 @@ const (
 // In the settings, a person can end one other browser session, end all others, or end them by changing the password.
 // Sessions of other accounts are unaffected.
 func TestBrowserSessions_EndedFromSettings(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
 		"postgres": newPostgres,

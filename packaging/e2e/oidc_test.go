@@ -161,6 +161,7 @@ var broken = []struct {
 // Whatever fails, the page offers a next step, nobody is signed in, no row is left, and the log at debug level
 // contains no secret.
 func TestProvider_Errors(t *testing.T) {
+	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 // processors. A -parallel flag takes precedence because it is parsed later.
 func init() {
 	testing.Init()
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 }

@@ -104,6 +104,7 @@ func TestExport_WithoutTempDir(t *testing.T) {
 // eachDatabase runs f with SQLite and with PostgreSQL, at the same time.
 func eachDatabase(t *testing.T, f func(t *testing.T, database string)) {
 	t.Helper()
+	t.Parallel()
 	for name, database := range map[string]func(*testing.T) string{
 		"SQLite": func(*testing.T) string { return "" }, "PostgreSQL": newPostgres,
 	} {

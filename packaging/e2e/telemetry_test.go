@@ -24,6 +24,7 @@ func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry
 // calls carries the notice. Uploads contain only the listed fields and identify only the install. A batch whose
 // response was lost counts once. Purge deletes the events locally and on the backend.
 func TestTelemetry_FromInstallToPurge(t *testing.T) {
+	t.Parallel()
 	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that all find no daemon
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -181,6 +182,7 @@ func TestNotice_OfTheTerminalAndOfTheAgent(t *testing.T) {
 
 // A linked install uploads events under its install id only, without a token, account or code.
 func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
+	t.Parallel()
 	b := startBackend(t, "")
 	e := newEndpoint(t, b.url)
 	w := newWorld(t, "backend_url: "+e.url+"\n")
@@ -260,6 +262,7 @@ func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 // With an opt-out variable set, the daemon sends no request, and status names the variable. Consent does not override
 // it.
 func TestTelemetry_SwitchesStopUploads(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ variable, by, consent string }{
 		"telemetry off": {"SERVICE_TELEMETRY=0", "SERVICE_TELEMETRY", "accept-privacy"},
 		"do not track":  {"DO_NOT_TRACK=1", "DO_NOT_TRACK", "accept-privacy"},
@@ -303,6 +306,7 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 // Events for an unreachable backend wait on disk, survive restarts of the daemon, and arrive once when the backend
 // returns.
 func TestTelemetry_WaitsForBackend(t *testing.T) {
+	t.Parallel()
 	database, dump := newDatabase(t, "sqlite")
 	b := startBackend(t, database)
 	e := newEndpoint(t, b.url)
