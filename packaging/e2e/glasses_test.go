@@ -70,11 +70,10 @@ func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 }
 
 // linkAnd links the world's install to a new account and returns the browser of the signed-in person.
-func linkAnd(t *testing.T, w *world, a *agent, more ...chromedp.ExecAllocatorOption) context.Context {
+func linkAnd(t *testing.T, w *world, a *agent, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	asked := a.call("createSimulatorSession", map[string]any{"openBrowser": false})
-	browser := newBrowser(t, append(more, chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.Flag("use-fake-ui-for-media-stream", true))...)
+	browser := newBrowser(t, options...)
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
 	if linked := a.call("completeAuthLink",
 		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
@@ -93,12 +92,8 @@ func deskApps(t *testing.T) map[string][]string {
 		}
 		return path
 	}
-	desk := filepath.Join(t.TempDir(), "desk-go")
-	if out, err := exec.Command("go", "build", "-o", desk, "../../examples/apps/desk-go").CombinedOutput(); err != nil {
-		t.Fatalf("build desk-go: %v\n%s", err, out)
-	}
 	return map[string][]string{
-		"go": {desk},
+		"go": {filepath.Join(bin, "desk-go")},
 		"ts": {nodeTool(t, "node/bin/node"), "--experimental-strip-types", "--no-warnings", app("desk-ts", "desk.ts")},
 		"py": {"python3", app("desk-py", "desk.py")},
 	}
@@ -116,11 +111,7 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	}
 	id := s.str(t, "sessionId")
 	startApp(t, w, app, s)
-	scenario, err := filepath.Abs("../../examples/scenarios/desk.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := a.call("replaySession", map[string]any{"sessionId": id, "file": scenario})
+	report := a.call("replaySession", map[string]any{"sessionId": id, "file": patientDesk(t)})
 	if report.IsError || report.Structured["verdict"] != "pass" {
 		shown, _ := json.MarshalIndent(report.Structured, "", " ")
 		t.Fatalf("the scenario did not pass: %s\n%s", shown, strings.Join(logLines(t, a, id), "\n"))
@@ -136,6 +127,36 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	}
 	a.call("closeSession", map[string]any{"sessionId": id})
 	return got
+}
+
+// patientDesk returns the desk scenario with expectations that a busy machine meets, too.
+func patientDesk(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "examples", "scenarios", "desk.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, err := filepath.Abs(filepath.Join("..", "..", "examples", "pictures"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scenario map[string]any
+	if err := json.Unmarshal(bytes.ReplaceAll(data, []byte("../pictures"), []byte(pictures)), &scenario); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range scenario["steps"].([]any) {
+		for _, kind := range []string{"expect", "expectDisplay"} {
+			if expected, ok := step.(map[string]any)[kind].(map[string]any); ok {
+				expected["withinMs"] = 20_000
+			}
+		}
+	}
+	if data, err = json.Marshal(scenario); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "desk.json")
+	writeInto(t, file, string(data))
+	return file
 }
 
 // startApp runs an app as instructed by a result of startLocalSimulation or createSimulatorSession.

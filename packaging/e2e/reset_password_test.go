@@ -17,7 +17,8 @@ import (
 func TestResetPassword_KeepsPasskeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	url := backendURL(t, w)
+	code := issueCode(t, &remoteBackend{url: backendURL(t, w)})
+	url := "http://" + mustParse(t, code.VerificationURL).Host // pages at localhost move there
 	browser := newBrowser(t)
 	if _, err := chromium.Run(browser, addAuthenticator); err != nil {
 		t.Fatal(err)

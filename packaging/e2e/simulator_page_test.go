@@ -87,8 +87,7 @@ func newSimulated(t *testing.T, model string) *simulated {
 	s.call("POST", "/api/sessions/"+session.SessionID+"/secrets", nil, &minted)
 	s.id, s.url, s.secret = session.SessionID, session.SessionURL, minted.AppSecret
 
-	s.browser = newBrowser(t, chromedp.Flag("use-fake-device-for-media-stream", true),
-		chromedp.Flag("use-fake-ui-for-media-stream", true))
+	s.browser = newBrowser(t)
 	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromedp.SendKeys("input[name=email]", "ada@example.org"),
 		chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
