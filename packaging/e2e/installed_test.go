@@ -92,7 +92,7 @@ func agentOf(t *testing.T, w *world, id string) map[string]any {
 // running: both continue with the new version.
 func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	t.Parallel()
-	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	next := nextRelease(t)
 	for _, folder := range []string{"brew", `it's "my" brew`, strings.Repeat("b", 200), "opt only"} {
 		t.Run(folder[:4], func(t *testing.T) {
 			t.Parallel()

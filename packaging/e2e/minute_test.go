@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -15,10 +14,7 @@ import (
 // Every run of one minute of virtual time produces byte-identical logs and pictures.
 func TestVirtualTime_IsDeterministic(t *testing.T) {
 	t.Parallel()
-	runs := 100
-	if os.Getenv("SERVICE_TEST_FULL") != "" {
-		runs = 1000
-	}
+	runs := full(1000, 10)
 	w := newWorld(t, "")
 	a := startAgent(w, "modern", false)
 	file, err := filepath.Abs("testdata/scenarios/minute.json")

@@ -59,7 +59,7 @@ func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 // failure. Then the new version takes over from the idle daemon, although agents are connected.
 func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	t.Parallel()
-	next := nextBuild(t, 0, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	next := nextRelease(t)
 	w := newWorld(t, "idle_timeout: 2\n")
 	w.install(t)
 	a := startAgent(w, "modern", false)
@@ -171,16 +171,5 @@ func TestUpgrade_RemovesTheRunningVersion(t *testing.T) {
 				return !r.IsError && !statusOf(t, w).Replaced
 			})
 		})
-	}
-}
-
-// put replaces a program's file as package managers do.
-func put(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.WriteFile(path+".new", data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -97,11 +97,7 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 // file. It returns the path of the report.
 func reportWithFailures(t *testing.T, w *world) string {
 	t.Helper()
-	app := filepath.Join(t.TempDir(), "hello-glasses")
-	build := exec.Command("go", "build", "-o", app, "../../examples/apps/hello-glasses")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	app := filepath.Join(bin, "hello-glasses")
 	dir := filepath.Join(filepath.Dir(w.dir), "tests")
 	const named = `<script>document.title = 'x'</script>]]>`
 	writeInto(t, filepath.Join(dir, "passes.json"),

@@ -39,36 +39,48 @@ func (w *world) install(t *testing.T) {
 // nextVersion is the version of the next release's builds.
 const nextVersion = "9.0.0"
 
-// nextBuild builds programs as a later release would, in a temporary directory. If protocol is not 0, they support
-// only that protocol version.
-func nextBuild(t *testing.T, protocol int, programs ...string) string {
+// nextRelease returns the directory of the programs as a later release would have built them.
+func nextRelease(t *testing.T) string {
 	t.Helper()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	dir, err := nextPrograms()
 	if err != nil {
 		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	const info = "github.com/service-dev/service/internal/buildinfo"
-	args := []string{"build", "-tags", "grpcnotrace", "-trimpath",
-		"-ldflags", "-s -w -X " + info + ".Version=" + nextVersion, "-o", dir + "/"}
-	if protocol != 0 {
-		args = append(args, "-overlay", protocolOverlay(t, root, dir, protocol))
-	}
-	build := exec.Command("go", append(args, programs...)...)
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the next release: %v\n%s", err, out)
-	}
-	if serviced, err := os.ReadFile(filepath.Join(dir, "serviced")); err == nil {
-		put(t, filepath.Join(dir, "plugins.sha256"), fmt.Appendf(nil, "%x  serviced\n", sha256.Sum256(serviced)))
 	}
 	return dir
 }
 
+var nextPrograms = sync.OnceValues(func() (string, error) { return buildNext() })
+
+// buildNext builds the programs with nextVersion, in a temporary directory.
+func buildNext(flags ...string) (string, error) {
+	dir, err := os.MkdirTemp("", "next")
+	if err != nil {
+		return "", err
+	}
+	args := []string{"build", "-tags", "grpcnotrace", "-trimpath",
+		"-ldflags", "-s -w -X github.com/service-dev/service/internal/buildinfo.Version=" + nextVersion, "-o", dir + "/"}
+	args = append(append(args, flags...), "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	build := exec.Command("go", args...)
+	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the next release: %w\n%s", err, out)
+	}
+	serviced, err := os.ReadFile(filepath.Join(dir, "serviced"))
+	if err != nil {
+		return "", err
+	}
+	sum := fmt.Appendf(nil, "%x  serviced\n", sha256.Sum256(serviced))
+	return dir, os.WriteFile(filepath.Join(dir, "plugins.sha256"), sum, 0o600)
+}
+
 // protocolOverlay returns a build overlay with another protocol range.
-func protocolOverlay(t *testing.T, root, dir string, protocol int) string {
+func protocolOverlay(t *testing.T, protocol int) string {
 	t.Helper()
-	path := filepath.Join(root, "proto", "rendezvous", "rendezvous.go")
+	path, err := filepath.Abs(filepath.Join("..", "..", "internal", "rendezvous", "rendezvous.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
 	source, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +178,7 @@ func (p *taps) count() int {
 // continue with the new daemon in the same session: every call got a response, and no input happened twice.
 func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	t.Parallel()
-	next := nextBuild(t, 0, "./daemon/serviced")
+	next := nextRelease(t)
 	for _, protocol := range []string{"legacy", "modern"} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +271,10 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 // and what to do. After the fix, both work.
 func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
-	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
+	next, err := buildNext("-overlay", protocolOverlay(t, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
 	w := newWorld(t, "")
 	later := *w
 	later.bin = next
