@@ -126,7 +126,7 @@ func (s *simulated) checkSharedLooks(browser context.Context, axe string) {
 	for _, look := range []struct {
 		scheme        string
 		width, height int64
-	}{{"light", 1280, 800}, {"dark", 1280, 800}, {"light", 390, 844}, {"dark", 640, 400}} {
+	}{{"light", 1280, 800}, {"dark", 1280, 800}, {"light", 390, 844}, {"light", 640, 400}} {
 		emulate(s.t, browser, look.scheme, look.width, look.height)
 		for _, v := range axeViolations(s.t, browser, axe) {
 			s.t.Errorf("axe violation on the shared file, %v: %s", look, v)
