@@ -2,6 +2,7 @@ package fakebluez
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -27,49 +28,67 @@ const busConfig = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Con
 </busconfig>
 `
 
-// startBus runs a dbus-daemon until the test ends and returns its address.
-func startBus(t testing.TB, denied bool) string {
+// needBus skips the test if the machine has no dbus-daemon. In CI the test fails.
+func needBus(t testing.TB) {
 	t.Helper()
-	program, err := exec.LookPath("dbus-daemon")
-	if err != nil {
+	if _, err := exec.LookPath("dbus-daemon"); err != nil {
 		lack := t.Skip
 		if os.Getenv("CI") == "true" {
 			lack = t.Fatal
 		}
 		lack("SKIPPED, dbus-daemon is missing: apt-get install dbus")
 	}
-	dir, err := os.MkdirTemp("", "bz") // short, because it contains a socket
+}
+
+// startBus runs a dbus-daemon until the test ends and returns its address.
+func startBus(t testing.TB, denied bool) string {
+	t.Helper()
+	address, stop, err := runBus(denied)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(stop)
+	return address
+}
+
+// StartBus runs a bus for Options.Bus until stop is called.
+func StartBus() (address string, stop func(), err error) { return runBus(false) }
+
+func runBus(denied bool) (address string, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "bz") // short, because it contains a socket
+	if err != nil {
+		return "", nil, err
+	}
 	rule := ""
 	if denied {
 		rule = "\n    <deny send_destination=\"org.bluez\"/>"
 	}
 	config := filepath.Join(dir, "config")
-	if err := os.WriteFile(config, fmt.Appendf(nil, busConfig, dir, rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(context.Background(), program, "--config-file="+config, "--nofork", "--nopidfile",
+	cmd := exec.CommandContext(context.Background(), "dbus-daemon", "--config-file="+config, "--nofork", "--nopidfile",
 		"--print-address")
+	var problem bytes.Buffer
+	cmd.Stderr = &problem
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = os.WriteFile(config, fmt.Appendf(nil, busConfig, dir, rule), 0o600)
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
-		t.Fatal(err)
+		os.RemoveAll(dir)
+		return "", nil, err
 	}
-	cmd.Stderr = t.Output()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
+	stop = func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("read the address of dbus-daemon: %v", err)
+		os.RemoveAll(dir)
 	}
-	return strings.TrimSpace(address)
+	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		stop()
+		return "", nil, fmt.Errorf("read the address of dbus-daemon: %w: %s", err, &problem)
+	}
+	return strings.TrimSpace(address), stop, nil
 }
 
 // maxMessages is the number of messages that may wait for the loop. godbus discards more.

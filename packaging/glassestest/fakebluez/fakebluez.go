@@ -33,7 +33,9 @@ type Options struct {
 	WithReasons bool
 	// PoweredOff and WithoutAdapter are the first states of hci0; SetPowered and SetAdapter change them.
 	PoweredOff, WithoutAdapter bool
-	// Denied lets the bus refuse all calls, as for a user without the permission to use Bluetooth.
+	// Bus is the address of a bus on which no other radio is running; "" means a bus of its own.
+	Bus string
+	// Denied lets a bus of its own refuse all calls, as for a user without the permission to use Bluetooth.
 	Denied bool
 	// PairOnDemand pairs without an agent when a client subscribes to what needs a bond, as BlueZ does for glasses that
 	// need no confirmation.
@@ -92,8 +94,12 @@ func Start(t testing.TB, opts Options) *Radio {
 	if opts.Forget == 0 {
 		opts.Forget = 30 * time.Second
 	}
+	needBus(t)
+	if opts.Bus == "" {
+		opts.Bus = startBus(t, opts.Denied)
+	}
 	r := &Radio{
-		Address: startBus(t, opts.Denied), opts: opts, start: time.Now(), ask: make(chan func()),
+		Address: opts.Bus, opts: opts, start: time.Now(), ask: make(chan func()),
 		ended: make(chan struct{}), calls: map[string]int{},
 	}
 	first := AdapterOptions{Peripherals: opts.Peripherals, PoweredOff: opts.PoweredOff, Missing: opts.WithoutAdapter}
