@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -18,10 +19,15 @@ const adaPassword = "correct horse battery"
 func settled(t *testing.T, change ...func(*Options)) (*fakeSettings, *visitor) {
 	t.Helper()
 	f := newFakeSettings()
+	return f, settledAt(t, f, newSite(t, f.fakeAccounts, append([]func(*Options){f.all}, change...)...))
+}
+
+func settledAt(t *testing.T, f *fakeSettings, site *httptest.Server) *visitor {
+	t.Helper()
 	f.people["ada@example.org"] = adaPassword
-	v := visit(t, newSite(t, f.fakeAccounts, append([]func(*Options){f.all}, change...)...)).get("/signin")
+	v := visit(t, site).get("/signin")
 	v.send("/signin?next=/account/settings", "email", "ada@example.org", "password", adaPassword).onward()
-	return f, v.want(http.StatusOK, "Account settings", `aria-current="page">Settings`)
+	return v.want(http.StatusOK, "Account settings", `aria-current="page">Settings`)
 }
 
 func TestSettings_RequireSignIn(t *testing.T) {
@@ -238,22 +244,31 @@ func slowExport(t *testing.T, f *fakeSettings, v *visitor) *http.Response {
 
 // An account has one export at a time. It ends when the browser leaves, although it has not read everything.
 func TestExport_OneAtATime(t *testing.T) {
-	f, v := settled(t)
+	f := newFakeSettings()
+	web, ended := newWeb(t, f.fakeAccounts, f.all), make(chan struct{}, 3)
+	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		web.ServeHTTP(rw, r)
+		if r.URL.Path == settingsPath+"/export" {
+			ended <- struct{}{}
+		}
+	}))
+	t.Cleanup(site.Close)
+	v := settledAt(t, f, site)
 	form := v.tokens()
 	first := slowExport(t, f, v)
 	v.post(settingsPath+"/export", form).want(http.StatusTooManyRequests, "Another export is not finished")
 	if v.header.Get("Retry-After") == "" {
 		t.Error("got no Retry-After")
 	}
+	<-ended
 	first.Body.Close()
-	f.exportSize, f.exported = 0, nil
-	for deadline := time.Now().Add(time.Minute); ; { // the server notices that the browser left in its own time
-		if v.post(settingsPath+"/export", form); v.status == http.StatusOK {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatalf("got status %d after the first browser had left, want 200", v.status)
-		}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Fatal("the first export did not end after its browser had left")
 	}
+	f.exportSize, f.exported = 0, nil
+	v.post(settingsPath+"/export", form).want(http.StatusOK)
 }
 
 // The system's directory for temporary files need not exist.
