@@ -4,15 +4,20 @@ package chromium
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/gofrs/flock"
 
@@ -98,6 +103,67 @@ func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func
 	return tab, stop, nil
 }
 
+// Shared is a Chromium for tests that run one after another, because starting one takes longer than most tests. It
+// runs until the test binary ends, so its package needs reaper.Run in TestMain.
+type Shared struct {
+	Launch func(t *testing.T) (first context.Context, err error) // for the first test that needs it
+
+	once  sync.Once
+	first context.Context
+	err   error
+}
+
+// Start starts the browser unless it is running, and returns its first tab. It skips the test if Chromium is missing.
+func (s *Shared) Start(t *testing.T) context.Context {
+	t.Helper()
+	Require(t)
+	s.once.Do(func() {
+		s.err = errors.New("the test that started chromium failed")
+		s.first, s.err = s.Launch(t)
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.first
+}
+
+// Open opens a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests are
+// removed first, and the local storage of the page at the end.
+func (s *Shared) Open(t *testing.T) context.Context {
+	t.Helper()
+	tab, cancel := context.WithTimeout(s.Start(t), TestLimit)
+	t.Cleanup(cancel)
+	tab, _ = Tab(tab, t, chromedp.WithNewWindow(false))
+	if err := Do(tab, chromedp.Func(forget)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Do(tab, chromedp.Evaluate[chromedp.Void]("localStorage.clear()")) }) // fails on a blank page
+	return tab
+}
+
+// forget removes what earlier tests left in the browser.
+func forget(ctx context.Context, tab *chromedp.Target) error {
+	_, err := cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
+	if err == nil {
+		_, err = cdp.Call(ctx, tab, network.ClearBrowserCache, cdp.Empty{})
+	}
+	if err == nil {
+		_, err = cdp.Call(ctx, tab, browser.ResetPermissions, browser.ResetPermissionsParams{})
+	}
+	return err
+}
+
+// Allow lets the pages of an origin use what the permissions name, such as "camera", without asking.
+func Allow(tab context.Context, origin string, permissions ...string) error {
+	for _, name := range permissions {
+		if _, err := chromedp.Call(tab, browser.SetPermission, browser.SetPermissionParams{Origin: origin,
+			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted}); err != nil {
+			return fmt.Errorf("allow %s to use %s: %w", origin, name, err)
+		}
+	}
+	return nil
+}
+
 // Do runs steps in a tab, within StepLimit.
 func Do(tab context.Context, steps ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(tab, StepLimit)
@@ -117,10 +183,12 @@ func Run[T any](tab context.Context, step chromedp.Action[T]) (T, error) {
 func Eventually(tab context.Context, js string) bool {
 	ctx, cancel := context.WithTimeout(tab, StepLimit)
 	defer cancel()
-	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+	// Each evaluation takes time of several processes, so longer waits look less often.
+	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 100*time.Millisecond) {
 		if yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
 			return true
 		}
+		time.Sleep(pause)
 	}
 	return false
 }

@@ -9,12 +9,12 @@ import (
 
 // With only a keyboard and without scripts, a person enters the code, creates an account, compares and approves.
 func TestActivation_ByKeyboard(t *testing.T) {
-	for scheme, flags := range map[string][]string{"light": nil,
-		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			f := newFake(code)
 			site := newSite(t, f)
-			s := &pageTest{t: t, ctx: newBrowser(t, flags), site: site}
+			s := &pageTest{t: t, ctx: newBrowser(t), site: site}
+			s.scheme(scheme)
 			s.withoutScripts()
 			s.do(chromedp.Navigate(site.URL + "/activate"))
 			s.see(`document.activeElement.id === "code"`)

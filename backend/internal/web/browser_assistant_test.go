@@ -10,12 +10,12 @@ import (
 // A voice that the chosen model cannot speak with is disabled and says why. A voice that a model ruled out returns with
 // the model.
 func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
-	for scheme, flags := range map[string][]string{"light": nil,
-		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			h := newFakeDashboard()
 			site, _ := dashboardSite(t, h)
-			s := walkIn(t, site, flags...)
+			s := walkIn(t, site)
+			s.scheme(scheme)
 			s.do(chromedp.Navigate(site.URL+helloPath+"/assistant"), chromedp.Click("#voice-harbor"),
 				chromedp.Click("#realtimeModel-swift"))
 			s.see(`document.querySelector("#voice-harbor").disabled && !document.querySelector("#voice-harbor").checked`)
@@ -60,14 +60,14 @@ func TestAssistant_ChecksVoicesWithoutScripts(t *testing.T) {
 
 // A stored key shows the end of it, when it was set and what it is used for.
 func TestCredentials_SayWhatTheyAreFor(t *testing.T) {
-	for scheme, flags := range map[string][]string{"light": nil,
-		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			h := newFakeDashboard()
 			h.secrets["openai"] = "sk-canary-wxyz"
 			h.credit.spendOnModels(then)
 			site, _ := dashboardSite(t, h)
-			s := walkIn(t, site, flags...)
+			s := walkIn(t, site)
+			s.scheme(scheme)
 			s.withoutScripts()
 			s.do(chromedp.Navigate(site.URL + helloPath + "/credentials"))
 			text := s.text(".credential")

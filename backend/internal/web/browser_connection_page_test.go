@@ -33,11 +33,11 @@ func (s *pageTest) frameChanges(before string) string {
 	return ""
 }
 
-func walkToPage(t *testing.T, flags ...string) (*pageTest, *fakeDashboard) {
+func walkToPage(t *testing.T) (*pageTest, *fakeDashboard) {
 	t.Helper()
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
-	return walkIn(t, site, flags...), h
+	return walkIn(t, site), h
 }
 
 // Without scripts, buttons show what is entered in a frame without scripts, and nothing is saved.
@@ -154,10 +154,10 @@ func TestConnectionPage_AsksBeforeItForgets(t *testing.T) {
 
 // Every problem is beside its field and in the summary, which has the focus and links to the fields.
 func TestConnectionPage_ShowsEveryProblem(t *testing.T) {
-	for scheme, flags := range map[string][]string{"light": nil,
-		"dark": {"force-dark-mode", "blink-settings=preferredColorScheme=0"}} {
+	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
-			s, _ := walkToPage(t, flags...)
+			s, _ := walkToPage(t)
+			s.scheme(scheme)
 			s.withoutScripts()
 			s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
 			s.do(chromedp.SendKeys("#toggle-id-2", "not so"), chromedp.SendKeys("#supportUrl", "nowhere"),

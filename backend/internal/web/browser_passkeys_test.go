@@ -87,7 +87,7 @@ func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauth
 	site.Start()
 	t.Cleanup(site.Close)
 	site.URL = url
-	s := &pageTest{t: t, site: site, ctx: newBrowser(t, nil)}
+	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}
 	id, err := chromium.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
 		if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 			return "", err

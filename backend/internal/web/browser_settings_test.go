@@ -23,7 +23,7 @@ func newSettingsPageTest(t *testing.T, change ...func(*Options)) (*pageTest, *fa
 	f := newFakeSettings()
 	f.people["ada@example.org"] = adaPassword
 	s := &pageTest{t: t, site: newSite(t, f.fakeAccounts, append([]func(*Options){f.all}, change...)...)}
-	s.ctx = newBrowser(t, nil)
+	s.ctx = newBrowser(t)
 	return s, f
 }
 

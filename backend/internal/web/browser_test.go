@@ -2,63 +2,61 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 )
 
-// newBrowser returns a browser without cookies. Tests share one process, in which each has a browser context of its
-// own, because starting Chromium takes longer than most tests. A test that needs flags or options starts a process of
-// its own.
-func newBrowser(t *testing.T, flags []string, more ...chromedp.ExecAllocatorOption) context.Context {
+// theChromium is the browser of all tests, and bus its D-Bus, which is empty if the machine has no dbus-daemon.
+var (
+	theChromium = chromium.Shared{Launch: launchChromium}
+	bus         string
+)
+
+func launchChromium(t *testing.T) (first context.Context, err error) {
+	options := []chromedp.ExecAllocatorOption{chromedp.WindowSize(1280, 800),
+		chromedp.Flag("use-fake-device-for-media-stream", true)}
+	if _, err := exec.LookPath("dbus-daemon"); err != nil {
+		first, _, err = chromium.Start(options...)
+		return first, err
+	}
+	if bus, _, err = fakebluez.StartBus(); err != nil {
+		return nil, err
+	}
+	// Chromium uses BlueZ only if it is there at the start. Later radios take the place of this one.
+	radio := fakebluez.Start(t, fakebluez.Options{Bus: bus})
+	defer radio.Vanish()
+	if first, _, err = chromium.Start(append(options, chromium.BluetoothFlags(bus)...)...); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(chromium.StepLimit); radio.Calls("GetManagedObjects") == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return nil, errors.New("chromium does not use the radio")
+		}
+	}
+	return first, nil
+}
+
+// newBrowser returns a tab in the browser of this package, without cookies.
+func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
 		missing(t, "the simulator's program (make wasm)")
 	}
-	chromium.Require(t)
-	if len(flags)+len(more) > 0 {
-		return chromium.Open(t, append(options(flags), more...)...)
-	}
-	shared, err := sharedChromium()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := chromedp.NewContext(shared, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
-	ctx, cancel := context.WithTimeout(ctx, chromium.TestLimit)
-	t.Cleanup(func() { cancel(); stop() })
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("open a page in chromium: %v", err)
-	}
-	return ctx
-}
-
-// sharedChromium starts the process of most tests. TestMain ends it.
-var sharedChromium = sync.OnceValues(func() (context.Context, error) {
-	ctx, _, err := chromium.Start(options(nil)...)
-	return ctx, err
-})
-
-// options returns the options for flags, each of which is a name or name=value.
-func options(flags []string) []chromedp.ExecAllocatorOption {
-	opts := []chromedp.ExecAllocatorOption{chromedp.WindowSize(1280, 800)}
-	for _, f := range flags {
-		name, value, _ := strings.Cut(f, "=")
-		if value == "" {
-			opts = append(opts, chromedp.Flag(name, true))
-			continue
-		}
-		opts = append(opts, chromedp.Flag(name, value))
-	}
-	return opts
+	return theChromium.Open(t)
 }
 
 func missing(t *testing.T, what string) {
@@ -108,6 +106,28 @@ func (s *pageTest) withoutScripts() {
 			emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	}))
+}
+
+// beforeScripts runs a script in the next pages, before their own.
+func (s *pageTest) beforeScripts(script string) {
+	s.t.Helper()
+	if _, err := chromedp.Call(s.ctx, cdppage.AddScriptToEvaluateOnNewDocument,
+		cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// signIn signs ada in without the form, which TestSignIn_ByKeyboard uses.
+func (s *pageTest) signIn() {
+	s.t.Helper()
+	cookies := network.SetCookiesParams{}
+	for _, c := range signedIn(s.t, s.site, ada).client.Jar.Cookies(mustURL(s.site.URL)) {
+		cookies.Cookies = append(cookies.Cookies, &network.CookieParam{Name: c.Name, Value: c.Value, URL: s.site.URL,
+			HTTPOnly: true})
+	}
+	if _, err := chromedp.Call(s.ctx, network.SetCookies, cookies); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // picture saves a screenshot for review if the environment variable SCREENSHOTS names a directory.

@@ -123,7 +123,7 @@ func TestSimulatorLog_DoesNotIndentWhatWouldBecomeHuge(t *testing.T) {
 }
 
 func TestSimulatorLog_ShowsMedia(t *testing.T) {
-	s := newPageTest(t, "rayban_display", fakeCamera...)
+	s := newPageTest(t, "rayban_display", withCamera)
 	s.do(chromedp.Evaluate[chromedp.Void](`{ window.urls = new Set(); const make = URL.createObjectURL.bind(URL), free = URL.revokeObjectURL.bind(URL);
 		URL.createObjectURL = (o) => { const u = make(o); window.urls.add(u); return u; }; URL.revokeObjectURL = (u) => { window.urls.delete(u); free(u); }; }`))
 	s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})) // rows 1, 2

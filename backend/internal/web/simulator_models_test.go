@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -159,13 +158,7 @@ func TestSimulatorModels_AreDrawnOnlyWhenSeen(t *testing.T) {
 	}
 	m := mustModel(t, "even_g2")
 	want := render.Draw(m, render.Clamp(m, glasses.View{Tree: treeOf(t, show(shows-1))}))
-	var got []byte
-	for range 200 { // the last show is drawn in the next round
-		if got = s.pngOf("[data-model=even_g2] canvas"); bytes.Equal(pixelsOf(t, got), want.Pix) {
-			break
-		}
-	}
-	if !bytes.Equal(pixelsOf(t, got), want.Pix) {
+	if !s.becomes(want.Pix, func() []byte { return pixelsOf(t, s.pngOf("[data-model=even_g2] canvas")) }) {
 		t.Error("the tab does not show the last of many shows")
 	}
 	s.do(chromedp.Click("#tab-use"))

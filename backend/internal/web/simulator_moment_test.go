@@ -2,13 +2,10 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
-	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -63,12 +60,9 @@ func TestSimulatorTravel_ToolsActOnTheMoment(t *testing.T) {
 	isShown := func(what, show string) {
 		t.Helper()
 		want := render.Draw(m, render.Clamp(m, glasses.View{Tree: treeOf(t, show)}))
-		for range 200 { // the cards are drawn in rounds
-			if bytes.Equal(pixelsOf(t, s.pngOf("[data-model=even_g1] canvas")), want.Pix) {
-				return
-			}
+		if !s.becomes(want.Pix, func() []byte { return pixelsOf(t, s.pngOf("[data-model=even_g1] canvas")) }) {
+			t.Errorf("%s: the tab Models shows another panel", what)
 		}
-		t.Errorf("%s: the tab Models shows another panel", what)
 	}
 	s.clickRow(2)
 	isShown("in the past", menu)
@@ -125,12 +119,9 @@ func TestSimulatorTravel_HoveringADisabledButtonKeepsItsLabel(t *testing.T) {
 func TestSimulatorPage_SaysThatItsProgramIsLoading(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see(`document.querySelector("#socket").textContent === "Connected" && document.querySelector("#peers").innerText.includes("Glasses: this page")`)
-	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, cdpage.AddScriptToEvaluateOnNewDocument,
-			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: `{ const load = WebAssembly.instantiateStreaming;
-				WebAssembly.instantiateStreaming = (...a) => new Promise((done, fail) => { window.go = () => load(...a).then(done, fail); window.stop = fail; }); }`})
-		return err
-	}), chromedp.Reload())
+	s.beforeScripts(`{ const load = WebAssembly.instantiateStreaming;
+				WebAssembly.instantiateStreaming = (...a) => new Promise((done, fail) => { window.go = () => load(...a).then(done, fail); window.stop = fail; }); }`)
+	s.do(chromedp.Reload())
 	s.see(`window.go && document.querySelector("#socket").dataset.state === "up" && document.querySelector("#socket").textContent === "Loading" && document.querySelector("#peers").innerText.includes("loading")`)
 	s.picture("program-loading")
 	s.do(chromedp.Evaluate[chromedp.Void](`window.go()`))

@@ -16,9 +16,8 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/packaging/chromium"
 )
-
-var fakeCamera = []string{"use-fake-device-for-media-stream", "use-fake-ui-for-media-stream"}
 
 const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[
 	{"type":"text","text":"Trails near you","style":"title"},
@@ -54,13 +53,20 @@ func (s *pageTest) wantPixels(model string, v glasses.View) {
 	s.t.Helper()
 	m, _ := glasses.Model(model)
 	want := render.Draw(m, render.Clamp(m, v)).Pix
-	var got []byte
-	for range 50 { // the picture is drawn in the next animation frame
-		if got = s.pixels(); bytes.Equal(got, want) {
-			return
+	if !s.becomes(want, s.pixels) {
+		s.t.Errorf("%s: the canvas differs from the renderer's output", model)
+	}
+}
+
+// becomes waits until pixels returns these, because a picture is drawn in the next animation frame.
+func (s *pageTest) becomes(want []byte, pixels func() []byte) bool {
+	s.t.Helper()
+	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if bytes.Equal(pixels(), want) {
+			return true
 		}
 	}
-	s.t.Errorf("%s: the canvas differs from the renderer's output (%d bytes, want %d)", model, len(got), len(want))
+	return false
 }
 
 func treeOf(t *testing.T, show string) *glasses.Node {
@@ -129,7 +135,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service does when it applies the event
 	s.welcome.Glasses.Permissions[glasses.PartCamera] = glasses.PermissionDenied
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#folded").checked`)
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#folded").checked`)
 	s.see(`!document.querySelector('[data-permission="camera"]').checked && document.querySelector("#condition").innerText.startsWith("Folded")`)
 	s.picture("folded")
 	s.wantPixels("rayban_display", glasses.View{Focus: -1}) // folded glasses show nothing
@@ -146,7 +152,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 }
 
 func TestSimulatorPage_TakesPictures(t *testing.T) {
-	s := newPageTest(t, "rayban_display", fakeCamera...)
+	s := newPageTest(t, "rayban_display", withCamera)
 	if state := s.text("#camera-state"); state != "Off" {
 		t.Errorf("before any app used the camera its state is %q, want Off", state)
 	}
@@ -193,11 +199,11 @@ func TestSimulatorPage_TakesPictures(t *testing.T) {
 }
 
 func TestSimulatorPage_Hears(t *testing.T) {
-	s := newPageTest(t, "rayban_display", fakeCamera...)
+	s := newPageTest(t, "rayban_display", withCamera)
 	s.result(s.command(glasses.TypeAudioStart, glasses.AudioStart{SampleRate: 16000}))
 	s.see(`document.querySelector("#microphone-state").textContent === "Live"`)
 	loud := false
-	for range 20 { // the fake microphone beeps once a second
+	for end := time.Now().Add(chromium.StepLimit); !loud && time.Now().Before(end); { // it beeps once a second
 		chunk := s.next(glasses.TypeAudioChunk, "")
 		if len(chunk.body) != 3200 {
 			t.Fatalf("a chunk has %d bytes, want 3200", len(chunk.body))
@@ -205,7 +211,7 @@ func TestSimulatorPage_Hears(t *testing.T) {
 		loud = loud || len(bytes.Trim(chunk.body, "\x00")) > 0
 	}
 	if !loud {
-		t.Error("two seconds of the fake microphone's beeps are silent")
+		t.Error("the beeps of the fake microphone are silent")
 	}
 	s.result(s.command(glasses.TypeAudioStop, struct{}{}))
 	s.see(`document.querySelector("#microphone-state").textContent === "Off"`)
@@ -240,9 +246,9 @@ func TestSimulatorPage_Hears(t *testing.T) {
 	}
 }
 
-// Without --use-fake-ui the headless browser itself denies access to the camera.
+// The headless browser itself denies access to the camera.
 func TestSimulatorPage_CameraRefused(t *testing.T) {
-	s := newPageTest(t, "rayban_display", "use-fake-device-for-media-stream")
+	s := newPageTest(t, "rayban_display")
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); r.Error == nil ||
 		r.Error.Code != glasses.CodePermissionDenied {
 		t.Errorf("without permission: got %+v, want permission_denied", r)
@@ -339,7 +345,8 @@ func TestSimulatorPage_OtherModel(t *testing.T) {
 		s.showMenu()
 		s.picture(model)
 	}
-	dark := newPageTest(t, "rayban_display", "force-dark-mode", "blink-settings=preferredColorScheme=0")
+	dark := newPageTest(t, "rayban_display")
+	dark.scheme("dark")
 	dark.showMenu()
 	dark.picture("dark")
 }

@@ -24,8 +24,8 @@ func TestRealGlasses_OneChoiceForAFrame(t *testing.T) {
 		missing(t, "lua5.4")
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{d}, MTU: 247, PairOnDemand: true})
-	s := realTest{pageTest: openPageTest(t, "brilliant_frame", nil, chromium.BluetoothFlags(radio.Address)...), radio: radio}
+	radio := newRadio(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{d}, MTU: 247, PairOnDemand: true})
+	s := realTest{pageTest: newPageTest(t, "brilliant_frame"), radio: radio}
 	s.person = chromium.NewChooser(s.ctx, t)
 	s.see(`!document.querySelector("#real-begin").disabled && document.querySelector("#real-begin").checkVisibility()`)
 	s.do(chromium.Press("#real-begin"))

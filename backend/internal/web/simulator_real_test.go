@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/browser"
-	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/glasses"
@@ -27,13 +25,21 @@ type realTest struct {
 	person *chromium.Chooser
 }
 
+// newRadio starts a radio for the browser.
+func newRadio(t *testing.T, options fakebluez.Options) *fakebluez.Radio {
+	t.Helper()
+	theChromium.Start(t)
+	options.Bus = bus
+	return fakebluez.Start(t, options)
+}
+
 func newRealTest(t *testing.T, more ...peripheral.Peripheral) *realTest {
 	t.Helper()
 	pair := g1.New(g1.Options{Channel: 27})
-	radio := fakebluez.Start(t, fakebluez.Options{
+	radio := newRadio(t, fakebluez.Options{
 		Peripherals: append([]peripheral.Peripheral{pair.Left(), pair.Right()}, more...),
 	})
-	s := openPageTest(t, "even_g1", nil, chromium.BluetoothFlags(radio.Address)...)
+	s := newPageTest(t, "even_g1")
 	t.Cleanup(func() {
 		radio.Emulate(func(int64) {
 			if v := pair.Violations(); len(v) > 0 {
@@ -272,20 +278,10 @@ func TestRealGlasses_HearHeartbeatsFromAHiddenTab(t *testing.T) {
 	s := newRealTest(t)
 	const throttled = `Worker.prototype.postMessage = () => {}; { const now = Date.now, begin = now();
 		Date.now = () => begin + 4 * (now() - begin); }`
-	if _, err := chromedp.Call(s.ctx, cdppage.AddScriptToEvaluateOnNewDocument,
-		cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: throttled}); err != nil {
-		t.Fatal(err)
-	}
+	s.beforeScripts(throttled)
 	s.do(chromedp.Reload())
 	s.useGlasses()
-	window, err := chromedp.Call(s.ctx, browser.GetWindowForTarget, browser.GetWindowForTargetParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(s.ctx, browser.SetWindowBounds, browser.SetWindowBoundsParams{WindowID: window.WindowID,
-		Bounds: &browser.Bounds{WindowState: browser.WindowStateMinimized}}); err != nil {
-		t.Fatal(err)
-	}
+	chromium.Tab(s.ctx, t, chromedp.WithNewWindow(false)) // in front of the page
 	s.see(`document.hidden`)
 	heard := func() (left, right int) {
 		s.radio.Emulate(func(int64) { left, right = s.pair.Heartbeats(g1.Left), s.pair.Heartbeats(g1.Right) })
@@ -368,6 +364,8 @@ func TestRealGlasses_AreClearedAtTheEnd(t *testing.T) {
 // A browser without Web Bluetooth, such as Chromium on Linux without its flag, names those that have it.
 func TestRealGlasses_NeedWebBluetooth(t *testing.T) {
 	s := newPageTest(t, "even_g1")
+	s.beforeScripts("delete Navigator.prototype.bluetooth")
+	s.do(chromedp.Reload())
 	s.see(`document.querySelector("#real-text").textContent.includes("Chrome or Edge")`)
 	s.see(`!document.querySelector("#real-begin").checkVisibility()`)
 	s.command(glasses.SimDevice, glasses.DeviceChoice{DeviceModel: "rayban_display"})

@@ -79,7 +79,7 @@ func (s *pageTest) sharedPixels() []byte {
 }
 
 func TestSimulatorShare_OneFileWithoutNetwork(t *testing.T) {
-	s := newPageTest(t, "rayban_display", fakeCamera...)
+	s := newPageTest(t, "rayban_display", withCamera)
 	secret := "sgt_" + strings.Repeat("a1B2", 8)
 	live := map[int][]byte{}
 	for _, step := range []func(){

@@ -47,16 +47,17 @@ type heardFrame struct {
 
 const pageTestSession = "ses_aaaaaaaaaaaaaaaaaaaa"
 
-// withoutProgram is an additional flag for newPageTest, for a server built without `make wasm`.
-const withoutProgram = "without-program"
+type pageOption int
 
-// newPageTest opens the page, signed in. Flags are those of Chromium, as name=value or name.
-func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
-	t.Helper()
-	return openPageTest(t, model, flags)
-}
+const (
+	// withoutProgram is for a server built without `make wasm`.
+	withoutProgram pageOption = iota
+	// withCamera lets the page use the camera and the microphone. The browser denies them otherwise.
+	withCamera
+)
 
-func openPageTest(t *testing.T, model string, flags []string, more ...chromedp.ExecAllocatorOption) *pageTest {
+// newPageTest opens the page, signed in.
+func newPageTest(t *testing.T, model string, options ...pageOption) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t}
 	m, ok := glasses.Model(model)
@@ -66,12 +67,17 @@ func openPageTest(t *testing.T, model string, flags []string, more ...chromedp.E
 	s.welcome = glasses.PageWelcome{SessionID: pageTestSession, DeviceModel: m, Display: json.RawMessage("null"),
 		Glasses: new(glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockReal))}
 	f := newFake()
-	f.people["ada@example.org"] = "correct horse battery"
-	s.site = s.serve(f, slices.Contains(flags, withoutProgram))
-	s.ctx = newBrowser(t, flags, more...)
-	s.do(chromedp.Navigate(s.site.URL+"/s/"+pageTestSession), chromedp.SendKeys("input[name=email]", "ada@example.org"),
-		chromedp.SendKeys("input[name=password]", "correct horse battery"), chromedp.Submit("input[name=email]"))
-	s.see(`document.querySelector("#socket")?.dataset.state === "up"`)
+	f.people[ada] = password
+	s.site = s.serve(f, slices.Contains(options, withoutProgram))
+	s.ctx = newBrowser(t)
+	if slices.Contains(options, withCamera) {
+		if err := chromium.Allow(s.ctx, s.site.URL, "camera", "microphone"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.signIn()
+	s.do(chromedp.Navigate(s.site.URL + "/s/" + pageTestSession))
+	s.see(`["Connected", "Not running"].includes(document.querySelector("#socket")?.textContent)`)
 	return s
 }
 

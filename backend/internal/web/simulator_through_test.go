@@ -232,7 +232,7 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 	s.see(`document.querySelector("#ambient-level").textContent === "10 %"`)
 	before := s.composite()
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#composite").checkVisibility()`)
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#composite").checkVisibility()`)
 	s.see(`document.querySelector("#scene").value === "night" && document.querySelector("#ambient").value === "10"`)
 	s.result(s.command(glasses.TypeDisplayClear, struct{}{}))
 	if !bytes.Equal(s.composite().Pix, before.Pix) {
@@ -254,13 +254,13 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 	s.do(chromedp.SetUploadFiles("#scene-file", []string{own}))
 	s.see(`document.querySelector("#scene-state").textContent === ""`)
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#scene").value === "file" && document.querySelector("#scene-state").textContent === ""`)
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#scene").value === "file" && document.querySelector("#scene-state").textContent === ""`)
 	if c := s.composite().NRGBAAt(3, 3); c.R > 5 || c.G > 5 || c.B < 20 || c.B > 31 { // at 10 % ambient light
 		t.Errorf("after a reload, the person's blue picture is %v", c)
 	}
 	s.picture("through-own")
 	s.do(chromedp.Evaluate[chromedp.Void](`sessionStorage.setItem("simulator see-through", "{broken")`), chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#view-opaque").ariaPressed === "true" && !document.querySelector("#composite").checkVisibility()`)
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#view-opaque").ariaPressed === "true" && !document.querySelector("#composite").checkVisibility()`)
 
 	// Glasses without a display have no see-through view.
 	s.do(chromedp.Click("#view-through"))
@@ -272,7 +272,7 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 const tracks = `window.opened.flatMap((o) => o.getTracks()).filter((t) => t.readyState === "live").length`
 
 func TestSimulatorThrough_WebcamOnlyOnChoice(t *testing.T) {
-	s := newPageTest(t, "brilliant_halo", fakeCamera...)
+	s := newPageTest(t, "brilliant_halo", withCamera)
 	count := chromedp.Evaluate[chromedp.Void](`{ window.opened = []; const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
 		navigator.mediaDevices.getUserMedia = async (what) => { const stream = await open(what); window.opened.push(stream); return stream; }; }`)
 	s.do(count, chromedp.Click("#view-through"))
@@ -307,12 +307,12 @@ func TestSimulatorThrough_WebcamOnlyOnChoice(t *testing.T) {
 	s.pick("scene", "webcam")
 	s.see(tracks + " === 1")
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#scene").value === "street" && document.querySelector("#composite").checkVisibility()`)
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#scene").value === "street" && document.querySelector("#composite").checkVisibility()`)
 }
 
-// Without --use-fake-ui the headless browser itself denies access to the camera.
+// The headless browser itself denies access to the camera.
 func TestSimulatorThrough_WebcamRefused(t *testing.T) {
-	s := newPageTest(t, "brilliant_halo", "use-fake-device-for-media-stream")
+	s := newPageTest(t, "brilliant_halo")
 	s.do(chromedp.Click("#view-through"))
 	s.pick("scene", "snow")
 	snow := s.composite()

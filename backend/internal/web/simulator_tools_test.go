@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
-	cdpage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
@@ -197,12 +194,9 @@ func TestSimulatorTools_ClipKeepsOnlySnapshots(t *testing.T) {
 
 func TestSimulatorTools_NoClipWithoutAnEncoder(t *testing.T) {
 	s := newPageTest(t, "even_g1")
-	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, cdpage.AddScriptToEvaluateOnNewDocument,
-			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: "delete window.VideoEncoder"})
-		return err
-	}), chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#clip").ariaDisabled === "true" && document.querySelector("#clip").title === "This browser cannot make WebM clips."`)
+	s.beforeScripts("delete window.VideoEncoder")
+	s.do(chromedp.Reload())
+	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#clip").ariaDisabled === "true" && document.querySelector("#clip").title === "This browser cannot make WebM clips."`)
 	s.do(chromedp.Click("#clip"))
 	s.see(`document.querySelector("#notice").innerText === "This browser cannot make WebM clips."`)
 }

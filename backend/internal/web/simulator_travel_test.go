@@ -137,12 +137,9 @@ func TestSimulatorTravel_ShowsThePanelOfEachRow(t *testing.T) {
 // wantCanvas waits until the canvas has these pixels.
 func (s *pageTest) wantCanvas(what string, want []byte) {
 	s.t.Helper()
-	for range 50 { // the picture is drawn in the next animation frame
-		if bytes.Equal(s.pixels(), want) {
-			return
-		}
+	if !s.becomes(want, s.pixels) {
+		s.t.Errorf("%s: the canvas differs from what it was at that moment", what)
 	}
-	s.t.Errorf("%s: the canvas differs from what it was at that moment", what)
 }
 
 // reload opens the page again. It gets the rows from a seq on, and of the panel only the tree.
@@ -153,7 +150,7 @@ func (s *pageTest) reload(from int, display string) {
 	s.welcome.LastSeq, s.welcome.Display = s.rows, json.RawMessage(display)
 	s.mu.Unlock()
 	s.do(chromedp.Reload())
-	s.see(fmt.Sprintf(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#idle").textContent !== "Loading" &&
+	s.see(fmt.Sprintf(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#idle").textContent !== "Loading" &&
 		document.querySelector('#log > li[data-seq="%d"]')`, s.countRows()))
 }
 

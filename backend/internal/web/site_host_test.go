@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/backend/internal/passkey"
@@ -99,7 +102,7 @@ func TestSiteHost_ProbeAnswersOwnPagesOnly(t *testing.T) {
 // A browser that resolves the name moves there with path, query and fragment.
 func TestSiteHost_BrowserThatResolvesIt(t *testing.T) {
 	site, name := newNamedSite(t)
-	s := &pageTest{t: t, site: site, ctx: newBrowser(t, nil)}
+	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}
 	s.open("/signin?next=/account/settings#here")
 	s.see(`location.href === "` + name + `/signin?next=/account/settings#here" && document.querySelector("#password")`)
 }
@@ -107,8 +110,12 @@ func TestSiteHost_BrowserThatResolvesIt(t *testing.T) {
 // A browser that does not resolve the name stays at localhost, where everything but passkeys works, and is asked once.
 func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	site, name := newNamedSite(t, asksProof)
-	s := &pageTest{t: t, site: site,
-		ctx: newBrowser(t, []string{"host-resolver-rules=MAP service-*.localhost ~NOTFOUND"})}
+	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}
+	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, network.SetBlockedURLs, network.SetBlockedURLsParams{
+			URLPatterns: []*network.BlockPattern{{URLPattern: name + "/*", Block: true}}})
+		return err
+	}))
 	s.open("/signin?next=/account/settings#here")
 	s.see(`location.href === "` + site.URL +
 		`/signin?next=/account/settings#here" && document.querySelector("#password")`)
@@ -130,7 +137,7 @@ func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 // Without scripts, a person chooses where to continue.
 func TestSiteHost_WithoutScript(t *testing.T) {
 	site, _ := newNamedSite(t)
-	s := &pageTest{t: t, site: site, ctx: newBrowser(t, nil)}
+	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}
 	s.withoutScripts()
 	s.open("/signin")
 	s.picture("move")
