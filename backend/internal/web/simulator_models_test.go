@@ -134,7 +134,7 @@ func TestSimulatorModels_OneClickPutsOneOn(t *testing.T) {
 
 // Many shows do not slow the page: nothing is drawn for a hidden tab, and a visible one follows in rounds.
 func TestSimulatorModels_AreDrawnOnlyWhenSeen(t *testing.T) {
-	const shows = 120
+	const shows = 40
 	s := newPageTest(t, "rayban_display")
 	s.see("window.glasses")
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const preview = glasses.preview; window.previews = 0;
