@@ -27,8 +27,10 @@ func newTwoAdapters(t *testing.T, o fakebluez.Options, both bool) *world {
 }
 
 func TestAttach_UsesTheAdapterThatHearsTheGlasses(t *testing.T) {
+	t.Parallel()
 	for name, both := range map[string]bool{"the second one": false, "both": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newTwoAdapters(t, fakebluez.Options{}, both)
 			p := w.attach(t, "")
 			p.AwaitHardware(isUp)
@@ -39,6 +41,7 @@ func TestAttach_UsesTheAdapterThatHearsTheGlasses(t *testing.T) {
 
 // The adapter that carries the glasses is unplugged: the other one takes over.
 func TestAttach_SurvivesTheLossOfAnAdapter(t *testing.T) {
+	t.Parallel()
 	w := newTwoAdapters(t, fakebluez.Options{}, true)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
@@ -50,6 +53,7 @@ func TestAttach_SurvivesTheLossOfAnAdapter(t *testing.T) {
 }
 
 func TestAttach_NamesTheAdapters(t *testing.T) {
+	t.Parallel()
 	w := newTwoAdapters(t, fakebluez.Options{PoweredOff: true}, false)
 	w.SetPoweredOf(1, false)
 	p := w.attach(t, "Even G1_99")

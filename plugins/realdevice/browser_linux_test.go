@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/glasses"
@@ -28,17 +29,56 @@ type visit struct {
 	chooser *chromium.Chooser
 }
 
-// newVisit opens a session whose carrier is the browser, and its page.
-func newVisit(t *testing.T, channels ...int) *visit {
+// newVisit opens a session whose carrier is the browser, and its page in a tab.
+func newVisit(t *testing.T, w *world, tab context.Context) *visit {
 	t.Helper()
-	w := newWorld(t, fakebluez.Options{}, channels...)
-	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address)}
+	v := &visit{world: w, t: t, tab: tab}
 	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
 		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
 	})
 	v.chooser = chromium.NewChooser(v.tab, t)
 	v.do(chromedp.Navigate(v.url()))
 	return v
+}
+
+// newVisitAlone is newVisit with a radio and a browser that no other test uses.
+func newVisitAlone(t *testing.T, channel int) *visit {
+	t.Helper()
+	w := newWorld(t, fakebluez.Options{}, channel)
+	return newVisit(t, w, chromium.OpenBluetooth(t, w.Address))
+}
+
+// Visits at the same time share a radio and a browser. Each has an adapter, a window and two pairs of its own.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	visits := []struct {
+		name string
+		test func(t *testing.T, v *visit)
+	}{
+		{"ConnectsAPairWithTwoClicks", testTwoClicks},
+		{"SurvivesALostArmAndAReload", testLostArmAndReload},
+		{"ChecksThePanel", testPanelCheck},
+		{"SaysWhatWentWrong", testMistakes},
+		{"SharesGlassesWithOtherSessions", testOtherSessions},
+		{"HasOneTab", testOneTab},
+		{"SendsThePersonToAnotherBrowser", testWithoutBluetooth},
+		{"AnswersForALinkThatIsOpen", testOpenLink},
+	}
+	var all []int
+	for channel := range 2 * len(visits) {
+		all = append(all, channel+10)
+	}
+	shared := newWorld(t, fakebluez.Options{}, all...)
+	browser := chromium.OpenBluetooth(t, shared.Address)
+	for i, c := range visits {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tab, _ := chromium.Tab(browser, t)
+			w := &world{Radio: shared.Radio, client: serveAdapter(t, shared.Radio),
+				pairs: shared.pairs[2*i : 2*i+2], names: shared.names[2*i : 2*i+2]}
+			c.test(t, newVisit(t, w, tab))
+		})
+	}
 }
 
 // url waits for the address of the page.
@@ -104,14 +144,13 @@ func (w *world) nameOf(arm *emulated.Arm) (name string) {
 	return name
 }
 
-func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
-	v := newVisit(t, 27)
+func testTwoClicks(t *testing.T, v *visit) {
 	v.awaitText("h1", "Even G1")
 	v.connectPair(v.pairs[0])
-	v.awaitText("#done", "Even G1_27 are connected")
-	if h := v.glasses.Hardware; h.GetPair().GetName() != "Even G1_27" || h.GetCarrier() != "browser" ||
+	v.awaitText("#done", v.names[0]+" are connected")
+	if h := v.glasses.Hardware; h.GetPair().GetName() != v.names[0] || h.GetCarrier() != "browser" ||
 		h.GetConnectUrl() != "" || h.GetProblem() != nil {
-		t.Errorf("got the hardware %v, want the pair Even G1_27 over the browser", h)
+		t.Errorf("got the hardware %v, want the pair %s over the browser", h, v.names[0])
 	}
 	v.glasses.Must(glasses.TypeDisplayShow, hello)
 	v.picturesOnBoth()
@@ -132,8 +171,7 @@ func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
 
 // An arm that is lost comes back by itself, and the page says what happens. Then the page is reloaded: the session goes
 // on, and one click for each arm connects it again.
-func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
-	v := newVisit(t, 27)
+func testLostArmAndReload(t *testing.T, v *visit) {
 	v.connectPair(v.pairs[0])
 	v.Drop(v.pairs[0].Left())
 	v.awaitText("[data-key=left]", "The connection to the glasses was lost")
@@ -145,7 +183,7 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 
 	v.do(chromedp.Reload())
 	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetProblem().GetCode() == "not_chosen" })
-	if h.GetPair().GetName() != "Even G1_27" {
+	if h.GetPair().GetName() != v.names[0] {
 		t.Errorf("got the pair %v, want the one of before", h.GetPair())
 	}
 	v.awaitText("[data-key=left] button", "Connect left arm")
@@ -155,8 +193,7 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 
 // A person answers the two questions about the test picture on the page. The pictures change at once, the host learns
 // the answer, and apps go on with the picture that they showed.
-func TestPage_ChecksThePanel(t *testing.T) {
-	v := newVisit(t, 27)
+func testPanelCheck(t *testing.T, v *visit) {
 	v.connectPair(v.pairs[0])
 	v.awaitText("#panel", "A test picture and two questions")
 	v.glasses.Must(glasses.TypeDisplayShow, hello)
@@ -173,7 +210,7 @@ func TestPage_ChecksThePanel(t *testing.T) {
 		t.Errorf("the second test picture has %d rows, want 135 and light and dark swapped", again.Bounds().Dy())
 	}
 	v.say("yes", "yes")
-	v.awaitText("#panel", "remembered for Even G1_27")
+	v.awaitText("#panel", "remembered for "+v.names[0])
 	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetPanel() != nil })
 	if p := h.GetPanel(); !p.GetInverted() || p.GetRows() != 135 || !p.GetChecked() {
 		t.Errorf("the host got %v, want inverted, 135 rows, checked", p)
@@ -215,8 +252,7 @@ func (v *visit) picture() (img image.Image) {
 }
 
 // What a person may do wrong is named on the page and to the host, with the next step.
-func TestPage_SaysWhatWentWrong(t *testing.T) {
-	v := newVisit(t, 27, 31)
+func testMistakes(t *testing.T, v *visit) {
 	v.do(chromedp.Click("[data-key=left] button"))
 	v.chooser.Cancel()
 	v.awaitText("[data-key=left] .note", "No glasses were chosen")
@@ -244,7 +280,8 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 // The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
 // once it is on again. Without any Bluetooth it says so before they choose.
 func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
-	v := newVisit(t, 27)
+	t.Parallel()
+	v := newVisitAlone(t, 27)
 	v.connectPair(v.pairs[0])
 	v.SetPowered(false)
 	v.awaitText("[data-key=left] .note", "Bluetooth is switched off")
@@ -261,11 +298,10 @@ func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
 
 // Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
 // are free.
-func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
-	v := newVisit(t, 27, 31)
+func testOtherSessions(t *testing.T, v *visit) {
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
 	v.awaitText("[data-key=right] .name", v.nameOf(v.pairs[0].Right()))
-	other := v.attach(t, "Even G1_27")
+	other := v.attach(t, v.names[0])
 	h := other.AwaitHardware(hasProblem("busy_elsewhere"))
 	if m := h.GetProblem().GetMessage(); !strings.Contains(m, "loc_visit") {
 		t.Errorf("got %q, want the session with the page", m)
@@ -273,14 +309,13 @@ func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
 	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
 	other.AwaitHardware(isUp) // it gets them by itself
 	v.connectPair(v.pairs[1])
-	last := v.attach(t, "Even G1_31")
+	last := v.attach(t, v.names[1])
 	last.AwaitHardware(hasProblem("busy_elsewhere"))
 	v.do(chromedp.Navigate("about:blank"))
 	last.AwaitHardware(isUp)
 }
 
-func TestPage_HasOneTab(t *testing.T) {
-	v := newVisit(t, 27)
+func testOneTab(t *testing.T, v *visit) {
 	address, _, _ := strings.Cut(v.url(), "#")
 	v.connectPair(v.pairs[0])
 	first := v.tab
@@ -302,7 +337,8 @@ func TestPage_HasOneTab(t *testing.T) {
 // The arms disconnect after 32 s without a heartbeat. A browser slows the timers of a hidden page down, but the
 // heartbeats are not its timers.
 func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
-	v := newVisit(t, 27)
+	t.Parallel()
+	v := newVisitAlone(t, 27)
 	v.connectPair(v.pairs[0])
 	chromium.Tab(v.tab, t, chromedp.WithNewWindow(false)) // in front of the page
 	v.await("document.hidden")
@@ -326,12 +362,14 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 }
 
 // A browser without Web Bluetooth leaves the address good for another one.
-func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
-	w := newWorld(t, fakebluez.Options{}, 27)
-	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
-	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
-		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
+func testWithoutBluetooth(t *testing.T, v *visit) {
+	v.glasses = attachtest.Attach(t, v.client, &pluginv1.AttachOpen{
+		DeviceModel: "even_g1", SessionId: "loc_without", Via: viaBrowser,
 	})
+	without := page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete Navigator.prototype.bluetooth"}
+	if _, err := chromedp.Call(v.tab, page.AddScriptToEvaluateOnNewDocument, without); err != nil {
+		t.Fatal(err)
+	}
 	url := v.url()
 	v.do(chromedp.Navigate(url))
 	v.do(chromedp.WaitVisible("#address"))
@@ -341,8 +379,7 @@ func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 
 // A page that hung may answer an earlier request late, so that the service asks it to open a link that is open. It must
 // answer: the service waits for that.
-func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
-	v := newVisit(t, 27)
+func testOpenLink(t *testing.T, v *visit) {
 	answer, err := chromium.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
 		const events = [];
 		const bluetooth = new Bluetooth((e) => events.push(e.kind));

@@ -1,10 +1,17 @@
 package realdevice
 
 import (
+	"flag"
 	"os"
 	"testing"
 
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-func TestMain(m *testing.M) { os.Exit(reaper.Run(m.Run)) }
+func TestMain(m *testing.M) {
+	// The tests wait for scans and retries of the radio, and for one another's browsers.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(reaper.Run(m.Run))
+}

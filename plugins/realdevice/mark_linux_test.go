@@ -25,6 +25,7 @@ func newMarkedWorld(t *testing.T) (*world, string) {
 // The pair is marked while it may show something, so that the mark stays if the adapter is killed. The next session says
 // so, and removes it when it has cleared the glasses.
 func TestAttach_MarksGlassesUntilTheyAreCleared(t *testing.T) {
+	t.Parallel()
 	w, dir := newMarkedWorld(t)
 	p := w.attach(t, "")
 	if h := p.AwaitHardware(isUp); h.GetUncleared() {
@@ -54,6 +55,7 @@ func TestAttach_MarksGlassesUntilTheyAreCleared(t *testing.T) {
 
 // An arm that is away when the session ends keeps its picture, so the mark stays.
 func TestAttach_KeepsTheMarkOfAnArmThatIsAway(t *testing.T) {
+	t.Parallel()
 	w, dir := newMarkedWorld(t)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
