@@ -17,6 +17,7 @@ import (
 // An app is ended with everything that it started, also what moved into a session of its own, whatever it does about
 // signals and whether or not its parent is still there.
 func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip(err)
 	}
@@ -58,6 +59,7 @@ func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
 
 // Each process is asked once, because many programs take a second signal as a wish to exit at once.
 func TestChild_IsAskedOnce(t *testing.T) {
+	t.Parallel()
 	for name, prefix := range map[string]string{"app": "exec", "in a session of its own": "setsid"} {
 		asked := filepath.Join(t.TempDir(), "asked")
 		script := prefix + ` sh -c 'trap "echo asked >>` + asked + `" TERM; echo ready; while :; do sleep 0.05; done'`

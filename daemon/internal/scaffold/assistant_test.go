@@ -14,6 +14,7 @@ import (
 // The first answer calls a tool, the next one is text. Virtual time stands still during both answers and
 // advances only while the tool runs.
 func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		p.barrier("b-1")
@@ -60,6 +61,7 @@ func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 // The model receives error messages for its own mistakes and for refusals by the glasses. Several calls run one after
 // the other.
 func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		p.input("g-1", "ask me")
@@ -89,6 +91,7 @@ func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
 }
 
 func TestAssistant_AsksOn(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		p.input("g-1", "converse")
@@ -159,6 +162,7 @@ var refusals = []struct {
 }
 
 func TestAssistant_NamesRefusals(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		for _, r := range refusals {
@@ -190,8 +194,7 @@ func (p *peer) expectRefusal(name, code, hint string, retry float64) {
 }
 
 func TestAssistant_RefusesWithoutGateway(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	t.Parallel()
 	// Another server must never see the token.
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the app followed the redirect to %s with %q", r.URL, r.Header.Get("Authorization"))
@@ -204,7 +207,7 @@ func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 		code, hint string
 	}{
 		{nil, "no_gateway", "assistantScript"},
-		{&glasses.Gateway{URL: gone.URL + "/v1", Token: gatewayToken}, "gateway_unreachable", "ask again"},
+		{&glasses.Gateway{URL: "http://" + unusedAddress(t) + "/v1", Token: gatewayToken}, "gateway_unreachable", "ask again"},
 		{&glasses.Gateway{URL: moved.URL + "/v1", Token: gatewayToken}, "gateway_", ""},
 	} {
 		t.Run(test.code, func(t *testing.T) {
@@ -223,6 +226,7 @@ func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 }
 
 func TestAssistant_BoundsTheRounds(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		p.input("g-1", "ask me")
@@ -238,6 +242,7 @@ func TestAssistant_BoundsTheRounds(t *testing.T) {
 
 // A token that expires during a call is replaced once. The frame with the new token is not an event for the app.
 func TestAssistant_RenewsItsToken(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		p.input("g-1", "ask me")
@@ -262,6 +267,7 @@ func TestAssistant_RenewsItsToken(t *testing.T) {
 
 // stopAsking ends the request, even while a tool runs. The end of the session does the same.
 func TestAssistant_Stops(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
 		stop := func(id string) { p.send(glasses.TypeBattery, id, glasses.Battery{Level: 4}) }

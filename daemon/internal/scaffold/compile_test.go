@@ -13,11 +13,15 @@ import (
 	"github.com/service-dev/service/packaging/runtimes"
 )
 
-// capabilitySets are the sets for which modules are compiled: all capabilities, the default, one that needs half of
-// the private parts, and each capability alone.
-func capabilitySets() map[string][]string {
-	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
+// someSets are all capabilities, the default, and a set that needs half of the private parts.
+func someSets() map[string][]string {
+	return map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
 		"some": {guide.Camera, guide.State, guide.Phrases}}
+}
+
+// capabilitySets are someSets and each capability alone.
+func capabilitySets() map[string][]string {
+	sets := someSets()
 	for _, id := range guide.CapabilityIDs() {
 		sets[id] = []string{id}
 	}
@@ -53,6 +57,7 @@ func mustRun(t *testing.T, dir, name string, args ...string) {
 }
 
 func TestPythonCompiles(t *testing.T) {
+	t.Parallel()
 	dir, files := generateInto(t, Python, capabilitySets())
 	for _, python := range runtimes.Python(t) {
 		mustRun(t, dir, python.Path, append([]string{"-W", "error", "-m", "py_compile"}, files...)...)
@@ -61,12 +66,12 @@ func TestPythonCompiles(t *testing.T) {
 
 // mypy checks the module strictly, and the examples with its defaults.
 func TestPythonTypes(t *testing.T) {
+	t.Parallel()
 	mypy := tool(t, "mypy")
 	if mypy == "" {
 		t.Skip("SKIPPED: mypy is not installed (apt-get install mypy)")
 	}
-	dir, files := generateInto(t, Python, map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
-		"some": {guide.Camera, guide.State, guide.Phrases}})
+	dir, files := generateInto(t, Python, someSets())
 	cache := "--cache-dir=" + t.TempDir() // of the standard library
 	for _, file := range files {
 		mustRun(t, dir, mypy, cache, "--strict", file)
@@ -78,18 +83,15 @@ func TestPythonTypes(t *testing.T) {
 }
 
 func TestKotlinCompiles(t *testing.T) {
-	kotlinc := tool(t, "kotlinc")
-	if kotlinc == "" || testing.Short() {
+	t.Parallel()
+	if kotlinProbe(t) == "" {
 		t.Skip("SKIPPED: kotlinc is not installed")
 	}
-	// The compiler takes seconds to start, so only the smallest and the largest module are compiled; the largest is
-	// compiled together with the examples and the probe.
-	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
-	kotlinProbe(t)
 }
 
 // There is no Swift compiler on this machine. A grammar checks the module's syntax, but not its types.
 func TestSwiftParses(t *testing.T) {
+	t.Parallel()
 	node := tool(t, "node")
 	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
 	if err != nil {
@@ -120,6 +122,7 @@ func TestSwiftParses(t *testing.T) {
 // Equal requests produce the same bytes, whatever the order of their capabilities, and contain only the
 // requested parts.
 func TestGenerateIsMinimal(t *testing.T) {
+	t.Parallel()
 	marks := map[string][]string{ // words that the module contains only for one capability
 		guide.Display: {"display.show"}, guide.Camera: {"camera.photo",
 			"media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
@@ -151,6 +154,7 @@ func TestGenerateIsMinimal(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
+	t.Parallel()
 	for _, r := range []Request{{Language: "cobol"}, {Language: Python, Capabilities: []string{"smell"}}, {}} {
 		if _, err := Generate(r); err == nil {
 			t.Errorf("Generate accepted %+v", r)

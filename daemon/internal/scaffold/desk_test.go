@@ -43,6 +43,7 @@ func TestDeskHasTheModuleOfToday(t *testing.T) {
 
 // The app sends the same frames in the same order in each of the three languages.
 func TestDeskIsOneAppInThreeLanguages(t *testing.T) {
+	t.Parallel()
 	var want, wantFrom string
 	for name, command := range deskCommands(t) {
 		s := newService(t)

@@ -13,6 +13,7 @@ import (
 
 // TestModuleExamplesFitTheModule checks the examples that use a generated module against that module.
 func TestModuleExamplesFitTheModule(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	for _, language := range []string{TypeScript, Python} {
 		files, err := Generate(Request{Language: language, Capabilities: guide.CapabilityIDs()})

@@ -33,6 +33,7 @@ func exampleProject(t *testing.T, dir, language, topic string) Example {
 
 // TestTypeScriptCompiles, TestPythonTypes and TestKotlinCompiles check the other examples.
 func TestExamplesParse_InSwift(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var swift []string
 	for _, topic := range ExampleTopicIDs() {
@@ -49,6 +50,7 @@ func TestExamplesParse_InSwift(t *testing.T) {
 
 // Every example runs: it handles the events of an afternoon and exits when the session ends.
 func TestExamplesRun(t *testing.T) {
+	t.Parallel()
 	for _, v := range variants(t) {
 		if v.language == Kotlin || v.compiled {
 			continue // TestKotlinCompiles compiles them, and JavaScript is no different
@@ -88,6 +90,7 @@ func TestExamplesRun(t *testing.T) {
 }
 
 func TestExampleRefuses(t *testing.T) {
+	t.Parallel()
 	for _, test := range [][2]string{{"cobol", "hello"}, {Python, "../hello"}, {Python, ""}} {
 		if _, err := ExampleOf(test[0], test[1]); codeOf(err) == "" {
 			t.Errorf("%v: %v", test, err)

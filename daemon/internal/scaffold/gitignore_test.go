@@ -13,6 +13,7 @@ import (
 )
 
 func TestGitIgnore_AgreesWithGit(t *testing.T) {
+	t.Parallel()
 	git := tool(t, "git")
 	if git == "" {
 		t.Skip("SKIPPED: git is not installed")

@@ -29,9 +29,11 @@ func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 // For a file full of unclosed calls, the time to read it and the number of recorded phrases are bounded by
 // the file's length.
 func TestInspect_CallsWithoutAnEnd(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`,
 		"brackets": "announce(("} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			root := t.TempDir()
 			text := "glasses\n" + strings.Repeat(call, maxRead/len(call)-1)
 			write(t, filepath.Join(root, "a.py"), []byte(text))
@@ -43,6 +45,7 @@ func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 }
 
 func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, "a.py"),
 		[]byte("glasses\nglasses.announce(['one',\n'two'])\n\nglasses.announce([\n\"three\"])\n"))
@@ -55,6 +58,7 @@ func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
 
 // A file that a manifest names many times is read only once.
 func TestInspect_ManifestOfManyFiles(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	write(t, filepath.Join(root, ManifestName),
 		[]byte(`{"manifest":1,"modules":[{"files":[{"name":"a"}`+strings.Repeat(`,{"name":"a"}`, 70000)+`]}]}`))
@@ -84,6 +88,7 @@ func (e *endless) Do(ctx context.Context, r contract.Request) (contract.Response
 }
 
 func TestInspect_FoldersWithoutAnEnd(t *testing.T) {
+	t.Parallel()
 	e := &endless{}
 	if in := inspectSoon(t, clientio.FilesOf(caller.Caller{IO: e}), "/"); !in.Truncated || e.asked > 2*maxFolders {
 		t.Errorf("asked %d times, truncated %v; want a bounded number and true", e.asked, in.Truncated)

@@ -12,6 +12,7 @@ import (
 
 // TestConnectionPage follows the page of a module from its creation to its removal.
 func TestConnectionPage(t *testing.T) {
+	t.Parallel()
 	root, keys := t.TempDir(), &minter{}
 	file := filepath.Join(root, "service", PageName)
 	html, fault := "<!doctype html>1", error(nil)
@@ -133,6 +134,7 @@ func TestConnectionPage(t *testing.T) {
 }
 
 func TestManifestNamesNoOtherPage(t *testing.T) {
+	t.Parallel()
 	if _, err := parseManifest([]byte(`{"manifest":1,"modules":[],"page":{"name":"../../.bashrc","sha256":"00"}}`)); err == nil {
 		t.Error("taken")
 	}

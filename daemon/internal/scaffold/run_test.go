@@ -8,6 +8,7 @@ import (
 )
 
 func TestModuleTalks(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)
 		app := start("SERVICE_GLASSES_URL=" + s.url)
@@ -67,6 +68,7 @@ func TestModuleTalks(t *testing.T) {
 }
 
 func TestModuleComesBack(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)
 		app := start("SERVICE_GLASSES_URL=" + s.url)
@@ -117,6 +119,7 @@ func TestModuleComesBack(t *testing.T) {
 
 // A frame that is not JSON would never be answered: the service cannot read its id.
 func TestModuleRefusesWhatIsNotJSON(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)
 		app := start("SERVICE_GLASSES_URL=" + s.url)
@@ -132,6 +135,8 @@ func TestModuleRefusesWhatIsNotJSON(t *testing.T) {
 }
 
 func TestModuleChoosesItsTransport(t *testing.T) {
+	t.Parallel()
+	newest := newestVariants(t)
 	for _, test := range []struct {
 		name, want string
 		env        []string
@@ -150,7 +155,8 @@ func TestModuleChoosesItsTransport(t *testing.T) {
 			[]string{"NODE_ENV=production", "PYTHONOPTIMIZE=1", "SERVICE_GLASSES_TRANSPORT=simulator"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			each(t, func(t *testing.T, start func(env ...string) *app) {
+			t.Parallel()
+			eachOf(t, newest, func(t *testing.T, start func(env ...string) *app) {
 				if test.env != nil && test.env[0] == "NODE_ENV=production" && strings.HasSuffix(t.Name(), Kotlin) {
 					t.Skip("a Kotlin app states its build: Settings.release has no default")
 				}

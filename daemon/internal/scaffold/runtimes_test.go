@@ -44,9 +44,31 @@ func variants(t *testing.T) []variant {
 	return found
 }
 
+// newestVariants lists the newest runtime of each language, for what does not depend on the version. With
+// SERVICE_TEST_FULL it lists all variants.
+func newestVariants(t *testing.T) []variant {
+	t.Helper()
+	all := variants(t)
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		return all
+	}
+	var newest []variant
+	for i, v := range all {
+		if i == len(all)-1 || all[i+1].language != v.language {
+			newest = append(newest, v)
+		}
+	}
+	return newest
+}
+
 // each runs a test for each variant.
 func each(t *testing.T, test func(t *testing.T, start func(env ...string) *app)) {
-	for _, v := range variants(t) {
+	t.Helper()
+	eachOf(t, variants(t), test)
+}
+
+func eachOf(t *testing.T, list []variant, test func(t *testing.T, start func(env ...string) *app)) {
+	for _, v := range list {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, func(env ...string) *app { return start(t, v, env...) })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -88,14 +89,14 @@ func (s *service) accept(lastSeq int64) *peer {
 			LastSeq: lastSeq, Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockVirtual),
 			Gateway: s.gateway})
 		return p
-	case <-time.After(30 * time.Second):
-		s.t.Fatal("no app attached within 30 s")
+	case <-time.After(2 * time.Minute):
+		s.t.Fatal("no app attached within 2 minutes")
 		return nil
 	}
 }
 
 func (p *peer) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	p.t.Cleanup(cancel)
 	return ctx
 }
@@ -217,8 +218,8 @@ type app struct {
 	out bytes.Buffer
 }
 
-// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; it returns "" if there
-// is no compiler.
+// kotlinProbe compiles the largest and the smallest Kotlin module with the probe and the examples, once for all tests,
+// because the compiler takes seconds to start. It returns the jar, or "" if there is no compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")
@@ -226,32 +227,34 @@ func kotlinProbe(t *testing.T) string {
 		return ""
 	}
 	jar := filepath.Join(probes, "probe.jar")
-	apps, err := filepath.Glob(filepath.Join("examples", Kotlin, "*.kt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	onceKotlin.Do(func() {
-		compileKotlin(t, kotlinc, jar, guide.CapabilityIDs(), append(apps, filepath.Join("testdata", "probe.kt"))...)
-	})
+	onceKotlin.Do(func() { compileKotlin(t, kotlinc, jar) })
 	if _, err := os.Stat(jar); err != nil {
 		t.Fatal("the Kotlin module does not compile")
 	}
 	return jar
 }
 
-// compileKotlin compiles a module and an app that uses it into a jar.
-func compileKotlin(t *testing.T, kotlinc, jar string, capabilities []string, apps ...string) {
+func compileKotlin(t *testing.T, kotlinc, jar string) {
 	t.Helper()
-	files, err := Generate(Request{Language: Kotlin, Capabilities: capabilities})
+	sources, err := filepath.Glob(filepath.Join("examples", Kotlin, "*.kt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	module := filepath.Join(t.TempDir(), files[0].Name)
-	write(t, module, files[0].Data)
-	args := append([]string{module}, apps...)
-	out, err := exec.Command(kotlinc, append(args, "-include-runtime", "-d", jar)...).CombinedOutput()
-	if err != nil || bytes.Contains(out, []byte("warning: '")) || bytes.Contains(out, []byte(".kt:")) {
-		t.Errorf("kotlinc, %v: %v\n%s", capabilities, err, out)
+	sources = append(sources, filepath.Join("testdata", "probe.kt"))
+	for name, capabilities := range map[string][]string{"service": guide.CapabilityIDs(), "small": {guide.Camera}} {
+		files, err := Generate(Request{Language: Kotlin, Capabilities: capabilities})
+		if err != nil {
+			t.Fatal(err)
+		}
+		module := filepath.Join(t.TempDir(), files[0].Name)
+		write(t, module, bytes.Replace(files[0].Data, []byte("package service\n"), []byte("package "+name+"\n"), 1))
+		sources = append(sources, module)
+	}
+	cmd := exec.Command(kotlinc, append(sources, "-include-runtime", "-d", jar)...)
+	cmd.Env = append(os.Environ(), "JAVA_OPTS=-Xmx512M -XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+	if out, err := cmd.CombinedOutput(); err != nil || bytes.Contains(out, []byte("warning: '")) ||
+		bytes.Contains(out, []byte(".kt:")) {
+		t.Errorf("kotlinc: %v\n%s", err, out)
 	}
 }
 
@@ -262,6 +265,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// The tests mostly wait for other programs.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(reaper.Run(func() int {
 		dir, err := os.MkdirTemp("", "scaffold")
 		if err != nil {
@@ -306,10 +313,10 @@ func (a *app) says(want string) {
 		if err != nil {
 			a.t.Errorf("the app exited with %v, want success", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		a.cmd.Process.Kill()
 		<-ended
-		a.t.Error("the app did not exit within a minute")
+		a.t.Error("the app did not exit within 2 minutes")
 	}
 	if got := strings.TrimSpace(a.out.String()); got != want {
 		a.t.Errorf("the app printed %q, want %q", got, want)

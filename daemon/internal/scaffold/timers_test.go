@@ -41,6 +41,7 @@ func (p *peer) leave(a *app) {
 }
 
 func TestTimers_RunBesideInput(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
 		p.input("g-1", "timers")
@@ -73,6 +74,7 @@ func TestTimers_RunBesideInput(t *testing.T) {
 
 // Handlers and timers run, and barriers are answered, while the app waits for a photo and sleeps.
 func TestTimers_AndHandlersRunDuringCommands(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
 		p.input("g-1", "timers")
@@ -103,6 +105,7 @@ func TestTimers_AndHandlersRunDuringCommands(t *testing.T) {
 
 // A timer skips a turn while the task of the previous turn is still running.
 func TestTimers_DoNotOverlap(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
 		p.input("g-1", "busy")
@@ -121,6 +124,7 @@ func TestTimers_DoNotOverlap(t *testing.T) {
 }
 
 func TestTimers_NextWithTimeout(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
 		p.input("g-1", "wait")
@@ -150,6 +154,7 @@ func (p *peer) notConnected(f glasses.Frame) {
 // The glasses were detached and attached again while the app was away. The welcome says that they are attached, the
 // replay then says that they were not, and no link event follows.
 func TestTimers_EndureReplayedRefusal(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)
 		app := start("SERVICE_GLASSES_URL=" + s.url)
@@ -169,6 +174,7 @@ func TestTimers_EndureReplayedRefusal(t *testing.T) {
 
 // A timer may last longer than the longest sleep, and continues while no glasses are attached.
 func TestTimers_Endure(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
 		p.input("g-1", "long")

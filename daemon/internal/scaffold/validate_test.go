@@ -44,6 +44,7 @@ with connect("App") as glasses:
 }
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	add := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, root string) {
 			path := filepath.Join(root, name)
@@ -176,6 +177,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestInspectTellsWhatIsThere(t *testing.T) {
+	t.Parallel()
 	in, err := Inspect(t.Context(), ours, integrated(t))
 	if err != nil {
 		t.Fatal(err)
@@ -205,6 +207,7 @@ var deskUses = []string{guide.Display, guide.Camera, guide.Transcription, guide.
 	guide.Time}
 
 func TestInspectStaysInside(t *testing.T) {
+	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, ".env"), []byte("KEY=YOUR_KEY"))
 	if err := os.Symlink(outside, filepath.Join(root, "link")); err != nil {
@@ -256,6 +259,7 @@ func FuzzSource(f *testing.F) {
 // TestValidate_FindsPhrasesByName announces phrases by name: defined in the same file, in another one, under another
 // name, and nowhere.
 func TestValidate_FindsPhrasesByName(t *testing.T) {
+	t.Parallel()
 	const clash, unknown = "phrase_problem", "phrases_not_found"
 	for _, test := range []struct {
 		name    string
@@ -307,6 +311,7 @@ func TestValidate_FindsPhrasesByName(t *testing.T) {
 // TestValidate_KnowsTheModuleOfAnExample checks an example together with its module, as getCodeExample returns them.
 // The module has neither project nor key.
 func TestValidate_KnowsTheModuleOfAnExample(t *testing.T) {
+	t.Parallel()
 	for _, language := range Languages() {
 		e, err := ExampleOf(language, "voice")
 		if err != nil {

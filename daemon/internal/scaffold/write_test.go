@@ -47,6 +47,7 @@ func codeOf(err error) string {
 }
 
 func TestWriteTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	root, keys := t.TempDir(), &minter{}
 	first, err := Write(context.Background(), order(root), keys.mint)
 	if err != nil {
@@ -88,6 +89,7 @@ func TestWriteTwiceChangesNothing(t *testing.T) {
 }
 
 func TestWriteKeepsWhatIsThePersons(t *testing.T) {
+	t.Parallel()
 	root, keys := t.TempDir(), &minter{}
 	write(t, filepath.Join(root, "service", ".gitignore"), []byte("*.log"))
 	if _, err := Write(context.Background(), order(root), keys.mint); err != nil {
@@ -151,6 +153,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 }
 
 func TestWriteRefuses(t *testing.T) {
+	t.Parallel()
 	outside := t.TempDir()
 	for _, test := range []struct {
 		name, code string
@@ -206,6 +209,7 @@ func TestWriteRefuses(t *testing.T) {
 }
 
 func TestWriteWithoutKeyWritesNothing(t *testing.T) {
+	t.Parallel()
 	root, refused := t.TempDir(), errors.New("link an account first")
 	if _, err := Write(context.Background(), order(root), (&minter{err: refused}).mint); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
