@@ -13,7 +13,7 @@ import (
 // Whatever gets lost or repeated, and whenever the link drops: every command has one result, nothing that changes what
 // the owner stored is sent (the emulator records it), and once the faults are over the panel shows the last picture.
 func TestFrame_SurvivesFaults(t *testing.T) {
-	seeds := repetitions(6, 150) // of each model
+	seeds := repetitions(3, 150) // of each model
 	bothModels(t, func(t *testing.T, model string) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // to an arm that is away (air checks it), nothing forbidden is sent (the emulator records it), and once the faults
 // are over both arms show the last picture.
 func TestG1_SurvivesFaults(t *testing.T) {
-	seeds := repetitions(100, 1000)
+	seeds := repetitions(40, 1000)
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func (p parity) like(t *testing.T, r *rand.Rand, steps int) {
 }
 
 func TestG1_BehavesLikeTheSimulator(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(repetitions(12, 30)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			a, pair := g1Air(t, emulated.Options{AnswerTime: 3})
@@ -98,7 +98,7 @@ func TestG1_BehavesLikeTheSimulator(t *testing.T) {
 
 func TestFrame_BehavesLikeTheSimulator(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
-		for seed := range uint64(6) {
+		for seed := range uint64(repetitions(3, 6)) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				a, d := frameAir(t, model, emulatedframe.Options{})

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/glasses"
@@ -29,55 +28,17 @@ type visit struct {
 	chooser *chromium.Chooser
 }
 
-// newVisit opens a session whose carrier is the browser, and its page in a tab.
-func newVisit(t *testing.T, w *world, tab context.Context) *visit {
+// newVisit opens a session whose carrier is the browser, and its page.
+func newVisit(t *testing.T, channels ...int) *visit {
 	t.Helper()
-	v := &visit{world: w, t: t, tab: tab}
+	w := newWorld(t, fakebluez.Options{}, channels...)
+	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address)}
 	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
 		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
 	})
 	v.chooser = chromium.NewChooser(v.tab, t)
 	v.do(chromedp.Navigate(v.url()))
 	return v
-}
-
-// newVisitAlone is newVisit with a radio and a browser that no other test uses.
-func newVisitAlone(t *testing.T, channels ...int) *visit {
-	t.Helper()
-	w := newWorld(t, fakebluez.Options{}, channels...)
-	return newVisit(t, w, chromium.OpenBluetooth(t, w.Address))
-}
-
-// Visits at the same time share a radio and a browser. Each has an adapter, a window and two pairs of its own.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	visits := []struct {
-		name string
-		test func(t *testing.T, v *visit)
-	}{
-		{"ConnectsAPairWithTwoClicks", testTwoClicks},
-		{"SurvivesALostArmAndAReload", testLostArmAndReload},
-		{"ChecksThePanel", testPanelCheck},
-		{"SharesGlassesWithOtherSessions", testOtherSessions},
-		{"HasOneTab", testOneTab},
-		{"SendsThePersonToAnotherBrowser", testWithoutBluetooth},
-		{"AnswersForALinkThatIsOpen", testOpenLink},
-	}
-	var all []int
-	for channel := range 2 * len(visits) {
-		all = append(all, channel+10)
-	}
-	shared := newWorld(t, fakebluez.Options{}, all...)
-	browser := chromium.OpenBluetooth(t, shared.Address)
-	for i, c := range visits {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			tab, _ := chromium.Tab(browser, t)
-			w := &world{Radio: shared.Radio, client: serveAdapter(t, shared.Radio),
-				pairs: shared.pairs[2*i : 2*i+2], names: shared.names[2*i : 2*i+2]}
-			c.test(t, newVisit(t, w, tab))
-		})
-	}
 }
 
 // url waits for the address of the page.
@@ -106,18 +67,6 @@ func (v *visit) await(js string) {
 func (v *visit) awaitText(selector, text string) {
 	v.t.Helper()
 	v.await(fmt.Sprintf("(e => e?.offsetParent && e.innerText.includes(%q))(document.querySelector(%q))", text, selector))
-}
-
-// record makes the page collect its texts, so that awaitRecorded also finds one that the page soon replaces.
-func (v *visit) record() {
-	v.t.Helper()
-	v.await(`window.recorded = "", new MutationObserver(() => { recorded += document.body.innerText; }).observe(
-		document.body, { attributes: true, characterData: true, childList: true, subtree: true }), true`)
-}
-
-func (v *visit) awaitRecorded(text string) {
-	v.t.Helper()
-	v.await(fmt.Sprintf("recorded.includes(%q)", text))
 }
 
 // connect clicks the button of an arm and chooses a device by name.
@@ -155,13 +104,14 @@ func (w *world) nameOf(arm *emulated.Arm) (name string) {
 	return name
 }
 
-func testTwoClicks(t *testing.T, v *visit) {
+func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
+	v := newVisit(t, 27)
 	v.awaitText("h1", "Even G1")
 	v.connectPair(v.pairs[0])
-	v.awaitText("#done", v.names[0]+" are connected")
-	if h := v.glasses.Hardware; h.GetPair().GetName() != v.names[0] || h.GetCarrier() != "browser" ||
+	v.awaitText("#done", "Even G1_27 are connected")
+	if h := v.glasses.Hardware; h.GetPair().GetName() != "Even G1_27" || h.GetCarrier() != "browser" ||
 		h.GetConnectUrl() != "" || h.GetProblem() != nil {
-		t.Errorf("got the hardware %v, want the pair %s over the browser", h, v.names[0])
+		t.Errorf("got the hardware %v, want the pair Even G1_27 over the browser", h)
 	}
 	v.glasses.Must(glasses.TypeDisplayShow, hello)
 	v.picturesOnBoth()
@@ -182,11 +132,11 @@ func testTwoClicks(t *testing.T, v *visit) {
 
 // An arm that is lost comes back by itself, and the page says what happens. Then the page is reloaded: the session goes
 // on, and one click for each arm connects it again.
-func testLostArmAndReload(t *testing.T, v *visit) {
+func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
+	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
-	v.record()
 	v.Drop(v.pairs[0].Left())
-	v.awaitRecorded("The connection to the glasses was lost")
+	v.awaitText("[data-key=left]", "The connection to the glasses was lost")
 	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return !isUp(h) })
 	v.glasses.AwaitHardware(isUp)
 	v.awaitText("[data-key=left] .state", "connected")
@@ -195,7 +145,7 @@ func testLostArmAndReload(t *testing.T, v *visit) {
 
 	v.do(chromedp.Reload())
 	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetProblem().GetCode() == "not_chosen" })
-	if h.GetPair().GetName() != v.names[0] {
+	if h.GetPair().GetName() != "Even G1_27" {
 		t.Errorf("got the pair %v, want the one of before", h.GetPair())
 	}
 	v.awaitText("[data-key=left] button", "Connect left arm")
@@ -205,7 +155,8 @@ func testLostArmAndReload(t *testing.T, v *visit) {
 
 // A person answers the two questions about the test picture on the page. The pictures change at once, the host learns
 // the answer, and apps go on with the picture that they showed.
-func testPanelCheck(t *testing.T, v *visit) {
+func TestPage_ChecksThePanel(t *testing.T) {
+	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	v.awaitText("#panel", "A test picture and two questions")
 	v.glasses.Must(glasses.TypeDisplayShow, hello)
@@ -222,7 +173,7 @@ func testPanelCheck(t *testing.T, v *visit) {
 		t.Errorf("the second test picture has %d rows, want 135 and light and dark swapped", again.Bounds().Dy())
 	}
 	v.say("yes", "yes")
-	v.awaitText("#panel", "remembered for "+v.names[0])
+	v.awaitText("#panel", "remembered for Even G1_27")
 	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetPanel() != nil })
 	if p := h.GetPanel(); !p.GetInverted() || p.GetRows() != 135 || !p.GetChecked() {
 		t.Errorf("the host got %v, want inverted, 135 rows, checked", p)
@@ -263,11 +214,9 @@ func (v *visit) picture() (img image.Image) {
 	return img
 }
 
-// What a person may do wrong is named on the page and to the host, with the next step. Chromium may list no device after
-// a list that was closed while another page searches, so no other page does.
+// What a person may do wrong is named on the page and to the host, with the next step.
 func TestPage_SaysWhatWentWrong(t *testing.T) {
-	t.Parallel()
-	v := newVisitAlone(t, 27, 31)
+	v := newVisit(t, 27, 31)
 	v.do(chromedp.Click("[data-key=left] button"))
 	v.chooser.Cancel()
 	v.awaitText("[data-key=left] .note", "No glasses were chosen")
@@ -284,9 +233,8 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 		return strings.Contains(m, v.nameOf(v.pairs[0].Left())) && strings.Contains(m, v.nameOf(v.pairs[1].Right()))
 	})
 	v.SetFaults(v.pairs[0].Right(), fakebluez.Faults{AbortConnects: 1})
-	v.record()
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
-	v.awaitRecorded("The glasses do not answer")
+	v.awaitText("[data-key=right] .note", "The glasses do not answer")
 	v.glasses.AwaitHardware(isUp) // it tries again by itself
 	if v.Connected(v.pairs[1].Right()) {
 		t.Error("an arm of the other pair is connected")
@@ -296,8 +244,7 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 // The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
 // once it is on again. Without any Bluetooth it says so before they choose.
 func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
-	t.Parallel()
-	v := newVisitAlone(t, 27)
+	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	v.SetPowered(false)
 	v.awaitText("[data-key=left] .note", "Bluetooth is switched off")
@@ -314,10 +261,11 @@ func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
 
 // Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
 // are free.
-func testOtherSessions(t *testing.T, v *visit) {
+func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
+	v := newVisit(t, 27, 31)
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
 	v.awaitText("[data-key=right] .name", v.nameOf(v.pairs[0].Right()))
-	other := v.attach(t, v.names[0])
+	other := v.attach(t, "Even G1_27")
 	h := other.AwaitHardware(hasProblem("busy_elsewhere"))
 	if m := h.GetProblem().GetMessage(); !strings.Contains(m, "loc_visit") {
 		t.Errorf("got %q, want the session with the page", m)
@@ -325,13 +273,14 @@ func testOtherSessions(t *testing.T, v *visit) {
 	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
 	other.AwaitHardware(isUp) // it gets them by itself
 	v.connectPair(v.pairs[1])
-	last := v.attach(t, v.names[1])
+	last := v.attach(t, "Even G1_31")
 	last.AwaitHardware(hasProblem("busy_elsewhere"))
 	v.do(chromedp.Navigate("about:blank"))
 	last.AwaitHardware(isUp)
 }
 
-func testOneTab(t *testing.T, v *visit) {
+func TestPage_HasOneTab(t *testing.T) {
+	v := newVisit(t, 27)
 	address, _, _ := strings.Cut(v.url(), "#")
 	v.connectPair(v.pairs[0])
 	first := v.tab
@@ -353,8 +302,7 @@ func testOneTab(t *testing.T, v *visit) {
 // The arms disconnect after 32 s without a heartbeat. A browser slows the timers of a hidden page down, but the
 // heartbeats are not its timers.
 func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
-	t.Parallel()
-	v := newVisitAlone(t, 27)
+	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	chromium.Tab(v.tab, t, chromedp.WithNewWindow(false)) // in front of the page
 	v.await("document.hidden")
@@ -378,14 +326,12 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 }
 
 // A browser without Web Bluetooth leaves the address good for another one.
-func testWithoutBluetooth(t *testing.T, v *visit) {
-	v.glasses = attachtest.Attach(t, v.client, &pluginv1.AttachOpen{
-		DeviceModel: "even_g1", SessionId: "loc_without", Via: viaBrowser,
+func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
+	w := newWorld(t, fakebluez.Options{}, 27)
+	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
+	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
+		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
 	})
-	without := page.AddScriptToEvaluateOnNewDocumentParams{Source: "delete Navigator.prototype.bluetooth"}
-	if _, err := chromedp.Call(v.tab, page.AddScriptToEvaluateOnNewDocument, without); err != nil {
-		t.Fatal(err)
-	}
 	url := v.url()
 	v.do(chromedp.Navigate(url))
 	v.do(chromedp.WaitVisible("#address"))
@@ -395,7 +341,8 @@ func testWithoutBluetooth(t *testing.T, v *visit) {
 
 // A page that hung may answer an earlier request late, so that the service asks it to open a link that is open. It must
 // answer: the service waits for that.
-func testOpenLink(t *testing.T, v *visit) {
+func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
+	v := newVisit(t, 27)
 	answer, err := chromium.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
 		const events = [];
 		const bluetooth = new Bluetooth((e) => events.push(e.kind));

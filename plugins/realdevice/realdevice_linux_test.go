@@ -3,7 +3,6 @@ package realdevice
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -26,7 +25,6 @@ type world struct {
 	*fakebluez.Radio
 	client pluginv1.TransportClient
 	pairs  []*emulated.Pair
-	names  []string // of the pairs
 }
 
 // newWorld starts a radio with pairs of these numbers in range.
@@ -35,7 +33,7 @@ func newWorld(t *testing.T, o fakebluez.Options, channels ...int) *world {
 	w := &world{}
 	for _, n := range channels {
 		p := emulated.New(emulated.Options{Channel: n, Seed: uint64(n)})
-		w.pairs, w.names = append(w.pairs, p), append(w.names, fmt.Sprintf("Even G1_%d", n))
+		w.pairs = append(w.pairs, p)
 		o.Peripherals = append(o.Peripherals, p.Left(), p.Right())
 	}
 	w.Radio = fakebluez.Start(t, o)
@@ -75,7 +73,6 @@ func hasProblem(code string) func(*pluginv1.Hardware) bool {
 const hello = `{"tree":{"type":"text","text":"Hello over BlueZ"}}`
 
 func TestAttach_ShowsAPictureOnBothArms(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	h := p.AwaitHardware(isUp)
@@ -105,7 +102,6 @@ func TestAttach_ShowsAPictureOnBothArms(t *testing.T) {
 }
 
 func TestAttach_ReconnectsAnArmByItself(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
@@ -116,7 +112,6 @@ func TestAttach_ReconnectsAnArmByItself(t *testing.T) {
 }
 
 func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		options fakebluez.Options
 		pairs   []int
@@ -128,7 +123,6 @@ func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
 		"two pairs":     {fakebluez.Options{}, []int{27, 31}, "several_in_range"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := newWorld(t, c.options, c.pairs...)
 			p := w.attach(t, "").AwaitHardware(hasProblem(c.code)).GetProblem()
 			if p.GetFixHint() == "" || p.GetMessage() == "" {
@@ -139,7 +133,6 @@ func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
 }
 
 func TestAttach_TakesTheNamedPair(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27, 31)
 	h := w.attach(t, "Even G1_31").AwaitHardware(isUp)
 	if got := h.GetPair().GetName(); got != "Even G1_31" {
@@ -152,7 +145,6 @@ func TestAttach_TakesTheNamedPair(t *testing.T) {
 
 // An arm alone is no pair, and the arm of another pair does not complete it.
 func TestAttach_NeverMixesPairs(t *testing.T) {
-	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 31})
 	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{one.Left(), other.Right()}})
 	w := &world{Radio: radio, client: serveAdapter(t, radio)}
@@ -166,7 +158,6 @@ func TestAttach_NeverMixesPairs(t *testing.T) {
 }
 
 func TestAttach_OneSessionHasThePair(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	first := w.attach(t, "")
 	pair := first.AwaitHardware(isUp).GetPair()
@@ -181,7 +172,6 @@ func TestAttach_OneSessionHasThePair(t *testing.T) {
 }
 
 func TestAttach_RefusesWhatRealGlassesCannotDo(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{})
 	for name, o := range map[string]*pluginv1.AttachOpen{
 		"virtual time":          {DeviceModel: "even_g1", VirtualClock: true},
@@ -202,7 +192,6 @@ func TestAttach_RefusesWhatRealGlassesCannotDo(t *testing.T) {
 }
 
 func TestScan_FindsPairs(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27, 31)
 	stream, err := w.client.Scan(t.Context(), &pluginv1.ScanRequest{Seconds: 2})
 	if err != nil {
@@ -227,7 +216,6 @@ func TestScan_FindsPairs(t *testing.T) {
 
 // Glasses that were remembered and are away: the problem names them without an address, which agents must not see.
 func TestAttach_TellsNoAddress(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{})
 	o := &pluginv1.AttachOpen{DeviceModel: "even_g1", SessionId: "loc_away", Pair: &pluginv1.Pair{
 		Name: "Even G1_27", Links: []*pluginv1.PairLink{{Key: "left", Address: "C0:FF:EE:00:00:01"},
@@ -250,7 +238,6 @@ func TestAttach_TellsNoAddress(t *testing.T) {
 
 // A pair that nobody chose does not hide another one while it is away; one that a person named is waited for.
 func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	away := &pluginv1.Pair{Name: "Even G1_99", Inverted: true, OrOther: true, Links: []*pluginv1.PairLink{
 		{Key: "left", Address: "C0:FF:EE:00:00:01"}, {Key: "right", Address: "C0:FF:EE:00:00:02"},
@@ -271,7 +258,6 @@ func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
 
 // Two pairs of one name cannot be told apart before they were connected, so no arm is taken from either.
 func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
-	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 27, Unit: 1})
 	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{
 		one.Left(), other.Right(), one.Right(), other.Left(),
@@ -301,7 +287,6 @@ func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
 // The person switches Bluetooth off while the glasses listen and show a picture, and on again: the session says so, its
 // stream ends, and the glasses come back by themselves with the picture.
 func TestAttach_ComesBackWithTheRadio(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
@@ -331,7 +316,6 @@ func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 
 // What the host says about the panel while the arms are being opened holds for the pair that is found meanwhile.
 func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "Even G1_27")
 	for rows := range int32(136) {
@@ -345,7 +329,6 @@ func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
 
 // A session that is attached again waits until its earlier glasses were left, and then has the same pair.
 func TestAttach_ContinuesASession(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	first := w.attach(t, "")
 	pair := first.AwaitHardware(isUp).GetPair()
@@ -358,7 +341,6 @@ func TestAttach_ContinuesASession(t *testing.T) {
 }
 
 func TestAttach_ConformsToTheProtocol(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)

@@ -31,7 +31,8 @@ func noise(t *testing.T, seed uint64, width, height int) []byte {
 		}
 	}
 	var encoded bytes.Buffer
-	if err := png.Encode(&encoded, picture); err != nil {
+	encoder := png.Encoder{CompressionLevel: png.NoCompression}
+	if err := encoder.Encode(&encoded, picture); err != nil {
 		t.Fatal(err)
 	}
 	return encoded.Bytes()
