@@ -27,7 +27,7 @@ const (
 	// nobody is an ordinary user without privileges or an account.
 	nobody = 65534
 	// limit is the maximum duration of a test inside.
-	limit = 100 * time.Second
+	limit = 5 * time.Minute
 )
 
 // Enter runs the calling test again under the systemd of an ordinary user, with $HOME/tools and the directory bin

@@ -21,5 +21,5 @@ sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --mount --pid --fork --mount-p
 	setpriv --reuid "$user" --regid "$user" --clear-groups --inh-caps=-all -- \
 		env -i PATH="$dir/home/tools:$dir/bin:$PATH" HOME="$dir/home" TMPDIR="$dir/tmp" XDG_RUNTIME_DIR="$dir/run" LANG=C.UTF-8 CI="${CI-}" \
 		SERVICE_TEST_FULL="${SERVICE_TEST_FULL-}" SERVICE_TEST_SYSTEMD="$dir" \
-		"$dir/exe/$(basename "$exe")" -test.run "^$name\$" -test.v -test.timeout 90s
+		"$dir/exe/$(basename "$exe")" -test.run "^$name\$" -test.v -test.timeout 280s
 '

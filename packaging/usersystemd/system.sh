@@ -36,7 +36,7 @@ sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --mount --net --pid --fork --m
 		TimeoutStartSec=95
 		WorkingDirectory=$src
 		Environment="PATH=$PATH" "HOME=$dir/home" "TMPDIR=$dir/tmp" LANG=C.UTF-8 "CI=${CI-}" "SERVICE_TEST_SYSTEMD=$dir"
-		ExecStart="$exe" -test.run "^$name\$\$" -test.v -test.timeout 90s
+		ExecStart="$exe" -test.run "^$name\$\$" -test.v -test.timeout 280s
 		StandardOutput=file:$dir/home/out
 		StandardError=inherit
 	END
