@@ -56,10 +56,9 @@ func (v *visit) do(steps ...chromedp.Action[chromedp.Void]) {
 // await waits until JavaScript is true on the page.
 func (v *visit) await(js string) {
 	v.t.Helper()
-	isTrue := chromedp.Poll[bool](js, chromedp.WithPollingInterval(50*time.Millisecond))
-	if _, err := chromium.Run(v.tab, isTrue); err != nil {
-		text, _ := chromium.Run(v.tab, chromedp.Evaluate[string]("document.body.innerText"))
-		v.t.Fatalf("wait for %s: %v; the page shows %s", js, err, text)
+	if !chromium.Eventually(v.tab, js) {
+		text, err := chromium.Run(v.tab, chromedp.Evaluate[string]("document.body.innerText"))
+		v.t.Fatalf("%s was not true in time; the page shows %s (%v)", js, text, err)
 	}
 }
 
@@ -67,6 +66,18 @@ func (v *visit) await(js string) {
 func (v *visit) awaitText(selector, text string) {
 	v.t.Helper()
 	v.await(fmt.Sprintf("(e => e?.offsetParent && e.innerText.includes(%q))(document.querySelector(%q))", text, selector))
+}
+
+// record makes the page collect its texts, so that awaitRecorded also finds one that the page soon replaces.
+func (v *visit) record() {
+	v.t.Helper()
+	v.await(`(window.recorded = "", new MutationObserver(() => { recorded += document.body.innerText; }).observe(
+		document.body, { attributes: true, characterData: true, childList: true, subtree: true }), true)`)
+}
+
+func (v *visit) awaitRecorded(text string) {
+	v.t.Helper()
+	v.await(fmt.Sprintf("recorded.includes(%q)", text))
 }
 
 // connect clicks the button of an arm and chooses a device by name.
@@ -105,6 +116,7 @@ func (w *world) nameOf(arm *emulated.Arm) (name string) {
 }
 
 func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	v.awaitText("h1", "Even G1")
 	v.connectPair(v.pairs[0])
@@ -133,10 +145,12 @@ func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
 // An arm that is lost comes back by itself, and the page says what happens. Then the page is reloaded: the session goes
 // on, and one click for each arm connects it again.
 func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
+	v.record()
 	v.Drop(v.pairs[0].Left())
-	v.awaitText("[data-key=left]", "The connection to the glasses was lost")
+	v.awaitRecorded("The connection to the glasses was lost")
 	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return !isUp(h) })
 	v.glasses.AwaitHardware(isUp)
 	v.awaitText("[data-key=left] .state", "connected")
@@ -156,6 +170,7 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 // A person answers the two questions about the test picture on the page. The pictures change at once, the host learns
 // the answer, and apps go on with the picture that they showed.
 func TestPage_ChecksThePanel(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	v.awaitText("#panel", "A test picture and two questions")
@@ -216,6 +231,7 @@ func (v *visit) picture() (img image.Image) {
 
 // What a person may do wrong is named on the page and to the host, with the next step.
 func TestPage_SaysWhatWentWrong(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27, 31)
 	v.do(chromedp.Click("[data-key=left] button"))
 	v.chooser.Cancel()
@@ -233,8 +249,9 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 		return strings.Contains(m, v.nameOf(v.pairs[0].Left())) && strings.Contains(m, v.nameOf(v.pairs[1].Right()))
 	})
 	v.SetFaults(v.pairs[0].Right(), fakebluez.Faults{AbortConnects: 1})
+	v.record()
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
-	v.awaitText("[data-key=right] .note", "The glasses do not answer")
+	v.awaitRecorded("The glasses do not answer")
 	v.glasses.AwaitHardware(isUp) // it tries again by itself
 	if v.Connected(v.pairs[1].Right()) {
 		t.Error("an arm of the other pair is connected")
@@ -244,6 +261,7 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 // The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
 // once it is on again. Without any Bluetooth it says so before they choose.
 func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	v.SetPowered(false)
@@ -262,6 +280,7 @@ func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
 // Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
 // are free.
 func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27, 31)
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
 	v.awaitText("[data-key=right] .name", v.nameOf(v.pairs[0].Right()))
@@ -280,6 +299,7 @@ func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
 }
 
 func TestPage_HasOneTab(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	address, _, _ := strings.Cut(v.url(), "#")
 	v.connectPair(v.pairs[0])
@@ -302,6 +322,7 @@ func TestPage_HasOneTab(t *testing.T) {
 // The arms disconnect after 32 s without a heartbeat. A browser slows the timers of a hidden page down, but the
 // heartbeats are not its timers.
 func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	v.connectPair(v.pairs[0])
 	chromium.Tab(v.tab, t, chromedp.WithNewWindow(false)) // in front of the page
@@ -310,7 +331,7 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		beats = 5 // more than 32 s
 	}
-	for left, right := 0, 0; left < beats || right < beats; {
+	for left, right := 0, 0; left < beats || right < beats; time.Sleep(100 * time.Millisecond) {
 		v.await("document.hidden")
 		v.Emulate(func(int64) {
 			left, right = v.pairs[0].Heartbeats(emulated.Left), v.pairs[0].Heartbeats(emulated.Right)
@@ -327,6 +348,7 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 
 // A browser without Web Bluetooth leaves the address good for another one.
 func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	v := &visit{world: w, t: t, tab: chromium.OpenBluetooth(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
 	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
@@ -342,6 +364,7 @@ func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 // A page that hung may answer an earlier request late, so that the service asks it to open a link that is open. It must
 // answer: the service waits for that.
 func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
+	t.Parallel()
 	v := newVisit(t, 27)
 	answer, err := chromium.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
 		const events = [];

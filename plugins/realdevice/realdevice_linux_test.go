@@ -73,6 +73,7 @@ func hasProblem(code string) func(*pluginv1.Hardware) bool {
 const hello = `{"tree":{"type":"text","text":"Hello over BlueZ"}}`
 
 func TestAttach_ShowsAPictureOnBothArms(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	h := p.AwaitHardware(isUp)
@@ -102,6 +103,7 @@ func TestAttach_ShowsAPictureOnBothArms(t *testing.T) {
 }
 
 func TestAttach_ReconnectsAnArmByItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
@@ -112,6 +114,7 @@ func TestAttach_ReconnectsAnArmByItself(t *testing.T) {
 }
 
 func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		options fakebluez.Options
 		pairs   []int
@@ -123,6 +126,7 @@ func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
 		"two pairs":     {fakebluez.Options{}, []int{27, 31}, "several_in_range"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, c.options, c.pairs...)
 			p := w.attach(t, "").AwaitHardware(hasProblem(c.code)).GetProblem()
 			if p.GetFixHint() == "" || p.GetMessage() == "" {
@@ -133,6 +137,7 @@ func TestAttach_ExplainsWhatKeepsTheGlassesAway(t *testing.T) {
 }
 
 func TestAttach_TakesTheNamedPair(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27, 31)
 	h := w.attach(t, "Even G1_31").AwaitHardware(isUp)
 	if got := h.GetPair().GetName(); got != "Even G1_31" {
@@ -145,6 +150,7 @@ func TestAttach_TakesTheNamedPair(t *testing.T) {
 
 // An arm alone is no pair, and the arm of another pair does not complete it.
 func TestAttach_NeverMixesPairs(t *testing.T) {
+	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 31})
 	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{one.Left(), other.Right()}})
 	w := &world{Radio: radio, client: serveAdapter(t, radio)}
@@ -158,6 +164,7 @@ func TestAttach_NeverMixesPairs(t *testing.T) {
 }
 
 func TestAttach_OneSessionHasThePair(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	first := w.attach(t, "")
 	pair := first.AwaitHardware(isUp).GetPair()
@@ -172,6 +179,7 @@ func TestAttach_OneSessionHasThePair(t *testing.T) {
 }
 
 func TestAttach_RefusesWhatRealGlassesCannotDo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{})
 	for name, o := range map[string]*pluginv1.AttachOpen{
 		"virtual time":          {DeviceModel: "even_g1", VirtualClock: true},
@@ -192,6 +200,7 @@ func TestAttach_RefusesWhatRealGlassesCannotDo(t *testing.T) {
 }
 
 func TestScan_FindsPairs(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27, 31)
 	stream, err := w.client.Scan(t.Context(), &pluginv1.ScanRequest{Seconds: 2})
 	if err != nil {
@@ -216,6 +225,7 @@ func TestScan_FindsPairs(t *testing.T) {
 
 // Glasses that were remembered and are away: the problem names them without an address, which agents must not see.
 func TestAttach_TellsNoAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{})
 	o := &pluginv1.AttachOpen{DeviceModel: "even_g1", SessionId: "loc_away", Pair: &pluginv1.Pair{
 		Name: "Even G1_27", Links: []*pluginv1.PairLink{{Key: "left", Address: "C0:FF:EE:00:00:01"},
@@ -238,6 +248,7 @@ func TestAttach_TellsNoAddress(t *testing.T) {
 
 // A pair that nobody chose does not hide another one while it is away; one that a person named is waited for.
 func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	away := &pluginv1.Pair{Name: "Even G1_99", Inverted: true, OrOther: true, Links: []*pluginv1.PairLink{
 		{Key: "left", Address: "C0:FF:EE:00:00:01"}, {Key: "right", Address: "C0:FF:EE:00:00:02"},
@@ -258,6 +269,7 @@ func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
 
 // Two pairs of one name cannot be told apart before they were connected, so no arm is taken from either.
 func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
+	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 27, Unit: 1})
 	radio := fakebluez.Start(t, fakebluez.Options{Peripherals: []peripheral.Peripheral{
 		one.Left(), other.Right(), one.Right(), other.Left(),
@@ -287,6 +299,7 @@ func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
 // The person switches Bluetooth off while the glasses listen and show a picture, and on again: the session says so, its
 // stream ends, and the glasses come back by themselves with the picture.
 func TestAttach_ComesBackWithTheRadio(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
@@ -316,6 +329,7 @@ func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 
 // What the host says about the panel while the arms are being opened holds for the pair that is found meanwhile.
 func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "Even G1_27")
 	for rows := range int32(136) {
@@ -329,6 +343,7 @@ func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
 
 // A session that is attached again waits until its earlier glasses were left, and then has the same pair.
 func TestAttach_ContinuesASession(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	first := w.attach(t, "")
 	pair := first.AwaitHardware(isUp).GetPair()
@@ -341,6 +356,7 @@ func TestAttach_ContinuesASession(t *testing.T) {
 }
 
 func TestAttach_ConformsToTheProtocol(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
 	p := w.attach(t, "")
 	p.AwaitHardware(isUp)
