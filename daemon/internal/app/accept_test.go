@@ -17,6 +17,7 @@ import (
 
 // If a label changed and a frame was added, accepting only the label leaves the test failing because of the frame.
 func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
 	dir := recordMenu(t, l, a)

@@ -141,6 +141,7 @@ func problemCode(err error) string {
 // An adapter built from the documentation is added, listed, used and supervised like the built-in ones, across a
 // restart of the daemon, until its file changes or it is removed.
 func TestOwnAdapter_IsUsedAndSupervisedLikeOurs(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLocals(t, dir)
 	own := session.LocalRequest{Project: "com.example.app", Transport: "my-glasses"}

@@ -103,6 +103,7 @@ func runShopping(t *testing.T, l *locals, path string) (report scenario.Report, 
 }
 
 func TestAssistant_RunsAlikeEveryTime(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, "shopping.json"), shopping)

@@ -74,6 +74,7 @@ func cherokee(l *locals, t *testing.T) (id string, again func() []glasses.Findin
 // The daemon and the simulator use an added font immediately and stop using it once it is removed. Both
 // always report the same missing characters.
 func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLocals(t, dir)
 	store := startFonts(t, l, dir)
@@ -119,6 +120,7 @@ func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 
 // A recording names the added fonts that its texts use. A replay without them says how to add them.
 func TestAddedFont_RecordingNamesIt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLocals(t, dir)
 	store := startFonts(t, l, dir)

@@ -248,6 +248,7 @@ func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, t
 // TestAMinuteInVirtualTime checks that runs in virtual time, as in CI, are fast and always produce the same log and
 // pictures.
 func TestAMinuteInVirtualTime(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	path := write(t, filepath.Join(t.TempDir(), "minute.json"), minute)
 	report, log, took := runMinute(t, l, path)

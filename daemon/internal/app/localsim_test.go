@@ -46,6 +46,7 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 // If the simulator is killed and then the daemon, the glasses and the app continue in the same state and no row is
 // lost.
 func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l := startLocals(t, dir)
 	o, err := l.StartLocal(t.Context(), caller.Caller{}, session.LocalRequest{Project: "com.example.app"})
@@ -121,6 +122,7 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 
 // Streams are relayed completely and counted in the log.
 func TestStreams(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	var mu sync.Mutex
 	got := map[string]int{}
@@ -174,6 +176,7 @@ func TestStreams(t *testing.T) {
 
 // Every answer to a control frame and every refusal reaches the agent unchanged.
 func TestControlAnswers(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	o, err := l.StartLocal(t.Context(), caller.Caller{},
 		session.LocalRequest{Project: "com.example.app", DeviceModel: "even_g1"})

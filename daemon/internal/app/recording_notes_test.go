@@ -15,6 +15,7 @@ import (
 
 // Updating a recording keeps the notes and picture steps that a person added. Steps that cannot be kept are named.
 func TestRecord_KeepsNotesAndPictures(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
 	begin, on := listener()

@@ -80,6 +80,7 @@ func (a *agent) act(id string, r *rand.Rand, picture string) {
 }
 
 func TestRecord_AlwaysReplaysOnTheSameApp(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
 	img := image.NewNRGBA(image.Rect(0, 0, 64, 48))

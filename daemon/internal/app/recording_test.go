@@ -145,6 +145,7 @@ func loadRecording(t *testing.T, dir string) file.Scenario {
 
 // A changed label, an additional frame and a wrong picture are all reported in one answer of bounded size.
 func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
 	dir := recordMenu(t, l, a)
@@ -206,6 +207,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 
 // Accepting an intended change updates frames and pictures and keeps the agent's expectations.
 func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
 	dir := recordMenu(t, l, a)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -36,6 +37,10 @@ func TestMain(m *testing.M) {
 		speakAsStranger(strings.Split(os.Getenv(stranger), ","))
 		return
 	}
+	// The tests mostly wait for other programs.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	os.Exit(reaper.Run(func() int {
 		var err error
 		if adapterDir, err = os.MkdirTemp("", "adapters"); err != nil {
@@ -43,8 +48,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(adapterDir)
-		out, err := exec.Command("go", "build", "-o", adapterDir+"/", "github.com/service-dev/service/daemon/serviced").
-			CombinedOutput()
+		out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", adapterDir+"/",
+			"github.com/service-dev/service/daemon/serviced").CombinedOutput()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "building the adapters: %v\n%s", err, out)
 			return 1
@@ -126,8 +131,8 @@ func (d *testDaemon) end(t *testing.T) {
 			t.Errorf("the daemon ended with %v, want no error", err)
 		}
 		d.stopOnError <- nil
-	case <-time.After(10 * time.Second):
-		t.Fatal("the daemon did not exit within 10 s")
+	case <-time.After(time.Minute):
+		t.Fatal("the daemon did not exit within a minute")
 	}
 }
 

@@ -49,6 +49,7 @@ func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Repor
 // A recording replays successfully against the same app. Against an app that behaves differently, the report shows the
 // differences.
 func TestRecordAndReplay(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
 	begin, on := counter()
@@ -106,6 +107,7 @@ func TestRecordAndReplay(t *testing.T) {
 
 // During a replay the camera returns the photo that was taken while recording.
 func TestRecordKeepsPhotos(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
 	taken := func(a *testApp, f glasses.Frame) {
@@ -141,6 +143,7 @@ func TestRecordKeepsPhotos(t *testing.T) {
 
 // A report lists the failure of every kind of step, and the run continues after a failure.
 func TestWhatWasMissed(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
 	for _, clock := range []string{backend.ClockVirtual, backend.ClockReal} {
@@ -176,6 +179,7 @@ func TestWhatWasMissed(t *testing.T) {
 }
 
 func TestRunsThatCannotBegin(t *testing.T) {
+	t.Parallel()
 	l := startLocals(t, t.TempDir())
 	o, err := l.StartLocal(t.Context(), caller.Caller{},
 		session.LocalRequest{Project: "com.example.app", Clock: backend.ClockVirtual})
