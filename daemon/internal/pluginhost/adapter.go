@@ -103,11 +103,11 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 				return a.inst, a.inst.use(), nil
 			}
 		case Stopped, Refused:
-			if begun {
-				return nil, nil, a.unavailable()
-			}
 			if a.life.Err() != nil {
 				return nil, nil, unavailable(a.name, "it is being stopped", 0)
+			}
+			if begun && a.status.State == Refused { // a stopped one has rested again meanwhile
+				return nil, nil, a.unavailable()
 			}
 			begun = true
 			a.setState(Starting)

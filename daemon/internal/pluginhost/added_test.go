@@ -96,6 +96,7 @@ func add(t *testing.T, h *Host, path string) (PluginStatus, error) {
 }
 
 func TestAdd_StoresWhatTheAdapterDescribes(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, map[string]any{"name": "own", "version": "7", "title": "Own",
 		"device_models": []string{"even_g1"},
@@ -133,6 +134,7 @@ func TestAdd_StoresWhatTheAdapterDescribes(t *testing.T) {
 }
 
 func TestAdd_RefusesADescription(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, nil)
 	for reason, description := range map[string]map[string]any{
@@ -160,6 +162,7 @@ func TestAdd_RefusesADescription(t *testing.T) {
 }
 
 func TestAdd_NeedsAnApprovalOfThisFile(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, map[string]any{"name": "own"})
 	file, err := adapterfile.Inspect(path)
@@ -191,6 +194,7 @@ func TestAdd_NeedsAnApprovalOfThisFile(t *testing.T) {
 
 // A file that others could replace, and one that changes, is never started; added again, it replaces itself.
 func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, map[string]any{"name": "own"})
 	if _, err := add(t, h, path); err != nil {
@@ -238,6 +242,7 @@ func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 
 // What the host knows of a shipped transport before its first start is what its adapter describes.
 func TestShippedTransports_AreAsDescribed(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	before := h.Transports()
 	for _, name := range []string{LocalSim, BrowserSim} {
@@ -253,6 +258,7 @@ func TestShippedTransports_AreAsDescribed(t *testing.T) {
 }
 
 func TestParseAdded_BoundsTheOwner(t *testing.T) {
+	t.Parallel()
 	for owner, usable := range map[string]bool{"": true, strings.Repeat("o", maxOwner): true,
 		strings.Repeat("o", maxOwner+1): false, "a\nb": false} {
 		data, err := json.Marshal(addedList{Adapters: []addedAdapter{
@@ -267,6 +273,7 @@ func TestParseAdded_BoundsTheOwner(t *testing.T) {
 }
 
 func TestAdd_LogsTheFileUntilItHasAName(t *testing.T) {
+	t.Parallel()
 	h, log := serve(t, t.TempDir())
 	if _, err := add(t, h, ownAdapter(t, map[string]any{"name": "own"})); err != nil {
 		t.Fatal(err)
@@ -277,6 +284,7 @@ func TestAdd_LogsTheFileUntilItHasAName(t *testing.T) {
 }
 
 func TestNew_RenamesAnUnusableList(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, addedName), []byte(`{"adapters":[{"name":"localsim","path":"/x"}]}`), 0o600)
 	sockets := t.TempDir()
@@ -321,6 +329,7 @@ func FuzzParseAdded(f *testing.F) {
 // Only a copy that this daemon could have made runs: an executable file, not a link, that other users cannot write to.
 // Any other is made again.
 func TestCopyOf_ReplacesWhatItDidNotMake(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, t.TempDir())
 	path := ownAdapter(t, map[string]any{"name": "own"})
 	if _, err := add(t, h, path); err != nil {

@@ -14,6 +14,7 @@ import (
 
 // Calls on sessions and projects pass through the real adapter without losing data in either direction.
 func TestSessionCallsOverRealAdapter(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	picture := bytes.Repeat([]byte{0xff}, 1<<20)
 	mux := http.NewServeMux()

@@ -47,7 +47,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
 
 	alive := func() {
-		eventually(t, "the adapter answers again", 20*time.Second, func() bool {
+		eventually(t, "the adapter answers again", func() bool {
 			_, err := h.Health(t.Context(), target)
 			return err == nil
 		})
@@ -57,7 +57,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the crash is noticed", 5*time.Second, func() bool { return h.Plugins()[0].PID != pid })
+		eventually(t, "the crash is noticed", func() bool { return h.Plugins()[0].PID != pid })
 		ahead.Add(int64(breakerWindow))
 		alive()
 	}
@@ -70,7 +70,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	if got := h.Plugins()[0]; got.Restarts != cycles+1 {
 		t.Errorf("%d restarts, want %d", got.Restarts, cycles+1)
 	}
-	eventually(t, "goroutines and descriptors are as many as before", 5*time.Second, func() bool {
+	eventually(t, "goroutines and descriptors are as many as before", func() bool {
 		return runtime.NumGoroutine() <= before+2 && descriptors() <= fds+2
 	})
 	if dirs, _ := os.ReadDir(sockets); len(dirs) != 1 {
@@ -86,6 +86,7 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 // Another user cannot call an adapter. Its socket is in a directory that only its owner can enter, even if the modes
 // of the directories above and of the socket are relaxed.
 func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: becoming another user needs root")
 	}

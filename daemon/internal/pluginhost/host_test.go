@@ -19,6 +19,7 @@ import (
 )
 
 func TestCallOverRealAdapter(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -43,6 +44,7 @@ func TestCallOverRealAdapter(t *testing.T) {
 }
 
 func TestRefusalsAreTyped(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "7")
@@ -59,6 +61,7 @@ func TestRefusalsAreTyped(t *testing.T) {
 // An adapter that differs in one byte fails its checksum. Any other file that was not installed is refused too: a link
 // that leads out of the directory, a file that others can write, a file that the manifest does not list.
 func TestFilesThatMustNotRun(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(t *testing.T, dir, file string){
 		"one byte flipped": func(t *testing.T, _, file string) {
 			data, _ := os.ReadFile(file)
@@ -110,6 +113,7 @@ func TestFilesThatMustNotRun(t *testing.T) {
 }
 
 func TestRefusedFileIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	h, _ := serve(t, dir)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -198,17 +202,13 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for range 20 {
 		cycle()
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for runtime.NumGoroutine() > before+5 || descriptors() > fds+5 {
-		if time.Now().After(deadline) {
-			t.Fatalf("goroutines %d -> %d, descriptors %d -> %d; want no increase",
-				before, runtime.NumGoroutine(), fds, descriptors())
-		}
-		runtime.Gosched()
-	}
+	eventually(t, "goroutines and descriptors are about as many as before", func() bool {
+		return runtime.NumGoroutine() <= before+5 && descriptors() <= fds+5
+	})
 }
 
 func TestCallerWhoGivesUp(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

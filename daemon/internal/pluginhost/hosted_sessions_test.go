@@ -19,6 +19,7 @@ func statusOf(h *Host, name string) PluginStatus { return h.adapters[name].snaps
 // The adapter of browser sessions runs only once a session is asked for, and reaches the embedded backend at the
 // address that its adapter describes. A token of another embedded backend is sent to neither.
 func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	id, url, err := h.Embedded(t.Context())
 	if err != nil {
@@ -47,6 +48,7 @@ func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
 
 // A token is sent through no file but the one in the manifest.
 func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	data, err := os.ReadFile(filepath.Join(dir, program))
 	if err != nil {
@@ -67,6 +69,7 @@ func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
 
 // An adapter that does not serve the sessions, e.g. one of another version, is reported as such.
 func TestHostedSessions_NotServed(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	const file, another = "service-plugin-" + BrowserSim, "$TMPDIR/service-plugin-" + LocalSim
 	write(t, filepath.Join(dir, file),

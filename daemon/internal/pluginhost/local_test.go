@@ -18,6 +18,7 @@ func isActivation(page, url string) bool {
 // TestEmbeddedBackend runs the compiled backendlocal. It issues a code, keeps its id and port across a crash, and its
 // token is never sent to another instance.
 func TestEmbeddedBackend(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 
 	if c, p := h.Activity(t.Context()); c+p != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,6 +28,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PLUGINHOST_TEST_DIAL") != "" {
 		dialAll(strings.Split(os.Getenv("PLUGINHOST_TEST_DIAL"), ","))
 		return
+	}
+	// The tests mostly wait for other programs.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	os.Exit(reaper.Run(func() int {
 		var err error
@@ -141,6 +146,16 @@ func serveWith(t *testing.T, o Options) (h *Host, stop func()) {
 	stop = func() { cancel(); <-done }
 	t.Cleanup(func() { stop(); os.RemoveAll(sockets) })
 	return h, stop
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not true within a minute", what)
+		}
+	}
 }
 
 type lines struct {

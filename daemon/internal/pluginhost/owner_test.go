@@ -14,6 +14,7 @@ import (
 // An adapter that another user could replace is not run. The refusal names the path, its mode and the command that
 // fixes it.
 func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		path string // the path with the wrong owner or mode, relative to the folder above the adapters' folder

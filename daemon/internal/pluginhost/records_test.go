@@ -46,6 +46,7 @@ func again[R any](t *testing.T, name string) {
 
 // Every field of the contract's records survives decoding and encoding by the daemon.
 func TestRecordsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
 	type projects struct {
 		Projects []backendapi.Project `json:"projects"`
 	}
@@ -77,6 +78,7 @@ func TestRecordsAreThoseOfTheContract(t *testing.T) {
 }
 
 func TestRecordsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{``, `null`, `[]`, `{"project":7}`, `{"project":"a.b","later":1}`, `{"project":"a.b"}{}`,
 		`{"project":"canary`} {
 		_, err := readRecord[backendapi.Project]("projects", []byte(body))
@@ -99,6 +101,7 @@ func FuzzReadRecord(f *testing.F) {
 
 // Calls on records pass through the real adapter without losing data in either direction.
 func TestRecordCallsOverRealAdapter(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	const home = "/api/projects/com.example.hello/"
 	mux := http.NewServeMux()

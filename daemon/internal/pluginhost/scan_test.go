@@ -27,6 +27,7 @@ func (s *manyPairs) Recv() (*pluginv1.ScanResponse, error) {
 }
 
 func TestReceivePairs_BoundsAndMergesThem(t *testing.T) {
+	t.Parallel()
 	found, err := receivePairs(&manyPairs{left: 2 * (maxFound + 5)})
 	if err != nil || len(found) != maxFound {
 		t.Fatalf("got %d pairs and %v, want %d", len(found), err, maxFound)

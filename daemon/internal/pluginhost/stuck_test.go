@@ -31,7 +31,7 @@ func freeze(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the process is stopped", 10*time.Second, func() bool {
+	eventually(t, "the process is stopped", func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, path := range threads {
 			if data, _ := os.ReadFile(path); !strings.Contains(string(data), ") T ") {
@@ -45,6 +45,7 @@ func freeze(t *testing.T, pid int) {
 // An adapter that was stopped (SIGSTOP) is replaced. The call in progress fails within seconds, with an error that
 // blames the adapter and not the network, and the next call is answered.
 func TestAStoppedAdapterIsReplaced(t *testing.T) {
+	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -65,7 +66,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	if took > 10*time.Second {
 		t.Errorf("the call failed only after %v, want at most 10 s", took)
 	}
-	eventually(t, "the adapter answers again", 20*time.Second, func() bool {
+	eventually(t, "the adapter answers again", func() bool {
 		_, err := h.Health(t.Context(), target)
 		return err == nil
 	})
@@ -79,6 +80,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 
 // A stopped adapter is replaced even if nobody calls it, because the embedded backend's pages depend on it.
 func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
+	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -87,7 +89,7 @@ func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	}
 	pid := h.Plugins()[0].PID
 	freeze(t, pid)
-	eventually(t, "the adapter is replaced", 20*time.Second, func() bool {
+	eventually(t, "the adapter is replaced", func() bool {
 		got := h.Plugins()[0]
 		return got.State == Running && got.PID != pid
 	})
@@ -95,6 +97,7 @@ func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 
 // A slow backend is not the adapter's fault: the call waits and the process keeps running.
 func TestASlowBackendKeepsItsAdapter(t *testing.T) {
+	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,6 +130,7 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 
 // A host that stops does not wait for an adapter that does not react.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
+	t.Parallel()
 	// The interval is an hour, so that no probe interferes.
 	h, stop := serveProbing(t, time.Hour)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -149,6 +153,7 @@ func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 // A caller whose deadline is shorter than the probe interval also gets an error that blames the adapter, not the
 // network.
 func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
+	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -158,7 +163,7 @@ func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 	}
 	freeze(t, h.Plugins()[0].PID)
 	inst := h.adapters[HTTP].running()
-	eventually(t, "a probe is not answered", 10*time.Second, func() bool { return inst.silent.Load() })
+	eventually(t, "a probe is not answered", func() bool { return inst.silent.Load() })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if p := code(t, func() error {
@@ -172,6 +177,7 @@ func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 
 // If the embedded backend is stopped, a call about its sessions blames its adapter, though another one makes the call.
 func TestAStoppedEmbeddedBackendFailsItsSessions(t *testing.T) {
+	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	list := func() *backend.Problem {
 		_, err := h.ListSessions(t.Context(), backend.Target{BaseURL: backend.EmbeddedURL, InstallID: "inst_abcd"})
@@ -186,7 +192,7 @@ func TestAStoppedEmbeddedBackendFailsItsSessions(t *testing.T) {
 		!strings.Contains(p.Message, Local+" did not answer") {
 		t.Errorf("%+v", p)
 	}
-	eventually(t, "the embedded backend answers again", 20*time.Second, func() bool {
+	eventually(t, "the embedded backend answers again", func() bool {
 		return list().Code == backend.CodeAuthRequired
 	})
 	if got := statusOf(h, BrowserSim); got.Restarts != 0 {

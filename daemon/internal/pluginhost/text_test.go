@@ -13,6 +13,7 @@ import (
 
 // A state directory and a folder of fixtures work even if their names are not UTF-8.
 func TestPathsThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "caf\xe9")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Skip("this file system accepts only UTF-8:", err)
@@ -44,6 +45,7 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 
 // Other texts that are not UTF-8 cause no transport error either.
 func TestTextsThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
 	h, _ := serve(t, install(t))
 	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",
 		Requester: backend.Requester{Host: "h\xff"}},

@@ -18,6 +18,7 @@ import (
 // While an upgrade replaces the files one after the other, a call gets an error that a retry overcomes. If the files
 // still do not belong together after a minute, a person must act. The package's files have old modification times.
 func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
+	t.Parallel()
 	built := time.Now().AddDate(-1, 0, 0)
 	next := []byte("#!/bin/sh\nexit 1\n")
 	half := map[string]func(t *testing.T, dir string){
@@ -80,6 +81,7 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 // An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then
 // the person decides.
 func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	h, _ := serveAt(t, dir, time.Now)
 	if err := os.RemoveAll(dir); err != nil {
@@ -93,6 +95,7 @@ func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
 
 // A file that anybody could replace is refused even while it is young.
 func TestUnsafeYoungFilesAreRefused(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	if err := os.Chmod(filepath.Join(dir, program), 0o757); err != nil {
 		t.Fatal(err)
@@ -119,6 +122,7 @@ func put(t *testing.T, path string, data []byte, mode os.FileMode, built time.Ti
 // Versions differ in which adapters have files of their own. A running daemon follows an upgrade from one to the other,
 // and ignores files that the other version left behind.
 func TestUpgrade_ChangesTheFileOfAnAdapter(t *testing.T) {
+	t.Parallel()
 	dir := install(t)
 	own := filepath.Join(dir, "service-plugin-"+HTTP)
 	write(t, own, []byte("#!/bin/sh\nexit 1\n"), 0o755)
