@@ -19,8 +19,9 @@ const angularOptions = `{"compilerOptions": {"strict": true, "noImplicitOverride
 	"module": "preserve", "noEmit": true}}`
 
 // checkedOptions are stricter than what tools write by default.
-const checkedOptions = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": true, "noUnusedLocals": true,
-	"noUnusedParameters": true, "erasableSyntaxOnly": true, "verbatimModuleSyntax": true, "isolatedModules": true,
+const checkedOptions = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": true,
+	"noUnusedLocals": true, "noUnusedParameters": true, "erasableSyntaxOnly": true,
+	"verbatimModuleSyntax": true, "isolatedModules": true,
 	"target": "ES2022", "module": "ES2022", "moduleResolution": "bundler", "lib": ["ES2023", "DOM", "DOM.Iterable"],
 	"types": []}}`
 
@@ -35,7 +36,8 @@ func TestTypeScriptCompiles(t *testing.T) {
 	}
 	compilers := runtimes.TypeScript(t)
 	for i, tsc := range compilers {
-		sets, projects := capabilitySets(), map[string]string{"init": "", "angular": angularOptions, "checked": checkedOptions}
+		sets := capabilitySets()
+		projects := map[string]string{"init": "", "angular": angularOptions, "checked": checkedOptions}
 		if i < len(compilers)-1 && os.Getenv("SERVICE_TEST_FULL") == "" {
 			sets = someSets()
 			delete(projects, "checked")
