@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,11 +17,26 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// node is one backend process: a hub on real sockets. stop ends it, as a restart would.
+// node is one backend process: a hub on real sockets. end ends it, as a restart would.
 type node struct {
 	*relay.Hub
-	url  string
-	stop func()
+	url   string
+	peers []*peer
+	end   func()
+}
+
+// stop ends the node while its peers read, because the hub waits for the closing handshake of each.
+func (n *node) stop() {
+	var reading sync.WaitGroup
+	for _, p := range n.peers {
+		reading.Go(func() {
+			for err := error(nil); err == nil; {
+				_, _, err = p.ws.Read(context.Background())
+			}
+		})
+	}
+	n.end()
+	reading.Wait()
 }
 
 func startNode(t *testing.T, m *memory, o relay.Options) *node {
@@ -43,7 +59,7 @@ func serve(t *testing.T, s relay.Sessions, l relay.Log, m *memory, o relay.Optio
 	server := httptest.NewServer(mux)
 	stopped := false
 	n := &node{Hub: hub, url: server.URL}
-	n.stop = func() {
+	n.end = func() {
 		if stopped {
 			return
 		}
@@ -54,7 +70,7 @@ func serve(t *testing.T, s relay.Sessions, l relay.Log, m *memory, o relay.Optio
 		}
 		server.Close()
 	}
-	t.Cleanup(n.stop)
+	t.Cleanup(n.end)
 	return n
 }
 
@@ -72,7 +88,9 @@ func (n *node) dial(t *testing.T, path string, header http.Header) *peer {
 	}
 	ws.SetReadLimit(1 << 20)
 	t.Cleanup(func() { _ = ws.CloseNow() })
-	return &peer{t, ws}
+	p := &peer{t, ws}
+	n.peers = append(n.peers, p)
+	return p
 }
 
 func (n *node) raw(t *testing.T) *peer { return n.dial(t, "/api/sessions/"+testID+"/app", nil) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -161,16 +162,15 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	app.wantID("input", "p1", nil)
 	app.want("cursor", &cursor)
 	last := page.wantRow("input").Seq
-	go func() { // peers must read for the closing handshake
-		for {
-			if _, err := app.next(); err != nil {
-				return
-			}
+	var ended sync.WaitGroup
+	ended.Go(func() { // peers must read for the closing handshake
+		for err := error(nil); err == nil; {
+			_, err = app.next()
 		}
-	}()
-	go n.stop()
+	})
+	ended.Go(n.end)
 	page.wantClose(websocket.StatusServiceRestart, "restarts")
-	n.stop = func() {}
+	ended.Wait()
 
 	n = startNode(t, m, relay.Options{})
 	page, w := n.page(t, fmt.Sprintf("?since=%d", last))
@@ -336,11 +336,8 @@ func TestSlowStore_KeepsPeers(t *testing.T) {
 }
 
 func TestWriter_CutsOffSenderOfBadRow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits until the store has been retried")
-	}
 	m := newMemory()
-	n := startNode(t, m, relay.Options{})
+	n := startNode(t, m, relay.Options{RetryPause: time.Millisecond})
 	page, _ := n.page(t, "")
 	page.wantRow("glasses.attached")
 	m.mu.Lock()
