@@ -158,7 +158,7 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 
 // An app that does not read loses only stream frames, and delays no other app.
 func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
-	n := startNode(t, newMemory(), relay.Options{})
+	n := startNode(t, newMemory(), relay.Options{PingEvery: time.Hour}) // a stalled app answers no ping
 	page, _ := n.page(t, "")
 	stalled, _ := n.app(t, "")
 	stalled.ws.SetReadLimit(-1)

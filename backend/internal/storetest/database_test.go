@@ -28,12 +28,14 @@ type database struct {
 	client  *sql.DB
 }
 
-// eachEngine runs the tests of a suite on every engine, each with its own empty database.
+// eachEngine runs the tests of a suite on every engine, each with its own empty database, in parallel.
 func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, db *database, test T)) {
+	t.Parallel()
 	migrate := func(t *testing.T, address string) { fatal(t, openStore(t, address).Close()) }
 	enginetest.EachMigrated(t, migrate, func(t *testing.T, create func(t *testing.T) string) {
 		for name, test := range tests {
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				address := create(t)
 				db := &database{
 					Store: openStore(t, address), t: t, address: address, client: enginetest.Connect(t, address),

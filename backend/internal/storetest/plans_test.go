@@ -24,7 +24,7 @@ import (
 // Query plans
 //
 // A statement must not become slower with the number of accounts. So every statement that the tests of this package run
-// is explained on a database with the store's schema, and the test that first ran it fails if the plan reads a table
+// is explained on a database with the store's schema, and the next test that ends fails if the plan reads a table
 // without an index, reads a whole index, reads an index by a condition that many accounts share, or sorts rows of more
 // than one account. Exceptions are listed in plans_allowed_test.go. TestMain checks that the tests run every statement.
 
