@@ -10,8 +10,14 @@ BUILT_AT ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
 FUZZTIME ?= 5s
 FOR      ?= 10m
 GO       ?= go
-TESTS    ?= ./...
-RACE     ?= -race $(UNWATCHED:%=-gcflags=%=-race=false)
+# The packages that take longest start first, so that the last one does not run alone.
+TESTS    ?= $(SLOWEST) ./...
+SLOWEST   = ./packaging/e2e ./backend/internal/web ./plugins/realdevice ./daemon/internal/scaffold ./ctl/internal/cli \
+            ./backend/internal/app ./backend/internal/storetest ./daemon/internal/pluginhost ./backend/internal/sqlstore \
+            ./backend/service-backend ./backend/server
+# RACE=1 detects races, FULL=1 runs every repetition of every check.
+RACE     ?=
+FULL     ?=
 # C translated to Go, and password hashing: the race detector makes them twenty times slower, and none of it is our code.
 # Our accesses to them are still checked, and so are their locks.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc golang.org/x/crypto/argon2
@@ -25,7 +31,6 @@ DIST        ?= dist
 RELEASE_URL ?=
 RELEASE_KEY ?=
 SIGNING_KEY ?=
-FULL        ?=
 
 INFO = github.com/service-dev/service/internal/buildinfo
 # DEFAULT_BACKEND_URL is a distribution's own backend, which is compiled in; empty means the embedded one.
@@ -44,7 +49,7 @@ WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator)
 SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}
 
-.PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
+.PHONY: help build wasm run test bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
 
 help: ## print this list
 	@echo "usage: make <target>"; echo
@@ -71,13 +76,10 @@ $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 run: build ## demonstrate the main workflow: link an account, open a live simulator, run an example app (Ctrl-C stops it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## run every test with the race detector; skip those with missing requirements (in CI they fail)
+test: wasm ## run every test (RACE=1: with the race detector, FULL=1: all repetitions); skip what lacks requirements (in CI fail)
 	@sh $(NPM_DIR)/setup.sh
-	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 45m $(TESTS)
-
-test-full: wasm ## like test, with all repetitions
-	@sh $(NPM_DIR)/setup.sh
-	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 60m $(TESTS)
+	SERVICE_TEST_FULL="$(FULL)" $(GO) run ./packaging/gotest $(if $(RACE),-race $(UNWATCHED:%=-gcflags=%=-race=false)) \
+		-count=1 -timeout 45m $(TESTS)
 
 bare-test: wasm ## run the tests that start programs, as on a machine with only Go, make, gcc and git (Debian, as root)
 	@packaging/checks/bare.sh
@@ -139,7 +141,7 @@ release: ## make the artefacts of VERSION in dist/: the same bytes from the same
 
 release-check: ## make the artefacts and test what is in them; FULL=1 makes all of them twice and takes long
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GO) build -o "$$tmp/gotest" ./packaging/gotest && cd packaging/release && \
-	RELEASE_CHECK_FULL="$(FULL)" "$$tmp/gotest" -count=1 -timeout 60m ./...
+	SERVICE_TEST_FULL="$(FULL)" "$$tmp/gotest" -count=1 -timeout 60m ./...
 
 clean: ## remove the output of build and run
 	rm -rf $(BIN) $(RUN_DIR) $(DIST) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js

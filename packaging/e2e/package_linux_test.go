@@ -205,7 +205,7 @@ func TestPackage_SurvivesAKilledInstallation(t *testing.T) {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
 	every := 11
-	if os.Getenv("RELEASE_CHECK_FULL") == "1" {
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		every = 1
 	}
 	killed := 0

@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full returns the number of repetitions: all under make test-full, otherwise some.
+// full returns the number of repetitions: all with FULL=1, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all

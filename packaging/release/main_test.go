@@ -105,8 +105,8 @@ func artefactOf(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// isFull reports whether the checks that take long are wanted too.
-func isFull() bool { return os.Getenv("RELEASE_CHECK_FULL") == "1" }
+// isFull reports whether every repetition is wanted.
+func isFull() bool { return os.Getenv("SERVICE_TEST_FULL") != "" }
 
 // require skips the test if a program is missing, or fails it in CI.
 func require(t *testing.T, programs map[string]string) {
