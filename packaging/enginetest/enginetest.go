@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -55,30 +56,63 @@ func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) st
 	})
 }
 
-// EachMigrated is like EachBlank, but with databases that migrate has migrated. They are copies of one database,
+// migrated holds what the first migration of this binary made of an empty database of each engine.
+var migrated struct {
+	sync.Mutex
+	sqlite   []byte // the file
+	postgres string // the URL
+}
+
+// EachMigrated is like EachBlank, but with databases that migrate has migrated. They are copies of the first one,
 // because migrating each would take a third of the time of the store's tests.
 func EachMigrated(
 	t *testing.T, migrate func(t *testing.T, address string), f func(t *testing.T, database func(t *testing.T) string),
 ) {
-	EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
-		migrated := database(t)
-		migrate(t, migrated)
-		if IsPostgres(migrated) {
-			f(t, func(t *testing.T) string { return postgres.Copy(t, migrated) })
-			return
-		}
-		content, err := os.ReadFile(migrated)
-		if err != nil {
-			t.Fatal(err)
-		}
+	t.Run("sqlite", func(t *testing.T) {
 		f(t, func(t *testing.T) string {
 			file := filepath.Join(t.TempDir(), "service.db")
-			if err := os.WriteFile(file, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, migratedFile(t, migrate), 0o600))
 			return file
 		})
 	})
+	t.Run("postgres", func(t *testing.T) {
+		cluster := Postgres(t)
+		f(t, func(t *testing.T) string { return cluster.Copy(t, migratedURL(t, migrate)) })
+	})
+}
+
+func migratedFile(t *testing.T, migrate func(t *testing.T, address string)) []byte {
+	t.Helper()
+	migrated.Lock()
+	defer migrated.Unlock()
+	if migrated.sqlite == nil {
+		file := filepath.Join(t.TempDir(), "migrated.db")
+		migrate(t, file)
+		content, err := os.ReadFile(file)
+		must(t, err)
+		migrated.sqlite = content
+	}
+	return migrated.sqlite
+}
+
+func migratedURL(t *testing.T, migrate func(t *testing.T, address string)) string {
+	t.Helper()
+	migrated.Lock()
+	defer migrated.Unlock()
+	if migrated.postgres == "" {
+		address, err := postgres.Create()
+		must(t, err)
+		migrate(t, address)
+		migrated.postgres = address
+	}
+	return migrated.postgres
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // IsPostgres reports whether a database address is a PostgreSQL URL.

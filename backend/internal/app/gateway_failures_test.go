@@ -154,7 +154,8 @@ var failuresOfCalls = []failure{
 // and what the owner's page says. TestGateway_ServerIsKilled and TestGateway_DatabaseIsAway, in package server, cover
 // a server that dies and a database that is unavailable.
 func TestGateway_EachFailureIsExplained(t *testing.T) {
-	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+	t.Parallel()
+	enginetest.EachMigrated(t, migrate, func(t *testing.T, database func(t *testing.T) string) {
 		start := func(limits gateway.Limits, changes ...func(*config.Config)) *failures {
 			address := database(t)
 			w := startLimitedGateway(t, limits, append(changes, func(c *config.Config) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/packaging/enginetest"
 	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
@@ -61,13 +62,25 @@ var gatewayModels = []string{"good", llmtest.SlowFirstByte, llmtest.WaitsInside,
 	llmtest.Status500, llmtest.Status529, llmtest.ErrorFrame, llmtest.ErrorInside, llmtest.HTML502, llmtest.HTML200,
 	llmtest.Redirects, llmtest.WrongLength, llmtest.Gzip, llmtest.EchoesKey, llmtest.AboveMax, llmtest.DropsAfterRead}
 
-// eachGateway runs f with a gateway on each database engine.
+// eachGateway runs f with a gateway on each database engine, in parallel with other tests.
 func eachGateway(t *testing.T, f func(t *testing.T, w *gatewayWorld), changes ...func(*config.Config)) {
 	t.Helper()
-	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+	t.Parallel()
+	enginetest.EachMigrated(t, migrate, func(t *testing.T, database func(t *testing.T) string) {
 		address := database(t)
 		f(t, startGateway(t, append(changes, func(c *config.Config) { c.Database = address })...))
 	})
+}
+
+func migrate(t *testing.T, address string) {
+	t.Helper()
+	store, err := sqlstore.Open(t.Context(), address, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = store.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func startGateway(t *testing.T, changes ...func(*config.Config)) *gatewayWorld {
