@@ -26,8 +26,12 @@ import (
 
 // If several servers start on an empty database at the same time, one migrates it and all of them serve.
 func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
+	rounds := 4
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		rounds = 20
+	}
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
-		for range 20 {
+		for range rounds {
 			where := database(t)
 			var all sync.WaitGroup
 			for range 3 {
