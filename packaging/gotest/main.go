@@ -1,6 +1,6 @@
 // Command gotest runs go test with its arguments and prints one line per package and the output of failed tests. At
 // the end it lists every test that was skipped, wholly or in part, with the reason, which go test itself does not
-// show. It tests two packages at once for each core, because most tests wait.
+// show.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -25,8 +24,7 @@ const skipMark = "SKIPP"
 const maxNamed = 10
 
 func main() {
-	args := append([]string{"test", "-json", fmt.Sprint("-p=", 2*runtime.GOMAXPROCS(0))}, os.Args[1:]...)
-	cmd := exec.CommandContext(context.Background(), "go", args...)
+	cmd := exec.CommandContext(context.Background(), "go", append([]string{"test", "-json"}, os.Args[1:]...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
