@@ -12,7 +12,7 @@ FOR      ?= 10m
 GO       ?= go
 # The packages that take longest start first, so that the last one does not run alone.
 TESTS    ?= $(SLOWEST) ./...
-SLOWEST   = ./packaging/e2e ./backend/internal/web ./plugins/realdevice ./daemon/internal/scaffold ./ctl/internal/cli \
+SLOWEST   = ./test/e2e ./backend/internal/web ./plugins/realdevice ./daemon/internal/scaffold ./ctl/internal/cli \
             ./backend/internal/app ./backend/internal/storetest ./daemon/internal/pluginhost ./backend/internal/sqlstore \
             ./backend/service-backend ./backend/server
 # RACE=1 detects races, FULL=1 runs every repetition of every check.
@@ -22,7 +22,7 @@ FULL     ?=
 # Our accesses to them are still checked, and so are their locks.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc golang.org/x/crypto/argon2
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
-NPM_DIR   = packaging/e2e/npm
+NPM_DIR   = test/e2e/npm
 TSC       = $(NPM_DIR)/node_modules/.bin/tsc
 GOLANGCI ?= $(shell command -v golangci-lint || echo $$($(GO) env GOPATH)/bin/golangci-lint)
 
@@ -78,11 +78,11 @@ run: build ## demonstrate the main workflow: link an account, open a live simula
 
 test: wasm ## run every test (RACE=1: with the race detector, FULL=1: all repetitions); skip what lacks requirements (in CI fail)
 	@sh $(NPM_DIR)/setup.sh
-	SERVICE_TEST_FULL="$(FULL)" $(GO) run ./packaging/gotest $(if $(RACE),-race $(UNWATCHED:%=-gcflags=%=-race=false)) \
+	SERVICE_TEST_FULL="$(FULL)" $(GO) run ./test/gotest $(if $(RACE),-race $(UNWATCHED:%=-gcflags=%=-race=false)) \
 		-count=1 -timeout 45m $(TESTS)
 
 bare-test: wasm ## run the tests that start programs, as on a machine with only Go, make, gcc and git (Debian, as root)
-	@packaging/checks/bare.sh
+	@test/checks/bare.sh
 
 check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean, known vulnerabilities
 	$(GO) vet ./...
@@ -97,50 +97,50 @@ check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, 
 	 elif [ -n "$$CI" ]; then echo "tsc is missing"; exit 1; \
 	 else echo "SKIPPED: tsc is not installed (make npm)"; fi
 	$(BUF) lint
-	@sh packaging/checks/clean.sh
-	@GO="$(GO)" sh packaging/checks/vuln.sh
+	@sh test/checks/clean.sh
+	@GO="$(GO)" sh test/checks/vuln.sh
 
 generate: ## regenerate the code of proto/*.proto
 	$(BUF) generate
 
 fuzz: ## run every fuzz target for FUZZTIME each: inputs (default 3000x) or time (20s)
-	@sh packaging/checks/fuzz.sh $(FUZZTIME)
+	@sh test/checks/fuzz.sh $(FUZZTIME)
 
 bench: build ## measure speed and memory against a floor, in one table
-	$(GO) run ./packaging/bench -bin $(BIN)
+	$(GO) run ./test/bench -bin $(BIN)
 
 soak: build ## run for FOR (10m) under kills, full disks and clock jumps, and count losses and leaks; SEED repeats a run
-	$(GO) run ./packaging/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
+	$(GO) run ./test/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
 screenshots: build ## update the pictures of README from running programs
-	$(GO) run ./packaging/panels docs/images/panels.png
-	SERVICE_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
+	$(GO) run ./test/panels docs/images/panels.png
+	SERVICE_SCREENSHOTS=$(CURDIR)/docs/images $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./test/e2e
 	@set -e; tour=$$(mktemp -d); trap 'rm -rf "$$tour"' EXIT; export SERVICE_CONFIG_DIR=$$tour/state; \
 	cp docs/images/approve.png docs/images/simulator.png "$$tour"; \
 	"$(BIN)/servicectl" session run examples/scenarios/desk.json -- "$(BIN)/desk-go" >"$$tour/session-run.txt"; \
 	"$(BIN)/servicectl" daemon stop; \
-	$(GO) run ./packaging/tour "$$tour" docs/images/tour.png
+	$(GO) run ./test/tour "$$tour" docs/images/tour.png
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
-	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./packaging/e2e; \
+	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./test/e2e; \
 	cp "$$pages/page-mcp-access.png" docs/images/access.png; cp "$$pages/page-analytics-dark.png" docs/images/analytics.png; \
-	$(GO) run ./packaging/contactsheet "$$pages" docs/images/pages.png; \
-	$(GO) run ./packaging/contactsheet "$$pages" docs/images/gateway.png gateway gateway-empty credit credit-empty docs-managed-gateway docs-operating-gateway
+	$(GO) run ./test/contactsheet "$$pages" docs/images/pages.png; \
+	$(GO) run ./test/contactsheet "$$pages" docs/images/gateway.png gateway gateway-empty credit credit-empty docs-managed-gateway docs-operating-gateway
 
 npm: ## install the MCP and model clients, llama.cpp and the type checker that tests and check use
 	@sh $(NPM_DIR)/setup.sh --strict
 
 agents-npm: ## install the coding agents of agents-test (1.5 GB; not with npm ci: some registries lack packages for other systems)
-	cd packaging/agents/npm && npm install --no-save --no-fund --no-audit
+	cd test/agents/npm && npm install --no-save --no-fund --no-audit
 
 agents-test: wasm ## run real coding agents with the tools and a scripted model on loopback
-	$(GO) test -tags agents -count=1 -v -timeout 5m ./packaging/agents
+	$(GO) test -tags agents -count=1 -v -timeout 5m ./test/agents
 
 release: ## make the artefacts of VERSION in dist/: the same bytes from the same commit. RELEASE_URL, RELEASE_KEY and SIGNING_KEY are optional
 	$(GO) run -C packaging/release . -root "$(CURDIR)" -out "$(abspath $(DIST))" -version "$(VERSION)" -url "$(RELEASE_URL)" \
 		-public-key "$(RELEASE_KEY)" -backend "$(DEFAULT_BACKEND_URL)" $(if $(SIGNING_KEY),-key "$(abspath $(SIGNING_KEY))")
 
 release-check: ## make the artefacts and test what is in them; FULL=1 makes all of them twice and takes long
-	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GO) build -o "$$tmp/gotest" ./packaging/gotest && cd packaging/release && \
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GO) build -o "$$tmp/gotest" ./test/gotest && cd packaging/release && \
 	SERVICE_TEST_FULL="$(FULL)" "$$tmp/gotest" -count=1 -timeout 60m ./...
 
 clean: ## remove the output of build and run

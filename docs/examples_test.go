@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 		case "js":
 			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
 		case "ts": // checked by daemon/internal/scaffold, together with the generated module
-		case "go": // packaging/ownadapter builds it
+		case "go": // test/ownadapter builds it
 			if text, err := format.Source([]byte(b.text)); err != nil || string(text) != b.text {
 				t.Errorf("%s: not formatted Go: %v", b.page, err)
 			}

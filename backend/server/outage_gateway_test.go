@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/llmtest"
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/test/llmtest"
+	"github.com/service-dev/service/test/pgtest"
 )
 
 // PostgreSQL goes down in the middle of calls and comes back. New calls are refused with a time after which to retry,

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/browser"
+	"github.com/service-dev/service/test/browser"
 )
 
 // serveWith runs an embedded backend as start does, on a system that can or cannot determine the owners of

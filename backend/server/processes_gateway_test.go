@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 const freeCredit = 2_000_000

@@ -24,9 +24,9 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/packaging/llmtest"
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/llmtest"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // asServer makes this test binary run service-backend.

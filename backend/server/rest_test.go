@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/service-dev/service/internal/loopback"
-	"github.com/service-dev/service/packaging/browser"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/browser"
 )
 
 // moment is the idle time after which backends of tests rest.

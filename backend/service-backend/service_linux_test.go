@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/docs"
-	"github.com/service-dev/service/packaging/reaper"
-	"github.com/service-dev/service/packaging/usersystemd"
+	"github.com/service-dev/service/test/reaper"
+	"github.com/service-dev/service/test/usersystemd"
 )
 
 // bin is the directory of the program under test.

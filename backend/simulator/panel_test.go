@@ -5,7 +5,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 func (r *realTest) wantRows(what string, rows int) {

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // realTest is a page that carries bytes between the program and an emulated Even G1, in virtual time.

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/device"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral"
 )
 
 // repetitions returns how often a test repeats with other seeds: few by default, all if SERVICE_TEST_FULL is set.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
 // Whatever gets lost or repeated, and whenever the link drops: every command has one result, nothing that changes what

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
 func TestFrame_ReportsTheWearersInputs(t *testing.T) {

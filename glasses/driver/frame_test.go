@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/glasses/driver/frame"
 	"github.com/service-dev/service/glasses/driver/kinds"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
 // The device models of Brilliant Labs.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // What is said to the right arm, encoded by liblc3, reaches the app as liblc3 decodes it: at most one step of 16 bits

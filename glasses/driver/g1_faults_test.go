@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // Whatever gets lost, repeated or late, and whenever an arm drops: every command has one result, nothing is written

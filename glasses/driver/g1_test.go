@@ -7,9 +7,9 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/g1"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // g1Air connects the driver to an emulated pair.

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 	"github.com/service-dev/service/glasses/driver/g1"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // begin starts a check of the panel and runs until it asks or ends.

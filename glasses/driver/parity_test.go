@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/device"
 	"github.com/service-dev/service/glasses/render"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // parity is a pair of emulated glasses that is compared with the simulator.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver"
-	emulatedframe "github.com/service-dev/service/packaging/glassestest/peripheral/frame"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // wantUnconfirmed compares why the glasses have not confirmed their picture.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // TestMain also makes this test binary act as the server.

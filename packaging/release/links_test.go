@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// TestArchive_IsReachedThroughLinks runs the tests of packaging/e2e that install programs behind links and in folders
+// TestArchive_IsReachedThroughLinks runs the tests of test/e2e that install programs behind links and in folders
 // of versions, with the programs of this machine's archive.
 func TestArchive_IsReachedThroughLinks(t *testing.T) {
 	tests := []string{
 		"TestPrograms_ReachedThroughLinks", "TestUpgrade_OfVersionFoldersKeepsRegistrations", "TestAgentList_NamesStalePath",
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-C", "../..", "-count=1", "-v",
-		"-run", "^("+strings.Join(tests, "|")+")$", "./packaging/e2e")
+		"-run", "^("+strings.Join(tests, "|")+")$", "./test/e2e")
 	cmd.Env = append(os.Environ(), "SERVICE_E2E_BIN="+linuxPrograms(t))
 	printed, err := cmd.CombinedOutput()
 	if err != nil {

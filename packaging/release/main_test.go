@@ -13,7 +13,7 @@ import (
 
 	"aead.dev/minisign"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // The release that tests look at.

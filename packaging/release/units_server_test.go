@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/usersystemd"
+	"github.com/service-dev/service/test/usersystemd"
 )
 
 // TestUnits_RunServerUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys

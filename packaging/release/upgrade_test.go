@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// nextVersion is the version that the tests of packaging/e2e upgrade to.
+// nextVersion is the version that the tests of test/e2e upgrade to.
 const nextVersion = "9.0.0"
 
-// TestPackage_UpgradesUnderWork runs the tests of packaging/e2e that use, upgrade, remove and half install a package,
+// TestPackage_UpgradesUnderWork runs the tests of test/e2e that use, upgrade, remove and half install a package,
 // as root of an overlay of this machine's root, with the packages of two versions.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
 	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
 	output(t, "go", "build", "-C", "../..", "-o", dir+"/", "./examples/apps/desk-go")
 	program := filepath.Join(dir, "e2e.test")
-	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./packaging/e2e")
+	output(t, "go", "test", "-C", "../..", "-c", "-tags", "release", "-o", program, "./test/e2e")
 	printed, _ := inRoot(t, "upgrade.sh", dir)
 	for _, test := range []string{
 		"UpgradesUnderWork", "IsRemovedUnderWork", "SurvivesAKilledInstallation", "IsUsedByReadmeAlone",

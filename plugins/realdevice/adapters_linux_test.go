@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // newTwoAdapters starts a radio with two adapters and a pair of glasses in range of the second one and, if asked for,

@@ -12,11 +12,11 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/plugins/internal/attachtest"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // visit is a person with the page of a session in a real Chromium, whose Bluetooth is the world's.

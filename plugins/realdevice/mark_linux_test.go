@@ -5,8 +5,8 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/uncleared"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
 )
 
 var pair27 = uncleared.Pair{DeviceModel: "even_g1", Name: "Even G1_27"}

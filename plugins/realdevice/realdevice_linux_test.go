@@ -12,12 +12,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
 	"github.com/service-dev/service/plugins/internal/attachtest"
 	"github.com/service-dev/service/plugins/internal/bluez"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // world is the adapter with a radio and emulated glasses.

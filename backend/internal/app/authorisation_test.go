@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // failure is one way in which a call fails, and what the app, the agent and the owner see of it.

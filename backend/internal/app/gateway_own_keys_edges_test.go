@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // Calls paid by a project's own key count toward no cap and need no credit.

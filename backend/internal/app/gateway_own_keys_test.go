@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // pagesOf is a browser for the pages, signed in to the linked account.

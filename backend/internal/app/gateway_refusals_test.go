@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/config"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // refused checks that a refusal has the form that official clients expect, and returns the members of its error.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // localServer imitates a model server that a person runs. It lists its models and forwards calls to the fake provider.

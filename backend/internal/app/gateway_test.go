@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 func TestGateway_ChargesWhatTheProviderReports(t *testing.T) { eachGateway(t, testCharges) }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 const helloProject = backendapi.PathProjects + "/com.example.hello"

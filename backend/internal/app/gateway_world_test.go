@@ -19,9 +19,9 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // gatewayWorld is a backend whose gateway uses a fake provider, and the key with which an app calls it.

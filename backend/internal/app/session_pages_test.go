@@ -7,8 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // samePixels compares the picture on the account's pages with the simulator's panel, both drawn at this moment.

@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
-	"github.com/service-dev/service/packaging/chromium"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/chromium"
 )
 
 const testPassword = "correct horse battery"

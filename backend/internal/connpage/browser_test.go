@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // embedder is the page of an app that shows the connection page in a frame and records its messages.

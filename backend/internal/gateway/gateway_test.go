@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // latePurse returns from the first renewal only after the call has ended.

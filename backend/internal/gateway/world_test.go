@@ -12,7 +12,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // memoryPurse is an in-memory ledger of one account that fails on demand.

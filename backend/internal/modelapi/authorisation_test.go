@@ -26,7 +26,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/projects"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 func heap() uint64 {

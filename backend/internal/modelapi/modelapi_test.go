@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/projects"
-	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/test/llmtest"
 )
 
 // anyKey accepts every key. It returns a new key ID for each call, so that the rate limit per key never applies.

@@ -19,7 +19,7 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
-	"github.com/service-dev/service/packaging/oidctest"
+	"github.com/service-dev/service/test/oidctest"
 )
 
 // An operator finds in the log why no one can sign in: a wrong setting looks different from a provider that is down.

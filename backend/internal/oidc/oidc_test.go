@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/oidctest"
+	"github.com/service-dev/service/test/oidctest"
 )
 
 const callback = "http://localhost:1/signin/oidc/acme/callback"

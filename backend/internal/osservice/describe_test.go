@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/service-dev/service/packaging/reaper"
-	"github.com/service-dev/service/packaging/usersystemd"
+	"github.com/service-dev/service/test/reaper"
+	"github.com/service-dev/service/test/usersystemd"
 )
 
 func TestMain(m *testing.M) { os.Exit(reaper.Run(m.Run)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // earlierRows are rows of a session from before the log stored a session's state.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // An address that could be read in two ways is refused, and the error contains no part of it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/test/pgtest"
 )
 
 // BenchmarkCredit_Holds runs 100 clients of one account on a durable PostgreSQL; all of them contend for one row. The

@@ -21,7 +21,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // ledgerFile is the environment variable with the database address for the process that a test kills or stops.

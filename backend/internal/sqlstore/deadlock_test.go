@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // must ends the test on an error.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/enginetest"
+	"github.com/service-dev/service/test/reaper"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 const lockAda = `UPDATE credit_balances SET held = held WHERE account_id = 'ada'`

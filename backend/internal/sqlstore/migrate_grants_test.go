@@ -10,7 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/service-dev/service/backend/internal/grants"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // A grant that limited every field of the assistant's config also limits fields added later. All other rows stay

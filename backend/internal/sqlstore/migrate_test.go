@@ -16,10 +16,10 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/internal/credential"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
-// The dumps come from the first release, after a day of use with a linked account (packaging/e2e,
+// The dumps come from the first release, after a day of use with a linked account (test/e2e,
 // TestDumpHoldsNoSecret). Every later version must open them without losing data.
 func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {

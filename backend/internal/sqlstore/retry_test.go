@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // If several servers start on an empty database at the same time, one migrates it and all of them serve.

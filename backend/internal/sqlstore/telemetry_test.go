@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/telemetry"
-	"github.com/service-dev/service/packaging/enginetest"
 	wire "github.com/service-dev/service/proto/telemetry"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // usage returns a batch whose IDs start with the millisecond, like version 7 UUIDs, and end with these bytes.

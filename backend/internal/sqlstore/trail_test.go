@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // A sweep deletes more lines than one transaction may: old lines of every kind, and the oldest of the lines that

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/sqlstore"
-	"github.com/service-dev/service/packaging/crowd"
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/crowd"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // create creates the database on which statements are explained. SQLite plans without statistics, because the

@@ -18,7 +18,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/test/enginetest"
 )
 
 // Query plans

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // clickFor clicks, and waits for a condition.

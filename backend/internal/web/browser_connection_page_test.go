@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // frame returns a picture of the preview. The page cannot read its content, so tests compare pixels.

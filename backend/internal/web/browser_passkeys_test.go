@@ -18,7 +18,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/passkey"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // keyStore keeps ada's passkeys in memory for the real passkey service.

@@ -16,8 +16,8 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
+	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
 )
 
 // theChromium is the browser of all tests, and bus its D-Bus, which is empty if the machine has no dbus-daemon.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[

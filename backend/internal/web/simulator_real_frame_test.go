@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/frame"
+	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
 // A Frame is one peripheral, which the browser pairs with, and it has a camera. The owner's own program runs again

@@ -10,8 +10,8 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/driver/panelcheck"
-	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // A person answers the two questions on the account's page. The answer is kept in the browser for this pair, so that

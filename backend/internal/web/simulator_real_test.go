@@ -11,10 +11,10 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/chromium"
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/test/chromium"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
 // realTest is a simulator page in a browser whose Bluetooth is an emulated one, with Even G1 in range.

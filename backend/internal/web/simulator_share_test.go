@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // hostile is an app's text that would leave its place in a page that does not escape it.

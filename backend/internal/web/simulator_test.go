@@ -18,7 +18,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/glasses"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // pageTest is a simulator page in a real browser. The test acts as the service that the page connects to.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
-	"github.com/service-dev/service/packaging/chromium"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // slide sets a slider as a person does who drags it.

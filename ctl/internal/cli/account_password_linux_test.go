@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	backendbrowser "github.com/service-dev/service/packaging/browser"
+	backendbrowser "github.com/service-dev/service/test/browser"
 )
 
 const (

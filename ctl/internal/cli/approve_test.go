@@ -13,7 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	backendbrowser "github.com/service-dev/service/packaging/browser"
+	backendbrowser "github.com/service-dev/service/test/browser"
 )
 
 // person is a user whose browser has no JavaScript.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/service-dev/service/packaging/ownadapter"
+	"github.com/service-dev/service/test/ownadapter"
 )
 
 // writeOwnAdapter implements `ownadapter FILE`, which builds the adapter of the documentation.

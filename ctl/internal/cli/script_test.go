@@ -13,8 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/service-dev/service/packaging/reaper"
-	"github.com/service-dev/service/packaging/usersystemd"
+	"github.com/service-dev/service/test/reaper"
+	"github.com/service-dev/service/test/usersystemd"
 )
 
 // bin is the directory of the real programs, built once.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/service-dev/service/packaging/usersystemd"
+	"github.com/service-dev/service/test/usersystemd"
 )
 
 // browser replaces xdg-open. It records its environment and permissions, and does not exit.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 func TestMain(m *testing.M) { os.Exit(reaper.Run(m.Run)) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // TestMain also makes this test binary act as the parent, as the child that watches it, or as a process that starts a

@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 func TestMain(m *testing.M) {

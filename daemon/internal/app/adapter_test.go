@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/adapterfile"
-	"github.com/service-dev/service/packaging/ownadapter"
+	"github.com/service-dev/service/test/ownadapter"
 )
 
 // recorder is Go source that is added to the adapter. It saves the arguments, the environment, the headers of calls and

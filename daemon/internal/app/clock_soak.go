@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// soakDir is the directory through which the soak test (packaging/soak) shifts the clock of this build and reads its
+// soakDir is the directory through which the soak test (test/soak) shifts the clock of this build and reads its
 // goroutine count. The linker sets it; shipped builds contain neither this file nor the variable.
 var soakDir string
 

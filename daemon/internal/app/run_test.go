@@ -25,8 +25,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/service-dev/service/internal/rendezvous"
-	"github.com/service-dev/service/packaging/reaper"
 	controlv1 "github.com/service-dev/service/proto/control/v1"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // adapterDir contains the program with the adapters and their manifest.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/daemon/internal/caller"
-	"github.com/service-dev/service/packaging/networktest"
+	"github.com/service-dev/service/test/networktest"
 )
 
 func TestParse_Outbound(t *testing.T) {

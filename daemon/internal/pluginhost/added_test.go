@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/adapterfile"
-	"github.com/service-dev/service/packaging/ownadapter"
+	"github.com/service-dev/service/test/ownadapter"
 )
 
 // described is a file of the built adapter: it describes itself as the file <program>.json says.

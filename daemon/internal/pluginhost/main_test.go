@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // built is the directory that contains the compiled program.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/packaging/runtimes"
+	"github.com/service-dev/service/test/runtimes"
 )
 
 // someSets are all capabilities, the default, and a set that needs half of the private parts.
@@ -93,7 +93,7 @@ func TestKotlinCompiles(t *testing.T) {
 func TestSwiftParses(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")
-	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
+	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "test", "e2e", "npm"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,10 +162,10 @@ func TestGenerateRefuses(t *testing.T) {
 	}
 }
 
-// tool finds a program in packaging/e2e/npm or on the machine. Without it the test is skipped; in CI it fails.
+// tool finds a program in test/e2e/npm or on the machine. Without it the test is skipped; in CI it fails.
 func tool(t *testing.T, name string) string {
 	t.Helper()
-	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin",
+	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "test", "e2e", "npm", "node_modules", ".bin",
 		name)); err == nil {
 		if _, err := os.Stat(path); err == nil {
 			return path

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/packaging/runtimes"
+	"github.com/service-dev/service/test/runtimes"
 )
 
 // angularOptions are the options of a new Angular workspace.

@@ -24,7 +24,7 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 			writeText(t, filepath.Join(root, "service", f.Name), string(f.Data))
 		}
 	}
-	tsc, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin", "tsc"))
+	tsc, err := filepath.Abs(filepath.Join("..", "..", "..", "test", "e2e", "npm", "node_modules", ".bin", "tsc"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestExamplesParse_InSwift(t *testing.T) {
 		exampleProject(t, filepath.Join(dir, topic), Swift, topic)
 		swift = append(swift, filepath.Join(topic, topic+".swift"))
 	}
-	npm, _ := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
+	npm, _ := filepath.Abs(filepath.Join("..", "..", "..", "test", "e2e", "npm"))
 	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err != nil {
 		t.Log("SKIPPED in part: the Swift grammar is not installed (make npm)")
 	} else if node := tool(t, "node"); node != "" {

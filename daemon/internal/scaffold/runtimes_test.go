@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/glasses/guide"
-	"github.com/service-dev/service/packaging/runtimes"
+	"github.com/service-dev/service/test/runtimes"
 )
 
 // variant is a language in which apps run on this machine, with one version of its runtime.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/reaper"
 )
 
 // TestMain can also act as the writer that a test kills. It then replaces a file until it is killed.

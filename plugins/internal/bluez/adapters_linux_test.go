@@ -11,9 +11,9 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/echo"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral/echo"
 )
 
 const secondAdapter dbus.ObjectPath = "/org/bluez/hci1"

@@ -12,10 +12,10 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/echo"
-	"github.com/service-dev/service/packaging/reaper"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral"
+	"github.com/service-dev/service/test/glassestest/peripheral/echo"
+	"github.com/service-dev/service/test/reaper"
 )
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
 )
 
 func TestConn_IsLostWithItsReason(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/glassestest/fakebluez"
-	"github.com/service-dev/service/packaging/glassestest/peripheral/echo"
+	"github.com/service-dev/service/test/glassestest/fakebluez"
+	"github.com/service-dev/service/test/glassestest/peripheral/echo"
 )
 
 func TestOpen_SaysWhyBluetoothIsUnusable(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/service-dev/service/packaging/networktest"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+	"github.com/service-dev/service/test/networktest"
 )
 
 // The settings of a call decide how it reaches the backend; a change applies to the next call. Each failure names its

@@ -1,0 +1,210 @@
+// Package chromium starts headless Chromium processes for tests, optionally with emulated Bluetooth. All test binaries
+// share slots, so that packages tested at the same time do not start more browsers than the machine has cores.
+package chromium
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/gofrs/flock"
+
+	"github.com/service-dev/service/test/reaper"
+)
+
+// StepLimit is the maximum time of one step in a page, such as a navigation or a script, also on a busy machine.
+const StepLimit = 40 * time.Second
+
+// TestLimit only ends tests that hang. It is far longer than any test takes on a busy machine.
+const TestLimit = 20 * time.Minute
+
+// Open starts a Chromium with a profile of its own, waits until it can open pages, and returns its first tab. The
+// process ends with the test.
+func Open(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
+	t.Helper()
+	Require(t)
+	tab, stop, err := Start(more...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab, cancel := context.WithTimeout(tab, TestLimit)
+	t.Cleanup(func() { cancel(); stop() })
+	return tab
+}
+
+// Tab opens another tab in the browser of a tab. It is open until it is closed or the test ends.
+func Tab(other context.Context, t *testing.T, options ...chromedp.ContextOption) (tab context.Context, closeTab func()) {
+	t.Helper()
+	tab, closeTab = chromedp.NewContext(other, options...)
+	t.Cleanup(closeTab)
+	// The tab is open as long as the context of its first call.
+	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("open a tab: %v", err)
+	}
+	return tab, closeTab
+}
+
+// Require skips the test if Chromium is not installed. In CI the test fails.
+func Require(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("chromium is missing")
+		}
+		t.Skip("SKIPPED, chromium is missing: apt-get install chromium")
+	}
+}
+
+// Start is Open for browsers that several tests use. The process runs until stop is called.
+func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func(), err error) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, nil, err
+	}
+	slot, err := takeSlot()
+	if err != nil {
+		return nil, nil, err
+	}
+	profile, err := os.MkdirTemp("", "chromium-*")
+	if err != nil {
+		_ = slot.Unlock()
+		return nil, nil, err
+	}
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+	}, more)
+	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	tab, stopTab := chromedp.NewContext(allocator)
+	stop = func() {
+		stopTab()
+		stopAllocator()
+		_ = os.RemoveAll(profile)
+		_ = slot.Unlock()
+	}
+	// The browser runs as long as the context of its first call.
+	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("start chromium: %w", err)
+	}
+	return tab, stop, nil
+}
+
+// Shared is a Chromium for tests that run one after another, because starting one takes longer than most tests. It
+// runs until the test binary ends, so its package needs reaper.Run in TestMain.
+type Shared struct {
+	Launch func(t *testing.T) (first context.Context, err error) // for the first test that needs it
+
+	once  sync.Once
+	first context.Context
+	err   error
+}
+
+// Start starts the browser unless it is running, and returns its first tab. It skips the test if Chromium is missing.
+func (s *Shared) Start(t *testing.T) context.Context {
+	t.Helper()
+	Require(t)
+	s.once.Do(func() {
+		s.err = errors.New("the test that started chromium failed")
+		s.first, s.err = s.Launch(t)
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s.first
+}
+
+// Open opens a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests are
+// removed first, and the local storage of the page at the end.
+func (s *Shared) Open(t *testing.T) context.Context {
+	t.Helper()
+	tab, cancel := context.WithTimeout(s.Start(t), TestLimit)
+	t.Cleanup(cancel)
+	tab, _ = Tab(tab, t, chromedp.WithNewWindow(false))
+	if err := Do(tab, chromedp.Func(forget)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Do(tab, chromedp.Evaluate[chromedp.Void]("localStorage.clear()")) }) // fails on a blank page
+	return tab
+}
+
+// forget removes what earlier tests left in the browser.
+func forget(ctx context.Context, tab *chromedp.Target) error {
+	_, err := cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
+	if err == nil {
+		_, err = cdp.Call(ctx, tab, network.ClearBrowserCache, cdp.Empty{})
+	}
+	if err == nil {
+		_, err = cdp.Call(ctx, tab, browser.ResetPermissions, browser.ResetPermissionsParams{})
+	}
+	return err
+}
+
+// Allow lets the pages of an origin use what the permissions name, such as "camera", without asking.
+func Allow(tab context.Context, origin string, permissions ...string) error {
+	for _, name := range permissions {
+		if _, err := chromedp.Call(tab, browser.SetPermission, browser.SetPermissionParams{Origin: origin,
+			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted}); err != nil {
+			return fmt.Errorf("allow %s to use %s: %w", origin, name, err)
+		}
+	}
+	return nil
+}
+
+// Do runs steps in a tab, within StepLimit.
+func Do(tab context.Context, steps ...chromedp.Action[chromedp.Void]) error {
+	ctx, cancel := context.WithTimeout(tab, StepLimit)
+	defer cancel()
+	return chromedp.Do(ctx, steps...)
+}
+
+// Run runs one step in a tab and returns its result, within StepLimit.
+func Run[T any](tab context.Context, step chromedp.Action[T]) (T, error) {
+	ctx, cancel := context.WithTimeout(tab, StepLimit)
+	defer cancel()
+	return chromedp.Run(ctx, step)
+}
+
+// Eventually waits until a JavaScript condition is true on a page, and reports whether it became true within StepLimit.
+// An evaluation fails while the page navigates.
+func Eventually(tab context.Context, js string) bool {
+	ctx, cancel := context.WithTimeout(tab, StepLimit)
+	defer cancel()
+	// Each evaluation takes time of several processes, so longer waits look less often.
+	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 100*time.Millisecond) {
+		if yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
+// takeSlot waits until fewer browsers than the machine has cores, or than 2, are running. The kernel releases the
+// slots of processes that are killed.
+func takeSlot() (*flock.Flock, error) {
+	for {
+		for n := range max(2, runtime.NumCPU()) {
+			slot := flock.New(filepath.Join(reaper.MachineTempDir, fmt.Sprintf("service-chromium-%d.lock", n)))
+			taken, err := slot.TryLock()
+			if err != nil || taken {
+				return slot, err
+			}
+			_ = slot.Close()
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,235 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/llmtest"
+)
+
+// gateway tracks what model calls cost during the run.
+type gateway struct {
+	apps   []*modelApp
+	greedy *greedy
+	// Apps hold a read lock on calling from the start of calls until their charge is known, so no call is in flight while
+	// it is locked for writing.
+	calling sync.RWMutex
+}
+
+const (
+	modelApps    = 6 // half of them per account; the first has a cap, the last pays with its own key
+	ledgerChecks = time.Minute
+	// swept is the maximum lifetime of a hold of a killed backend: its lease plus the time between two sweeps.
+	swept = 100 * time.Second
+	// ownKeys is the provider for which projects store their own keys.
+	ownKeys = "openai"
+)
+
+// honest lists the models whose provider reports what it bills. All others report something else, or fail.
+var honest = []string{llmtest.Good, llmtest.OneByte, llmtest.CRLF, llmtest.UsageNull, llmtest.UsageNoChoices,
+	llmtest.UsageWithDelta, llmtest.HangsAtEnd, llmtest.EchoesKey}
+
+// dishonest lists all other models. The apps abandon calls of models that hang.
+var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.UsageStrings, llmtest.UsageNegative,
+	llmtest.UsageHuge, llmtest.UsageIsNull, llmtest.CachedAbove, llmtest.LongLine, llmtest.CutBeforeUsage,
+	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame,
+	llmtest.Status401, llmtest.Status404,
+	llmtest.Status400EchoKey, llmtest.Status429, llmtest.Status429Retry, llmtest.Status429Spent, llmtest.Status500,
+	llmtest.Status529, llmtest.HTML502, llmtest.HTML200, llmtest.Redirects, llmtest.WrongLength, llmtest.Gzip,
+	llmtest.DropsAfterRead, llmtest.FailsOnce}, hanging...)
+
+var hanging = []string{llmtest.Hangs, llmtest.HangsInside, llmtest.HangsAfterUsage}
+
+// reasoning is how long a model reasons unseen. patience is how long a model hangs before its provider gives up.
+const (
+	reasoning = 6 * time.Second
+	patience  = 8 * time.Second
+)
+
+// offerModels starts the model provider and returns the backend's settings for it.
+func (w *testbed) offerModels() (env []string, err error) {
+	dir := filepath.Join(w.root, "models")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	w.provider = llmtest.Start()
+	w.provider.Reasoning, w.provider.Patience = reasoning, patience
+	catalogue, err := llmtest.WriteCatalogue(dir, w.provider.URL,
+		slices.Concat(honest, dishonest, []string{llmtest.Reasons, llmtest.AboveMax})...)
+	if err != nil {
+		return nil, err
+	}
+	keys := filepath.Join(dir, "keys.yaml")
+	text, err := os.ReadFile(catalogue)
+	if err != nil {
+		return nil, err
+	}
+	for path, text := range map[string]string{
+		catalogue: strings.Replace(string(text), "{id: fake,", "{id: fake, own_keys: "+ownKeys+",", 1),
+		keys: "providers:\n  - {id: " + ownKeys + ", name: OpenAI, pattern: '.', test: {url: 'http://127.0.0.1:1/', " +
+			"header: Authorization, prefix: 'Bearer '}}\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return []string{"SERVICE_BACKEND_GATEWAY_CATALOGUE=" + catalogue, "SERVICE_BACKEND_CREDENTIAL_PROVIDERS=" + keys,
+		"SERVICE_BACKEND_FREE_CREDIT=1000.00"}, nil
+}
+
+// startApps creates the apps and their projects.
+func (s *soak) startApps() error {
+	for n := range modelApps {
+		a := newModelApp(s, n)
+		var err error
+		if a.key, err = a.owner.ProjectKey(a.project); err != nil {
+			return err
+		}
+		switch n {
+		case 0:
+			err = a.raiseCap()
+		case modelApps - 1:
+			err = a.payByOwnKey()
+		}
+		if err != nil {
+			return fmt.Errorf("set up %s: %w", a.project, err)
+		}
+		s.gateway.apps = append(s.gateway.apps, a)
+	}
+	return s.startGreedy()
+}
+
+// ledger is the operator's view of the ledger.
+type ledger struct {
+	OK        bool
+	Used      int64 `json:"usedMicroUsd"`
+	Operator  int64 `json:"operatorMicroUsd"`
+	OpenHolds int
+}
+
+func (s *soak) readLedger() (l ledger, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	cmd := s.command(ctx, "service-backend", "admin", "ledger", "--json")
+	cmd.Env = s.backend.env
+	out, err := cmd.Output()
+	if json.Unmarshal(out, &l) == nil { // the command exits with 1 if the ledger does not balance
+		err = nil
+	}
+	return l, err
+}
+
+// checkLedger repeatedly compares the ledger with the charges until ctx ends.
+func (s *soak) checkLedger(ctx context.Context) {
+	for pause(ctx, ledgerChecks); ctx.Err() == nil; pause(ctx, ledgerChecks) {
+		s.gateway.calling.Lock()
+		s.compareLedger()
+		s.gateway.calling.Unlock()
+	}
+}
+
+// compareLedger compares the ledger, while no app makes a call, with the charges that the apps saw in their usage. Only
+// calls of the greedy account cost the operator something. The gateway may still be settling calls that this account
+// left in a burst that a kill interrupted.
+func (s *soak) compareLedger() {
+	var charged int64
+	var l ledger
+	var err error
+	if !eventually(recovery, func() bool {
+		if err = s.gateway.greedy.readUsage(); err != nil {
+			return false
+		}
+		charged = s.gateway.greedy.charged
+		for _, a := range s.gateway.apps {
+			charged += a.seen.MicroUSD
+		}
+		l, err = s.readLedger()
+		return err == nil && l.OK && l.Used-l.Operator == charged
+	}) {
+		s.results.report("the ledger %+v, %v does not match the projects' usage of %d micro-USD", l, err, charged)
+	}
+	s.gateway.greedy.compare(l)
+	s.results.answered("ledger compared at rest", ok)
+}
+
+// compareMoney compares all views of the money with each other and with the provider's records.
+func (s *soak) compareMoney() {
+	var l ledger
+	if !eventually(swept, func() bool { l, _ = s.readLedger(); return l.OpenHolds == 0 && l.OK }) {
+		s.results.report("%s after the last call, calls hold money: %+v", swept, l)
+	}
+	s.compareLedger()
+	g := s.gateway.greedy
+	s.results.note("calls of the greedy account", fmt.Sprintf("billed %d, charged %d, paid by the operator %d, "+
+		"lost with a killed backend %d micro-USD", g.billed, g.charged, l.Operator, g.lost))
+	for _, a := range s.gateway.apps {
+		a.compareViews(s)
+	}
+	s.compareBook()
+}
+
+// compareViews compares the project's page, the API and the tool with what the app observed.
+func (a *modelApp) compareViews(s *soak) {
+	page, _, err := a.owner.Browser.Get(a.owner.Base + a.page())
+	if want := "<dt>Spent</dt><dd>" + backendapi.Dollars(a.seen.MicroUSD) + "</dd>"; !strings.Contains(page, want) {
+		s.results.report("%s: the page lacks %s (%v): %.300s", a.project, want, err,
+			page[max(0, strings.Index(page, "<dt>Spent")):])
+	}
+	now, err := a.usage()
+	if now.Totals != a.seen {
+		s.results.report("%s: the usage is %+v, was %+v (%v)", a.project, now.Totals, a.seen, err)
+	}
+	if a.owner != s.people[len(s.people)-1] {
+		return
+	}
+	answer, outcome, err := s.agents[0].call("getGatewayUsage", map[string]any{"project": a.project})
+	totals, _ := answer["totals"].(map[string]any)
+	if said, _ := totals["microUsd"].(float64); outcome != ok || int64(said) != a.seen.MicroUSD {
+		s.results.report("%s: getGatewayUsage says %v (%s, %v), want %d", a.project, totals, outcome, err, a.seen.MicroUSD)
+	}
+}
+
+// compareBook compares the provider's records with the charges. The provider's bill for answers that reached their app
+// must be charged exactly; the rest of the bill is listed by the reason why it was not charged.
+func (s *soak) compareBook() {
+	known, charged, calls := map[string]string{}, map[string]int64{}, map[string]int{}
+	for _, a := range s.gateway.apps {
+		maps.Copy(known, a.ends)
+		for end, amount := range a.charged {
+			charged[end] += amount
+		}
+	}
+	billed := map[string]int64{}
+	for _, c := range s.provider.Book() {
+		id := callID(c)
+		if strings.HasPrefix(id, greedyProject) {
+			continue
+		}
+		end := known[id]
+		if end == "" {
+			s.results.report("the provider received a call twice, or one that no app made: %q", id)
+		}
+		delete(known, id)
+		billed[end] += c.Bill(llmtest.CataloguePrices)
+		calls[end]++
+	}
+	for _, end := range slices.Sorted(maps.Keys(billed)) {
+		s.results.note("calls "+end,
+			fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
+	}
+	if billed[answered] != charged[answered] || billed[answered] == 0 {
+		s.results.report("the provider bills %d micro-USD for answers that apps received, charged: %d", billed[answered],
+			charged[answered])
+	}
+}

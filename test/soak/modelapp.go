@@ -1,0 +1,394 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/browser"
+	"github.com/service-dev/service/test/llmtest"
+)
+
+// modelApp is an app that calls models through the gateway. It has its own project, so the project's usage shows what
+// each of its calls costs.
+type modelApp struct {
+	*soak
+	name, project, key string
+	owner              *browser.Linked
+	rng                *rand.Rand
+	client             *http.Client
+	n                  int // number of calls made
+	ownKey             bool
+	cap                int // daily cap in cents; 0 means none
+
+	seen    backendapi.GatewaySums // as last read
+	ends    map[string]string      // how each call ended, by call id
+	charged map[string]int64       // charges by how the calls ended, in micro-USD
+}
+
+func newModelApp(s *soak, n int) *modelApp {
+	return &modelApp{soak: s, name: fmt.Sprintf("model app %d", n), project: fmt.Sprintf("com.example.models%d", n),
+		owner: s.people[1-n*len(s.people)/modelApps], rng: s.random(uint64(300 + n)), ends: map[string]string{},
+		charged: map[string]int64{},
+		// Use a new connection for each call, so that a process has received a call if and only if it accepted the
+		// connection.
+		client: &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
+// Outcomes of model calls, besides ok and the codes of refusals.
+const (
+	noBackend  = "backend_unreachable"
+	notSent    = "not sent" // no process was listening
+	left       = "left"
+	brokeOff   = "broke off"
+	capReached = "cap_reached"
+	capHeld    = "credit_reserved" // reserved by other calls in flight
+)
+
+// refusals lists the refusals that a failing provider may cause. A model with false usage reports is no longer
+// offered.
+var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
+	"own_key_refused", "model_not_found"}
+
+// The ways in which calls end.
+const (
+	answered     = "answered"
+	ofOwnKey     = "paid by an own key"
+	falseReceipt = "without a true receipt"
+	failed       = "refused or broken off"
+	cut          = "cut by a killed backend"
+	uncounted    = "not counted in time"
+)
+
+// maxInput is the maximum cost of a call's input in micro-USD.
+const maxInput = 5000
+
+// modelCall is one call to a model.
+type modelCall struct {
+	id, api, model  string
+	streamed, tools bool
+	leaves          bool // its app disconnects once the provider has received the call
+	output          int  // maximum number of output tokens
+	outcome         string
+}
+
+func (c *modelCall) honest() bool {
+	return c.model == llmtest.Reasons || slices.Contains(honest, c.model)
+}
+
+// least returns the least that the account pays for a call without a receipt: nothing, but the whole hold if the app
+// has left although the provider was working. The hold covers at least the whole output.
+func (c *modelCall) least() int64 {
+	if c.outcome == left && (c.model == llmtest.Hangs || c.model == llmtest.HangsInside) {
+		return llmtest.CataloguePrices.Out * int64(c.output)
+	}
+	return 0
+}
+
+// work makes calls until ctx ends.
+func (a *modelApp) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		a.gateway.calling.RLock()
+		a.callAndCompare()
+		a.gateway.calling.RUnlock()
+		pause(ctx, time.Duration(50+a.rng.IntN(400))*time.Millisecond)
+	}
+}
+
+// draw returns a random call. The provider responds correctly to most calls.
+func (a *modelApp) draw() *modelCall {
+	a.n++
+	c := &modelCall{id: fmt.Sprintf("%s/%d", a.project, a.n),
+		api:   []string{"chat", "responses", "messages"}[a.rng.IntN(3)],
+		model: llmtest.Good, streamed: a.rng.IntN(2) == 0, tools: a.rng.IntN(4) == 0, leaves: a.rng.IntN(10) == 0,
+		output: 4 + a.rng.IntN(20)}
+	switch d := a.rng.IntN(10); {
+	case d < 3:
+		c.model = honest[a.rng.IntN(len(honest))]
+	case d < 5:
+		c.model = dishonest[a.rng.IntN(len(dishonest))]
+		c.leaves = c.leaves || slices.Contains(hanging, c.model)
+	case c.leaves && d < 8:
+		c.model, c.output = llmtest.Reasons, 200
+	}
+	return c
+}
+
+// callAndCompare makes one call or several concurrent ones, and compares their cost with the provider's records. It
+// retries a call that failed temporarily once.
+func (a *modelApp) callAndCompare() {
+	calls := []*modelCall{a.draw()}
+	for a.rng.IntN(3) == 0 && calls[0].honest() {
+		if c := a.draw(); c.honest() {
+			calls = append(calls, c)
+		}
+	}
+	a.makeCalls(calls)
+	if first := calls[0]; strings.HasSuffix(first.outcome, "_busy") {
+		again := *first
+		a.n++
+		again.id = fmt.Sprintf("%s/%d", a.project, a.n)
+		a.makeCalls([]*modelCall{&again})
+	}
+	if slices.ContainsFunc(calls, (*modelCall).capped) {
+		if err := a.raiseCap(); err != nil && !a.activeFaults.explains(noBackend, time.Now().Add(-longest)) {
+			a.results.report("%s: raise the cap: %v", a.name, err)
+		}
+	}
+}
+
+// capped reports whether a cap refused the call.
+func (c *modelCall) capped() bool { return c.outcome == capReached || c.outcome == capHeld }
+
+// makeCalls makes calls concurrently and compares their cost.
+func (a *modelApp) makeCalls(calls []*modelCall) {
+	since, kills, from := time.Now(), a.backend.kills.Load(), a.provider.Len()
+	var all sync.WaitGroup
+	for _, c := range calls {
+		all.Go(func() { c.outcome = a.call(c, from) })
+	}
+	all.Wait()
+	for _, c := range calls {
+		call := "model call, " + c.api
+		switch {
+		case c.outcome == notSent:
+			a.checkOutcome(a.name, call, noBackend, since, c.model)
+		case c.leaves && c.outcome == left, !c.honest() && slices.Contains(refusals, c.outcome),
+			a.cap > 0 && c.capped():
+			a.results.answered(call, c.outcome)
+		default:
+			a.checkOutcome(a.name, call, c.outcome, since, c.model)
+		}
+	}
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *modelCall) bool { return c.outcome == notSent })
+	if len(calls) == 0 {
+		return
+	}
+	now, counted, err := a.counted(len(calls), kills)
+	if err != nil {
+		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
+		for _, c := range calls { // report each call, because no other place records it
+			a.results.report("one of these is %+v", *c)
+			a.ends[c.id] = uncounted
+		}
+		a.charged[uncounted] += now.Totals.MicroUSD - a.seen.MicroUSD
+		a.seen = now.Totals
+		return
+	}
+	a.account(calls, now, counted, a.provider.Since(from))
+}
+
+// counted waits until the usage includes n more calls than before, or the process that received them is dead.
+func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, counted int, err error) {
+	done := eventually(recovery, func() bool {
+		killed := a.backend.kills.Load() != kills // checked before reading the usage, which is final after a kill
+		now, err = a.usage()
+		counted = int(now.Totals.Calls + now.Totals.Refused - a.seen.Calls - a.seen.Refused)
+		return err == nil && (killed || counted >= n)
+	})
+	if err == nil && (!done || counted > n) {
+		err = fmt.Errorf("the usage includes %d of %d calls", counted, n)
+	}
+	return now, counted, err
+}
+
+// account compares the cost of calls in the usage with the provider's records. counted is the number of them that the
+// usage includes: a kill interrupted the others, and they cost nothing.
+func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []llmtest.Call) {
+	charged, guessed := now.Totals.MicroUSD-a.seen.MicroUSD, now.Totals.Estimated > a.seen.Estimated
+	a.seen = now.Totals
+	end, possible, most := answered, []int64{0}, int64(0)
+	for _, c := range calls {
+		var bill int64
+		for _, entry := range book {
+			if callID(entry) == c.id {
+				bill = entry.Bill(llmtest.CataloguePrices)
+			}
+		}
+		may := []int64{bill}
+		if c.outcome != ok && (c.outcome != left || !c.honest()) {
+			end = failed
+		}
+		if end == failed || counted < len(calls) {
+			may = append(may, 0)
+		}
+		var sums []int64
+		for _, sum := range possible {
+			for _, amount := range may {
+				sums = append(sums, sum+amount)
+			}
+		}
+		possible, most = sums, most+llmtest.CataloguePrices.Out*int64(c.output)+maxInput
+	}
+	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // concurrent calls use the same model
+	switch {
+	case a.ownKey:
+		end, wrong = ofOwnKey, charged != 0
+	case guessed && honest:
+		wrong = true
+	case guessed || wrong && !honest:
+		end, wrong = falseReceipt, charged > most || guessed && charged < calls[0].least()
+	case counted < len(calls):
+		end = cut
+	}
+	for _, c := range calls {
+		a.ends[c.id] = end
+		if wrong {
+			a.results.report("%s: %+v %s: charged were %d micro-USD for %d calls of which %d are counted; by the book %d",
+				a.name,
+				*c, end, charged, len(calls), counted, possible)
+		}
+	}
+	a.charged[end] += charged
+	if day := now.Caps.Day; day != nil && day.SpentMicroUSD > day.LimitMicroUSD {
+		a.results.report("%s: %+v is spent beyond its cap", a.name, *day)
+	}
+}
+
+// callID returns the id of a call in the provider's records, which is the text that the app sent.
+func callID(c llmtest.Call) string {
+	said, _ := c.Body["messages"].([]any)
+	if len(said) == 0 {
+		said, _ = c.Body["input"].([]any)
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	message, _ := said[0].(map[string]any)
+	return text(message, "content")
+}
+
+// body returns the request body of a call.
+func (c *modelCall) body() []byte {
+	said := []any{map[string]any{"role": "user", "content": c.id}}
+	schema := map[string]any{"type": "object"}
+	tool := map[string]any{"name": "weather", "input_schema": schema}
+	body := map[string]any{"model": "msg-" + c.model, "messages": said, "max_tokens": c.output, "stream": c.streamed}
+	switch c.api {
+	case "chat":
+		tool = map[string]any{"type": "function", "function": map[string]any{"name": "weather", "parameters": schema}}
+		body["model"] = c.model
+	case "responses":
+		tool = map[string]any{"type": "function", "name": "weather", "parameters": schema, "strict": false}
+		body = map[string]any{"model": "resp-" + c.model, "input": said, "max_output_tokens": c.output, "stream": c.streamed}
+	}
+	if c.tools {
+		body["tools"] = []any{tool}
+	}
+	data, _ := json.Marshal(body)
+	return data
+}
+
+// lastEvents are the final events of complete streams.
+var lastEvents = map[string]string{
+	"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop",
+}
+
+// call makes a call. from is the number of records that the provider had before it.
+func (a *modelApp) call(c *modelCall, from int) (outcome string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if c.leaves {
+		var leaving sync.WaitGroup
+		defer leaving.Wait()
+		leaving.Go(func() {
+			eventually(callTimeout, func() bool {
+				return ctx.Err() != nil || slices.ContainsFunc(a.provider.Since(from), func(e llmtest.Call) bool {
+					return callID(e) == c.id
+				})
+			})
+			cancel()
+		})
+	}
+	defer cancel()
+	return a.send(ctx, c)
+}
+
+// send sends a call and reads its answer.
+func (a *modelApp) send(ctx context.Context, c *modelCall) (outcome string) {
+	path := map[string]string{"chat": "chat/completions"}[c.api]
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.backend.url+"/v1/"+cmp.Or(path, c.api),
+		bytes.NewReader(c.body()))
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer "+a.key)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := a.client.Do(req)
+	if err != nil {
+		return callError(ctx, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if bytes.Contains(answer, []byte(llmtest.Key)) {
+		a.results.report("%s: the provider's key is in the answer of %s", a.name, c.model)
+	}
+	var refused struct{ Error struct{ Code string } }
+	switch {
+	case bytes.Contains(answer, []byte("the answer broke off")):
+		return brokeOff
+	case err != nil:
+		return callError(ctx, err)
+	case res.StatusCode != http.StatusOK && json.Unmarshal(answer, &refused) == nil:
+		return refused.Error.Code
+	case c.streamed && bytes.Contains(answer, []byte(lastEvents[c.api])), !c.streamed && json.Valid(answer):
+		return ok
+	}
+	return fmt.Sprintf("%d, incomplete", res.StatusCode)
+}
+
+func callError(ctx context.Context, err error) string {
+	var late interface{ Timeout() bool }
+	switch {
+	case ctx.Err() != nil:
+		return left
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return notSent
+	case errors.As(err, &late) && late.Timeout():
+		return errHangs.Error()
+	}
+	return noBackend
+}
+
+// page is the path of the project's gateway page.
+func (a *modelApp) page() string { return "/account/projects/" + a.project + "/gateway" }
+
+func (a *modelApp) usage() (now backendapi.GatewayUsage, err error) {
+	err = a.owner.Get(backendapi.PathProjects+"/"+a.project+backendapi.PathGatewayUsage, &now)
+	return now, err
+}
+
+// submit fills in and submits a form on one of the project's pages.
+func (a *modelApp) submit(page, path string, fields ...string) error {
+	text, at, err := a.owner.Browser.Get(a.owner.Base + page)
+	if err == nil {
+		_, _, err = a.owner.Browser.Submit(text, at, path, fields...)
+	}
+	return err
+}
+
+// raiseCap raises the project's daily cap by one cent.
+func (a *modelApp) raiseCap() error {
+	a.cap++
+	return a.submit(a.page(), a.page()+"/caps", "cap-day", fmt.Sprintf("%d.%02d", a.cap/100, a.cap%100))
+}
+
+func (a *modelApp) payByOwnKey() error {
+	a.ownKey = true
+	credentials := "/account/projects/" + a.project + "/credentials"
+	return errors.Join(a.submit(credentials, credentials+"/"+ownKeys, "value", llmtest.Key),
+		a.submit(a.page(), a.page()+"/key-source", "source", "own"))
+}
