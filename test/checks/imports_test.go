@@ -200,7 +200,7 @@ func TestImports_PointDown(t *testing.T) {
 			}
 			at, known := level[component(from)]
 			if !known {
-				t.Errorf("%s%s has no layer: add it to this test and to ARCHITECTURE.md", prefix, from)
+				t.Errorf("%s%s has no layer: add it to this test", prefix, from)
 				continue
 			}
 			for _, to := range ours(p.Imports) {

@@ -1,5 +1,3 @@
-// Package fonts lists the font files of every script and parses them. It does not contain the files: programs that
-// draw text import its package packs, and a page provides a file when a text needs it.
 package fonts
 
 import (

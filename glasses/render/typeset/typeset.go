@@ -1,6 +1,15 @@
 // Package typeset turns text of any language into positioned glyphs: it finds directions (Unicode Standard Annex 9),
 // scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). Its results
-// are integers in font units, so they are the same on every platform and for every size.
+// are integers in font units, so they are the same on every platform and for every size; positions are rounded to a
+// quarter of a pixel within a run of joined letters.
+//
+// A left-to-right text whose characters are all in the Go fonts is not shaped at all: its pictures never change, and it
+// costs nothing extra. Our own code computes embedding levels (levels.go), because the library reports only whether a
+// level is odd. The library stays at the version that shapes exactly as HarfBuzz does: tests compare the two, and check
+// levels and breaks against Unicode's conformance files.
+//
+// A text without a direction has the direction of its first letter, a container that of the first letter below it, and
+// a node without letters that of its container: so pages in Arabic or Hebrew are mirrored automatically.
 package typeset
 
 import (
