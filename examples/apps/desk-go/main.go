@@ -17,11 +17,12 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := run(ctx)
+	isInterrupted := ctx.Err() != nil
+	stop()
 	var refused *glassesError
 	switch {
-	case err == nil, ctx.Err() != nil, errors.As(err, &refused) && refused.Code == "closed":
+	case err == nil, isInterrupted, errors.As(err, &refused) && refused.Code == "closed":
 		fmt.Println("bye")
 	default:
 		fmt.Fprintln(os.Stderr, "desk:", err)

@@ -27,9 +27,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	a := newApp(*endpoint, *tokenFile)
-	if err := a.run(ctx); err != nil {
+	err := newApp(*endpoint, *tokenFile).run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "hello-glasses:", err)
 		os.Exit(1)
 	}
