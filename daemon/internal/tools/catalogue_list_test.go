@@ -3,6 +3,7 @@ package tools
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -114,5 +115,32 @@ func TestCloseSession_ClosesTheDirectorysLastSession(t *testing.T) {
 	}
 	if _, fields := w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{}); fields["sessionId"] != testID {
 		t.Errorf("closing a named session: %v, want closed", fields)
+	}
+}
+
+// README's table lists each tool once.
+func TestReadme_ListsEachTool(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for line := range strings.Lines(string(readme)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		for name := range strings.SplitSeq(cells[1], ",") {
+			listed = append(listed, strings.Trim(name, " `"))
+		}
+	}
+	var want []string
+	for _, tool := range newWorld().catalogue().List() {
+		want = append(want, tool.Name)
+	}
+	slices.Sort(listed)
+	slices.Sort(want)
+	if !slices.Equal(listed, want) {
+		t.Errorf("the table of tools in README.md lists\n%v, want\n%v", listed, want)
 	}
 }
