@@ -27,7 +27,6 @@ func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
 }
 
 func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // long enough for the first event on a busy machine
 	w.add(llmtest.HangsInside)
 	if err := w.do(t.Context(), body(llmtest.HangsInside, ""), newRecorder()); !errors.Is(err, ErrBroken) {
@@ -39,7 +38,6 @@ func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
 }
 
 func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, credit.USD, Limits{})
 	w.add(llmtest.HangsInside)
 	app := newRecorder()
@@ -82,7 +80,6 @@ func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
 
 // A call ends for the app when its key is revoked, whether or not its answer has begun. The account is charged.
 func TestService_CutsCallsOfARevokedKey(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, credit.USD, Limits{KeyCheck: time.Millisecond, FirstByte: 2 * time.Second, Idle: 2 * time.Second})
 	w.add(llmtest.HangsInside)
 	w.add(llmtest.Hangs)

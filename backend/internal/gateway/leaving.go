@@ -18,7 +18,7 @@ func (t *transfer) detach(cause error) error {
 	case errors.Is(cause, errLeft):
 		return nil
 	case t.begun:
-		return t.broken(cause)
+		return t.broken(cause, "")
 	}
 	return t.unanswered(cause)
 }

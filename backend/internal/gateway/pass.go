@@ -323,8 +323,10 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	switch {
 	case left:
 		return nil
+	case t.begun && t.answer.Failed:
+		return t.broken(err, t.answer.Reason)
 	case t.begun:
-		return t.broken(err)
+		return t.broken(err, "")
 	case errors.Is(err, errTooLarge):
 		return &Refusal{Code: CodeProviderError, Message: "the model's answer is too large: limit its length, or stream it"}
 	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
@@ -333,12 +335,12 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	return t.unanswered(err)
 }
 
-// broken returns an ErrBroken with a refusal that says why the answer broke off. The usual reason is a provider
-// error.
-func (t *transfer) broken(err error) error {
+// broken returns an ErrBroken with a refusal that explains why the answer broke off. reason is what the provider
+// reported, if anything. It does not read the answer, which belongs to the goroutine of run.
+func (t *transfer) broken(err error, reason string) error {
 	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
-	if t.answer.Failed && t.model.Provider.Local && t.answer.Reason != "" {
-		refusal.Message += ": " + t.busy("", t.answer.Reason).Message
+	if t.model.Provider.Local && reason != "" {
+		refusal.Message += ": " + t.busy("", reason).Message
 	} else if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) ||
 		errors.Is(err, errUncovered) {
 		refusal = t.unanswered(err)
