@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// Codes of a password that is not reset.
+// Error codes of a password reset that failed.
 const (
 	codeNoAccount   = "account_not_found"
 	codeBadPassword = "password_not_accepted"
@@ -24,10 +24,10 @@ const (
 	codeSuspended   = "account_suspended"
 )
 
-// maxPasswordLine bounds the line that --stdin reads, in bytes: more than any password may have.
+// maxPasswordLine is the maximum length in bytes of the line that --stdin reads. No valid password is that long.
 const maxPasswordLine = 4 << 10
 
-// passwordTries is how often a person may type a password that is not accepted.
+// passwordTries is how many times you can enter a password before the command gives up.
 const passwordTries = 3
 
 func (a *app) account() *cobra.Command {
@@ -65,7 +65,7 @@ func (a *app) resetPassword() *cobra.Command {
 	return cmd
 }
 
-// passwordSource returns the error for a password that has no usable source.
+// passwordSource returns an error if there is neither a terminal nor --stdin to read the password from.
 func passwordSource(isTerminal bool) error {
 	if isTerminal {
 		return &usageError{"--stdin reads a file or a pipe, but standard input is a terminal",
@@ -135,7 +135,7 @@ func chooseAccount(ctx context.Context, c *client.Client, email string) (*client
 	return nil, &usageError{"the embedded backend has several accounts", "name one of: " + strings.Join(emails, ", ")}
 }
 
-// newPassword reads the new password: twice from a terminal, or one line from standard input. What is typed on a
+// newPassword reads the new password: twice from a terminal, or one line from standard input. A password typed on a
 // terminal is checked at once.
 func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string, error) {
 	if stdin {
@@ -163,7 +163,8 @@ func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string
 	}
 }
 
-// typedPassword asks for the new password, and again if an account may have it. refused says why it is not accepted.
+// typedPassword asks for the new password until it is valid or the tries are used up. refused is the reason why the
+// last password is not valid.
 func (a *app) typedPassword(ctx context.Context, email string) (typed, refused string, err error) {
 	typed, err = a.Secret(ctx, a.in, term.PasswordQuestion(email))
 	if err != nil {
@@ -183,7 +184,7 @@ func badPassword(message string) error {
 	return &client.Error{Code: codeBadPassword, Message: message + "; nothing was changed", FixHint: "run the command again"}
 }
 
-// askWhatEnds asks on a terminal what else the new password ends, unless a flag says so.
+// askWhatEnds asks on a terminal whether to revoke links and remove passkeys as well, unless a flag already decides it.
 func (a *app) askWhatEnds(ctx context.Context, of *client.LocalAccount, o resetOptions, p *client.NewPassword) error {
 	for _, q := range []struct {
 		ends     *bool

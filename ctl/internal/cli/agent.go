@@ -75,7 +75,7 @@ type agentRow struct {
 	Changed *bool  `json:"changed,omitempty"`
 	Diff    string `json:"diff,omitempty"`    // with --dry-run
 	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
-	missing error  // why the file of the registered program is not there, or nil
+	missing error  // why the registered program's file cannot be found, or nil
 }
 
 // known returns the supported agents and the path of the program to register.
@@ -137,7 +137,7 @@ func belowHome(path string) string {
 	return path
 }
 
-// agentState describes a state for people.
+// agentState describes a state in words.
 func agentState(r agentRow) string {
 	switch r.State {
 	case agents.StateNotFound:
@@ -203,7 +203,7 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 	return nil
 }
 
-// unknownAgent returns the error for a name that no supported agent has.
+// unknownAgent returns the error for a name that matches no supported agent.
 func unknownAgent(all []agents.Agent, name string) error {
 	ids := make([]string, 0, len(all))
 	for _, g := range all {
@@ -216,8 +216,8 @@ func unknownAgent(all []agents.Agent, name string) error {
 	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
 }
 
-// choose returns the named agents, or all agents found on this machine if no names are given. To remove, an agent
-// with an entry counts as found although its program is gone, and it is no error if there is none.
+// choose returns the named agents, or all agents found on this machine if no names are given. With remove, an agent
+// that has an entry counts as found even if its program is gone, and finding no agent is not an error.
 func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, error) {
 	found := func(g agents.Agent) bool { return g.Found() || remove && g.Registered() }
 	var chosen []agents.Agent
@@ -247,5 +247,5 @@ func choose(all []agents.Agent, names []string, remove bool) ([]agents.Agent, er
 	return chosen, nil
 }
 
-// codeNoAgent is the error code if the requested coding agent is not installed.
+// codeNoAgent is the error code for a coding agent that is not installed.
 const codeNoAgent = "agent_not_found"

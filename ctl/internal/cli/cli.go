@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/internal/buildinfo"
 )
 
-// Exit codes.
+// Exit codes of the programs.
 const (
 	exitYes       = 0
 	exitNo        = 1
@@ -31,12 +31,12 @@ const (
 	exitCancelled = 130
 )
 
-// exit is an error with an exit code whose cause was already reported.
+// exit is an exit code returned as an error. Its cause was already reported.
 type exit int
 
 func (exit) Error() string { return "told already" }
 
-// app holds what the commands of one run share.
+// app holds the state that the commands of one run share.
 type app struct {
 	*term.Terminal
 	name string // servicectl or service-mcp
@@ -104,7 +104,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// section adds commands under a heading of the help.
+// section adds commands under a heading in the help.
 func section(root *cobra.Command, id, title string, commands ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: id, Title: title})
 	for _, cmd := range commands {
@@ -113,7 +113,7 @@ func section(root *cobra.Command, id, title string, commands ...*cobra.Command) 
 	root.AddCommand(commands...)
 }
 
-// code reports an error and returns the exit code.
+// code reports an error to the user and returns the exit code.
 func (a *app) code(err error) int {
 	var outcome exit
 	switch {
@@ -134,7 +134,7 @@ func (a *app) code(err error) int {
 	return exitOf(p.Code)
 }
 
-// exitOf returns the exit code for an error code: 1 if the answer is no, 2 if it cannot be determined.
+// exitOf returns the exit code for an error code: 1 if the answer is negative, 2 if it cannot be determined.
 func exitOf(code string) int {
 	switch code {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
@@ -147,7 +147,7 @@ func exitOf(code string) int {
 	return exitUnknown
 }
 
-// problemOf describes any error together with the next step.
+// problemOf converts any error to a Problem that includes the next step.
 func problemOf(err error) term.Problem {
 	var refused *client.Error
 	if errors.As(err, &refused) {

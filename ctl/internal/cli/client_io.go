@@ -40,7 +40,7 @@ func serveClientIO(ctx context.Context, in io.Reader) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends when stdin closes; nothing waits for this read if the process exits first
+	go func() { // ends when stdin closes; the process may exit before this read returns
 		lines.Scan()
 		cancel()
 	}()

@@ -31,7 +31,7 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// helpOf returns a group's "help [COMMAND]" command, which prints the same as --help.
+// helpOf returns a group's "help [COMMAND]" command, which prints the same text as --help.
 func helpOf(group *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Explain a command", Hidden: true, Args: cobra.MaximumNArgs(1),
@@ -50,7 +50,7 @@ type usageError struct{ message, next string }
 
 func (e *usageError) Error() string { return e.message }
 
-// onlyCommands rejects an argument that is no subcommand, and suggests the subcommands with a similar name.
+// onlyCommands rejects an argument that is not a subcommand, and suggests subcommands with a similar name.
 func onlyCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 	return &usageError{fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), next}
 }
 
-// explainArguments adds the next step to errors about the arguments of a command and the commands below it.
+// explainArguments adds the next step to argument errors of a command and its subcommands.
 func explainArguments(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -79,8 +79,8 @@ func explainArguments(cmd *cobra.Command) {
 	}
 }
 
-// badFlag reports an unknown or malformed flag with the flags of a similar name, or with the command whose help lists
-// the flags.
+// badFlag reports an unknown or malformed flag. It suggests flags with a similar name, or the help that lists the
+// flags.
 func badFlag(cmd *cobra.Command, err error) error {
 	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
 		var known []string
@@ -92,7 +92,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return &usageError{err.Error(), fmt.Sprintf("run `%s --help` to see the flags", cmd.CommandPath())}
 }
 
-// didYouMean proposes names, each after prefix.
+// didYouMean formats a suggestion of names, each preceded by prefix.
 func didYouMean(prefix string, names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
@@ -101,10 +101,10 @@ func didYouMean(prefix string, names []string) string {
 	return "did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
-// maxTypos is the number of wrong, missing or additional letters in a name that is still recognised.
+// maxTypos is the maximum edit distance at which a misspelled name is still recognised.
 const maxTypos = 2
 
-// similarTo returns the known names that a person may have meant.
+// similarTo returns the known names that the user may have meant.
 func similarTo(name string, known []string) []string {
 	var similar []string
 	for _, k := range known {
@@ -141,7 +141,7 @@ func (a *app) open(ctx context.Context) (*client.Client, error) {
 	return client.Open(ctx, client.Options{Program: a.name, PrintsNotice: true})
 }
 
-// close closes a client, and prints the notice that it received.
+// close closes a client and prints the notice that the client received, if any.
 func (a *app) close(c *client.Client) {
 	c.Close()
 	a.Notice(c.Notice())

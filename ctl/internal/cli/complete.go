@@ -15,8 +15,8 @@ import (
 // completionTime is how long a shell waits for completions.
 const completionTime = 2 * time.Second
 
-// complete completes the first argument with what a running daemon knows. It starts no daemon, because pressing Tab
-// must have no effect, and reports no errors, because a shell shows none.
+// complete completes the first argument with names from a running daemon. It does not start a daemon, because pressing
+// Tab must not have side effects, and ignores errors, because a shell does not show them.
 func (a *app) complete(names func(context.Context, *client.Client) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -86,7 +86,7 @@ func transports(ctx context.Context, c *client.Client) []string {
 	return append(addedAdapters(ctx, c), "localsim", "realdevice")
 }
 
-// fixed completes with values that do not change.
+// fixed completes with a fixed list of values.
 func fixed(values ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -96,7 +96,7 @@ func fixed(values ...string) cobra.CompletionFunc {
 	}
 }
 
-// agentNames completes with the coding agents that are not named yet.
+// agentNames completes with the coding agents that are not yet on the command line.
 func agentNames(_ *cobra.Command, named []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	all, _, _ := known()
@@ -108,8 +108,8 @@ func agentNames(_ *cobra.Command, named []string, _ string) ([]string, cobra.She
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// models returns a completion with the known device models and more values. It lists them only when a person presses
-// Tab, because each command registers it.
+// models completes with the known device models and the values in more. It builds the list only when the user presses
+// Tab, because every run registers the completion.
 func models(more ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		var names []string
@@ -120,7 +120,7 @@ func models(more ...string) cobra.CompletionFunc {
 	}
 }
 
-// completeFlags makes the values of flags complete by the flag's name, in all commands below root.
+// completeFlags registers completions for flags by name, in all commands below root.
 func (a *app) completeFlags(root *cobra.Command) {
 	completeEach(root, map[string]cobra.CompletionFunc{
 		"model": valueOf(models()), "models": valueOf(models("all")),
@@ -134,7 +134,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 func completeEach(cmd *cobra.Command, values map[string]cobra.CompletionFunc) {
 	for name, complete := range values {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if it was called before
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if it was already called for this flag
 		}
 	}
 	for _, child := range cmd.Commands() {
@@ -142,7 +142,7 @@ func completeEach(cmd *cobra.Command, values map[string]cobra.CompletionFunc) {
 	}
 }
 
-// valueOf completes the value of a flag, whatever the command's arguments are.
+// valueOf completes the value of a flag and ignores the command's arguments.
 func valueOf(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, start string) ([]string, cobra.ShellCompDirective) {
 		return complete(cmd, nil, start)

@@ -98,7 +98,7 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, err
 	return pid, awaitGone(ctx, d, pid)
 }
 
-// forceWait is the time to wait for a process to exit after each signal.
+// forceWait is how long to wait for a process to exit after each signal.
 const forceWait = 5 * time.Second
 
 // killDaemon ends the process of a daemon that does not respond, after checking that it holds the state directory.
@@ -108,7 +108,7 @@ func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 		return fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer func() { _ = process.Release() }()
-	if !holds(d, pid) { // checked while we hold the process open, so its id cannot be reused
+	if !holds(d, pid) { // the process is held open here, so its id cannot be reused after this check
 		return &client.Error{
 			Code: codeUnavailable, Message: fmt.Sprintf("process %d may not be the daemon that holds %s", pid,
 				d.Paths.Dir),
@@ -127,7 +127,7 @@ func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 }
 
 // restartDaemon stops the daemon if one is running, and starts the installed program unless a reconnecting agent has
-// already started it.
+// already done so.
 func (a *app) restartDaemon(ctx context.Context) error {
 	old, err := a.stopOrKill(ctx)
 	if err != nil {
@@ -143,14 +143,14 @@ func (a *app) restartDaemon(ctx context.Context) error {
 	})
 }
 
-// codeUnavailable is the error code if the daemon cannot be reached.
+// codeUnavailable is the error code for a daemon that cannot be reached.
 const codeUnavailable = "daemon_unavailable"
 
-// patience is how long a daemon that lost its sockets may take to notice that and exit.
+// patience is how long to wait for a daemon that lost its sockets to notice that and exit.
 const patience = 5 * time.Second
 
-// unreachable returns an error if a daemon holds the directory but cannot be dialled, because its sockets were deleted
-// or it is stopping. It returns nil if no daemon is running.
+// unreachable returns an error if a daemon holds the state directory but cannot be dialled, because its sockets were
+// deleted or it is stopping. It returns nil if no daemon is running.
 func unreachable(ctx context.Context, patience time.Duration) error {
 	d, err := dialer.Find()
 	if err != nil {
@@ -206,7 +206,7 @@ func (a *app) stopped(pid int64) error {
 	})
 }
 
-// logs prints the end of the log unchanged, even with --json, because its lines are already JSON.
+// logs prints the end of the daemon's log unchanged, even with --json, because the lines are already JSON.
 func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	d, err := dialer.Find()
 	if err != nil {

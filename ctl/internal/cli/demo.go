@@ -112,7 +112,7 @@ func createSession(ctx context.Context, agent *mcpclient.Client) (session, error
 	return s, err
 }
 
-// demoProgress prints the remaining time about twice a minute where no live countdown is shown.
+// demoProgress prints the remaining time about twice a minute if no live countdown is shown.
 func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	var refused time.Time

@@ -52,7 +52,7 @@ func (a *app) runDoctor(ctx context.Context) error {
 	return err
 }
 
-// programChecks checks that the other programs, serviced first, are in this program's folder and can be run.
+// programChecks checks that the other programs, serviced first, are in this program's folder and can be executed.
 func programChecks(ctx context.Context) []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
@@ -70,10 +70,10 @@ func programChecks(ctx context.Context) []check {
 	return out
 }
 
-// programTimeout bounds how long a program may take to print its version.
+// programTimeout is the maximum time for a program to print its version.
 const programTimeout = 10 * time.Second
 
-// tryProgram runs a program, and returns an error unless it prints its version.
+// tryProgram runs a program and returns an error unless it prints its version.
 func tryProgram(ctx context.Context, name, path string, limit time.Duration) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
@@ -87,7 +87,7 @@ func tryProgram(ctx context.Context, name, path string, limit time.Duration) err
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s did not print its version within %s", path, limit)
-	case errors.As(err, &failed): // it names the path too
+	case errors.As(err, &failed): // the error already contains the path
 		return fmt.Errorf("%s does not run: %w", path, failed.Err)
 	case err != nil:
 		return fmt.Errorf("%s does not run: %w", path, err)
@@ -98,7 +98,7 @@ func tryProgram(ctx context.Context, name, path string, limit time.Duration) err
 	return nil
 }
 
-// serviceCheck reports the service manager's state of the daemon, if the service is installed.
+// serviceCheck reports the state of the daemon in the service manager, if the service is installed.
 func serviceCheck(ctx context.Context) check {
 	d, err := dialer.Find()
 	if err != nil {
@@ -156,7 +156,7 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := problemOf(err)
-	// An unknown error has the code and the hint of wrong usage; the other hint is the command that is running.
+	// An unknown error gets code "usage" and a hint to run doctor, which is the command that is already running.
 	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") {
 		p.FixHint = "see the other checks"
 	}
@@ -180,7 +180,7 @@ func versionCheck(s *client.Status) check {
 	return c
 }
 
-// checksOf returns the daemon's checks. Like status, it describes how the consent applies in this shell.
+// checksOf converts the daemon's checks. Like status, it describes how the telemetry consent applies in this shell.
 func checksOf(list []*client.Check, consent *client.Consent) []check {
 	var out []check
 	for _, c := range list {

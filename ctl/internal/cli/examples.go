@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are the examples in the help of each command, by its path below the program.
+// examples holds the examples in the help of each command, keyed by the command's path without the program name.
 var examples = map[string][]string{
 	"accept-privacy":         {"accept-privacy"},
 	"account reset-password": {"account reset-password", "account reset-password ada@example.org --stdin < password.txt"},
@@ -68,7 +68,7 @@ var examples = map[string][]string{
 	"whoami":    {"whoami", "whoami --refresh"},
 }
 
-// addExamples sets the examples of a command and those below it. program is the name of the root.
+// addExamples sets the examples of a command and its subcommands. program is the name of the root command.
 func addExamples(cmd *cobra.Command, program string) {
 	path := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), program), " ")
 	lines := make([]string, 0, len(examples[path]))

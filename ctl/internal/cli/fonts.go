@@ -81,7 +81,7 @@ const (
 	fontCheckMemory = 512 << 20
 )
 
-// codeFontUnreadable is the code for a font file that cannot be read.
+// codeFontUnreadable is the error code for a font file that cannot be read.
 const codeFontUnreadable = "font_unreadable"
 
 // checkedFont reads a font file and checks it. It abandons a check that takes too much time or memory; the check

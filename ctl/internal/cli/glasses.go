@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/uncleared"
 )
 
-// Bounds of the flags --seconds and --timeout.
+// Default and maximum values of the flags --seconds and --timeout.
 const (
 	glassesScan    = 10
 	glassesWait    = 20
@@ -78,7 +78,7 @@ func (a *app) glassesList() *cobra.Command {
 	return cmd
 }
 
-// outcomeOf returns the exit code of an error that is already printed.
+// outcomeOf returns the exit code for an error that is already printed.
 func outcomeOf(err error) error {
 	if err == nil {
 		return nil
@@ -93,8 +93,8 @@ func checkSeconds(flag string, seconds int) error {
 	return nil
 }
 
-// countdown shows what the command is doing and for how long, on a terminal that can overwrite lines. The returned
-// function ends it and waits for it.
+// countdown shows on a terminal that can overwrite lines what the command is doing and for how long. The returned
+// function stops the countdown and waits until it has stopped.
 func (a *app) countdown(doing string, seconds int) (done func()) {
 	if a.json || !a.Moves || seconds == 0 {
 		return func() {}
@@ -153,7 +153,7 @@ func (a *app) showGlasses(list []*client.Glasses, looked bool) {
 	a.Needs(unclearedNeeds(list))
 }
 
-// unclearedNeeds returns what to do about glasses that may still show a picture of an earlier session.
+// unclearedNeeds returns the next steps for glasses that may still show a picture of an earlier session.
 func unclearedNeeds(list []*client.Glasses) (needs []term.Need) {
 	for _, g := range list {
 		if g.GetUncleared() {
@@ -170,7 +170,7 @@ type connectedGlasses struct {
 	Glasses realGlasses
 }
 
-// realGlasses is the state of real glasses in results of tools.
+// realGlasses is the state of real glasses in tool results.
 type realGlasses struct {
 	Name, Carrier, URL string
 	Notice             string
@@ -214,7 +214,7 @@ func (a *app) glassesConnect() *cobra.Command {
 	return cmd
 }
 
-// connectGlasses connects glasses and prints the outcome. The rest is as for awaitGlasses.
+// connectGlasses connects glasses and prints the outcome. Its arguments are the ones of awaitGlasses.
 func (a *app) connectGlasses(ctx context.Context, c *client.Client, wanted map[string]string, timeout int) (
 	answer connectedGlasses, err error) {
 	answer, raw, err := a.awaitGlasses(ctx, c, wanted, timeout)
@@ -224,8 +224,9 @@ func (a *app) connectGlasses(ctx context.Context, c *client.Client, wanted map[s
 	return answer, err
 }
 
-// awaitGlasses connects glasses. While a page waits for the person it shows the page's address and calls again, until
-// the time is over. wanted are arguments of connectRealDevice; empty ones are left out. raw is its whole answer.
+// awaitGlasses connects glasses. While a browser page waits for the user, it shows the page's address and calls the
+// tool again until the time is up. wanted holds arguments of connectRealDevice; empty ones are omitted. raw is the
+// tool's complete result.
 func (a *app) awaitGlasses(ctx context.Context, c *client.Client, wanted map[string]string, timeout int) (
 	answer connectedGlasses, raw json.RawMessage, err error) {
 	request := map[string]any{}
@@ -252,7 +253,7 @@ func (a *app) awaitGlasses(ctx context.Context, c *client.Client, wanted map[str
 	return answer, raw, nil
 }
 
-// reportConnection prints whether the glasses are connected. The error is exitNo if they are not yet.
+// reportConnection prints whether the glasses are connected. The error is exitNo if they are not connected yet.
 func (a *app) reportConnection(answer connectedGlasses, raw json.RawMessage) error {
 	err := a.print(raw, func() {
 		a.GlassesConnection(answer.connection())

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/internal/buildinfo"
 )
 
-// Bounds of the steps of a bench.
+// Time limits of a bench's steps.
 const (
 	benchPictures   = 20
 	benchInputs     = 3
@@ -30,7 +30,7 @@ const (
 	benchSteps      = 4
 )
 
-// Why a step of a bench was skipped.
+// Reasons why a step of a bench was skipped.
 const (
 	skippedByPerson   = "skipped by the person"
 	skippedNoTerminal = "skipped: nobody at a terminal"
@@ -63,7 +63,7 @@ func (a *app) glassesBench() *cobra.Command {
 type benchRun struct {
 	*app
 	glass  *glassesapp.App
-	lines  <-chan struct{} // what the person types; nil if there is no terminal
+	lines  <-chan struct{} // one element per line that the user types; nil without a terminal
 	record glasses.BenchRecord
 	step   int
 }
@@ -74,7 +74,7 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 		Service: buildinfo.Version, System: runtime.GOOS + "/" + runtime.GOARCH, Firmware: map[string]string{},
 		Battery: map[string]int{},
 	}}
-	if err := checkOut(out); err != nil { // before the minutes that it takes
+	if err := checkOut(out); err != nil { // before the bench, which takes minutes
 		return err
 	}
 	hasPerson := !a.json && a.TTY && term.CanConfirm(a.in)
@@ -115,7 +115,7 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 	return a.print(b.record, func() { a.BenchRecord(b.record, out) })
 }
 
-// connect connects the glasses and measures that, unless they were connected before.
+// connect connects the glasses and measures the time, unless they were already connected.
 func (b *benchRun) connect(ctx context.Context, c *client.Client, name string) (at connectedGlasses,
 	wasConnected bool, err error) {
 	before, err := c.Glasses(ctx, 0)
@@ -141,7 +141,7 @@ func (b *benchRun) connect(ctx context.Context, c *client.Client, name string) (
 	return at, wasConnected, nil
 }
 
-// measure runs the steps that use the glasses as an app does.
+// measure runs the steps that use the glasses the way an app does.
 func (b *benchRun) measure(ctx context.Context, at connectedGlasses) error {
 	glass, err := glassesapp.Attach(ctx, at.AppEndpoint, at.AppTokenFile, "servicectl glasses bench")
 	if err != nil {
@@ -178,14 +178,14 @@ func (b *benchRun) announce(what, todo string) {
 	b.BenchStep(b.step, benchSteps, what, todo)
 }
 
-// withPerson runs a step that needs a person, until it ends, its time is over or the person skips it. It returns why
-// the step was skipped.
+// withPerson runs a step that needs the user until it ends, its time is up or the user skips it. It returns why the
+// step was skipped.
 func (b *benchRun) withPerson(ctx context.Context, limit time.Duration, step func(ctx context.Context)) string {
 	if b.lines == nil {
 		return skippedNoTerminal
 	}
 	select {
-	case <-b.lines: // typed earlier
+	case <-b.lines: // discard a line that was typed earlier
 	default:
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -241,7 +241,7 @@ func (b *benchRun) reconnect(ctx context.Context) {
 	b.record.Reconnect = r
 }
 
-// describe completes the record with what the glasses said about themselves meanwhile.
+// describe completes the record with what the glasses have reported about themselves in the meantime.
 func (b *benchRun) describe(ctx context.Context, c *client.Client, at connectedGlasses, anonymous bool) error {
 	var now connectedGlasses
 	request := map[string]any{"timeoutSeconds": 1, "name": at.Glasses.Name, "deviceModel": at.DeviceModel}
@@ -269,7 +269,7 @@ func (b *benchRun) describe(ctx context.Context, c *client.Client, at connectedG
 	return nil
 }
 
-// checkOut returns why a record cannot be written to a file, as far as that is known before.
+// checkOut returns an error if a record evidently cannot be written to the file.
 func checkOut(name string) error {
 	if name == "" {
 		return nil
@@ -289,7 +289,7 @@ func recordExists(name string) error {
 		FixHint: "name a new file; nothing is overwritten"}
 }
 
-// writeRecord writes a record to a new file; without a name it does nothing.
+// writeRecord writes a record to a new file. It does nothing if name is empty.
 func writeRecord(name string, r glasses.BenchRecord) error {
 	if name == "" {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// pictureTime is how long glasses may take to show a picture before the check gives up. They answer within 10 s.
+	// pictureTime is the maximum time to show a picture before the check fails. Glasses answer within 10 s.
 	pictureTime = 15 * time.Second
 	clearTime   = 5 * time.Second
 )
@@ -65,8 +65,7 @@ func (a *app) glassesCheck() *cobra.Command {
 	}
 }
 
-// checkNewPanel checks the panel of glasses that were not checked yet. How it ends does not change that the glasses are
-// connected.
+// checkNewPanel checks the panel of glasses that were not checked before. Its outcome does not affect the connection.
 func (a *app) checkNewPanel(ctx context.Context, c *client.Client, at connectedGlasses) error {
 	known, err := panelOf(ctx, c, at)
 	if err != nil {
@@ -82,7 +81,7 @@ func (a *app) checkNewPanel(ctx context.Context, c *client.Client, at connectedG
 	return err
 }
 
-// panelOf returns what is known about the panel of connected glasses.
+// panelOf returns the stored facts about the panel of connected glasses.
 func panelOf(ctx context.Context, c *client.Client, at connectedGlasses) (*client.Panel, error) {
 	list, err := c.Glasses(ctx, 0)
 	if err != nil {
@@ -105,7 +104,8 @@ type panelCheck struct {
 	kind   kinds.Kind
 }
 
-// checkPanel shows the test picture, asks, and stores what makes it right. The error is exitNo if nothing does.
+// checkPanel shows the test picture, asks whether it is right, and stores the settings that make it right. The error is
+// exitNo if no settings do.
 func (a *app) checkPanel(ctx context.Context, c *client.Client, at connectedGlasses, old *client.Panel) error {
 	glass, err := glassesapp.Attach(ctx, at.AppEndpoint, at.AppTokenFile, "servicectl glasses check")
 	if err != nil {
@@ -191,7 +191,8 @@ func (p *panelCheck) show(ctx context.Context, panel *client.Panel) (shown bool,
 	return err == nil, err
 }
 
-// look shows the test picture and asks. A picture that the glasses refused may be too high for them.
+// look shows the test picture and asks the user about it. If the glasses refuse the picture, it may be too high for
+// them.
 func (p *panelCheck) look(ctx context.Context, panel *client.Panel) (isUpright, hasBorder bool, err error) {
 	shown, err := p.show(ctx, panel)
 	if err != nil || !shown {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/glasses/conformance"
 )
 
-// conformanceAddress is where the glasses attach if the command names no other address.
+// conformanceAddress is the address at which the glasses attach by default.
 const conformanceAddress = "ws://127.0.0.1:0"
 
 func (a *app) glassesConformance() *cobra.Command {

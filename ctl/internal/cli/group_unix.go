@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownGroup puts the app into its own process group, so that everything it starts can be ended with it.
+// ownGroup puts the app into its own process group, so that the whole group can be ended at once.
 func ownGroup(cmd *exec.Cmd) {
 	endWithParent(cmd)
 	if cmd.SysProcAttr == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// showHelp prints the help of a command: what it does, its commands in groups, its flags, and examples.
+// showHelp prints the help of a command: its description, subcommands in groups, flags and examples.
 func (a *app) showHelp(cmd *cobra.Command, _ []string) {
 	t := *a.Terminal
 	t.Out = cmd.OutOrStdout()
@@ -42,7 +42,7 @@ func (a *app) showHelp(cmd *cobra.Command, _ []string) {
 	}
 }
 
-// listCommands prints the commands of a group, or nothing if there are none.
+// listCommands prints the commands of a group. It prints no title if the group is empty.
 func listCommands(t term.Terminal, title string, cmd *cobra.Command, group string) {
 	var rows []term.Fact
 	for _, c := range cmd.Commands() {
@@ -56,7 +56,7 @@ func listCommands(t term.Terminal, title string, cmd *cobra.Command, group strin
 	}
 }
 
-// listFlags prints flags, or nothing if there are none.
+// listFlags prints flags. It prints no title if there are none.
 func listFlags(t term.Terminal, title string, flags *pflag.FlagSet) {
 	if text := strings.TrimRight(flags.FlagUsagesWrapped(t.Width), "\n"); text != "" {
 		t.Say("\n%s", t.Bold(title))

@@ -40,7 +40,7 @@ func (a *app) runLogin(ctx context.Context, replace bool) error {
 }
 
 // askToReplace asks for confirmation before a link to another account or backend is replaced. Without a link it does
-// not ask. If the answer is no, the same account may still be linked again.
+// not ask. If the user declines, the same account may still be linked again.
 func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) {
 	who, err := c.Whoami(ctx, false)
 	if err != nil {
@@ -84,10 +84,10 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// codeWriteFailed is the code for a valid link whose auth.json could not be written.
+// codeWriteFailed is the error code for a valid link whose auth.json could not be written.
 const codeWriteFailed = "auth_file_write_failed"
 
-// writtenOrNot returns the exit code of a successful login.
+// writtenOrNot returns the exit code for a successful login, which depends on whether auth.json was written.
 func writtenOrNot(linked *client.Linked) error {
 	if linked.GetWriteError() != "" {
 		return exit(exitUnknown)
@@ -112,7 +112,7 @@ type (
 		Event  string `json:"event"`
 		Opened bool   `json:"opened"`
 		Reason string `json:"reason,omitempty"`
-		// PortForward is run on the machine at which the person sits, if that is another one.
+		// PortForward is the command to run on the user's own computer if the login runs on a remote machine.
 		PortForward string `json:"portForward,omitempty"`
 	}
 	waitingLine struct {
@@ -142,7 +142,7 @@ type (
 	}
 )
 
-// loginLines runs a login for a program and prints one JSON object per line.
+// loginLines runs a login for another program and prints one JSON object per line.
 func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
 	var page string
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
@@ -182,7 +182,7 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// loginError rewords the error of a failed login for the person who started it. It returns other errors unchanged.
+// loginError rewords the error of a failed login for the user who started it. It returns other errors unchanged.
 func loginError(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {

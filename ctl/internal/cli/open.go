@@ -11,16 +11,16 @@ import (
 	"github.com/service-dev/service/ctl/internal/clientio"
 )
 
-// Codes of a page that does not exist (yet), and of an unknown session.
+// Error codes for a page that does not exist (yet) and for an unknown session.
 const (
 	codeNoPage   = "page_not_found"
 	codeNotFound = "not_found"
 )
 
-// pages are what open can show, with the path below the backend's address; the page of a session has its own address.
+// pages maps the arguments of open to paths below the backend's address. A session's page has an address of its own.
 var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
 
-// pageNames are the keys of pages.
+// pageNames lists the keys of pages.
 var pageNames = []string{"dashboard", "docs", "session"}
 
 func (a *app) openPage() *cobra.Command {
@@ -89,7 +89,8 @@ func (a *app) show(ctx context.Context, url string) error {
 	return err
 }
 
-// pageOfBackend returns the address of a page of the caller's backend. The embedded backend has one while it runs.
+// pageOfBackend returns the address of a page of the caller's backend. The embedded backend serves pages only while it
+// runs.
 func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, error) {
 	if _, err := c.Whoami(ctx, true); err != nil { // starts the embedded backend if this machine is linked to it
 		return "", err
@@ -106,7 +107,7 @@ func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, 
 	return dashboard + pages[page], nil
 }
 
-// pageOfSession returns the address of the page of a session, by default of the newest that has one.
+// pageOfSession returns the address of a session's page. Without an id it uses the newest session that has one.
 func pageOfSession(ctx context.Context, c *client.Client, id string) (string, error) {
 	var answer struct {
 		Session  sessionFacts

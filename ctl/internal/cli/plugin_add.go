@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// Codes of this file's problems.
+// Error codes of adding and removing adapters.
 const (
 	codeNotConfirmed      = "not_confirmed"
 	codeAdapterNotFound   = "adapter_not_found"
@@ -67,7 +67,7 @@ func (a *app) addPlugin(ctx context.Context, path string, yes bool) error {
 	})
 }
 
-// confirmAdapter shows an adapter and asks, unless the person answered with --yes.
+// confirmAdapter shows an adapter and asks for confirmation, unless the user passed --yes.
 func (a *app) confirmAdapter(ctx context.Context, shown term.Adapter, question string, yes bool) error {
 	if !a.json || !yes {
 		a.ShowAdapter(shown)

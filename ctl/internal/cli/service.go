@@ -38,13 +38,13 @@ func (a *app) service() *cobra.Command {
 }
 
 // serviced's error codes for a service that is not installed, and for a service manager that is missing or does not
-// answer.
+// respond.
 const (
 	codeNoService = "service_not_installed"
 	codeNoManager = "no_service_manager"
 )
 
-// serviceView is the output of --json: the reports of the service manager and of the daemon.
+// serviceView is the output of --json. It combines the reports of the service manager and the daemon.
 type serviceView struct {
 	term.Service
 	// Daemon is the daemon that responds at the sockets, or nil.
@@ -95,13 +95,14 @@ func serviceExit(v serviceView) error {
 	return exit(exitNo)
 }
 
-// Limits of an action of serviced. It gives each command of the service manager 90 s, and installing takes several.
+// Time limits for an action of serviced, which allows 90 s for each command of the service manager. Installing takes
+// several commands.
 const (
 	statusWait = 30 * time.Second
 	actionWait = 10 * time.Minute
 )
 
-// askServiced runs serviced, the program that the service manager starts, to perform the action.
+// askServiced makes serviced, the program that the service manager starts, perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
 		return term.Service{}, &dialer.MissingError{Program: d.Program}
@@ -148,8 +149,8 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 // first.
 const handoverTime = 40 * time.Second
 
-// awaitManaged connects to the daemon that the service manager has just started; with systemd the connection starts
-// it. If it reaches a daemon that a client started instead, it asks that daemon to stop.
+// awaitManaged connects to the daemon that the service manager has just started; with systemd the connection itself
+// starts the daemon. If it reaches a daemon that a client started instead, it asks that daemon to stop.
 func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
@@ -200,7 +201,7 @@ func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
 		SocketActivated: s.GetSocketActivated()}, nil
 }
 
-// replace asks a running daemon to stop.
+// replace asks a running daemon to stop, so that the service manager's daemon can replace it.
 func (a *app) replace(ctx context.Context) error {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if err != nil {
@@ -211,7 +212,7 @@ func (a *app) replace(ctx context.Context) error {
 	return err
 }
 
-// endManaged lets the daemon finish its work on Windows, where the service manager would only kill it.
+// endManaged lets the daemon finish its work first. On Windows the service manager would only kill it.
 func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	if runtime.GOOS != "windows" {
 		return nil

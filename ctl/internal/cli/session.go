@@ -28,7 +28,7 @@ func ask(ctx context.Context, c *client.Client, tool string, args map[string]any
 	return raw, err
 }
 
-// askPictured is like ask and also returns the pictures of the result.
+// askPictured is like ask but also returns the pictures in the result.
 func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
 	[]*client.Picture, error) {
 	text, err := json.Marshal(args)
@@ -43,7 +43,8 @@ func askPictured(ctx context.Context, c *client.Client, tool string, args map[st
 	return raw, r.GetImages(), missingSession(err, args)
 }
 
-// missingSession replaces the next step of a tool's error about an unknown session, which is for agents.
+// missingSession replaces the next step in a tool's error about an unknown session, because that step is written for
+// agents.
 func missingSession(err error, args map[string]any) error {
 	id, _ := args["sessionId"].(string)
 	var refused *client.Error
@@ -251,7 +252,7 @@ func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, int
 	})
 }
 
-// absolute makes a path absolute, because the daemon has another working directory.
+// absolute makes a path absolute, because the daemon has a different working directory.
 func absolute(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // child is the app under test.
 type child struct {
 	cmd  *exec.Cmd
-	mark string        // variable assignment that everything it started has in its environment
+	mark string        // assignment in the environment of every process that the app started
 	done chan struct{} // closed when the app has exited
 	err  error         // result of the process; valid after done is closed
 	once sync.Once
@@ -81,7 +81,7 @@ func (c *child) end() {
 		case <-timer.C:
 		}
 		killGroup(c.cmd)
-		left.killAfter(late) // they may hold the app's output open, for whose end done waits
+		left.killAfter(late) // stray processes may hold the app's output open, and done waits for its end
 		<-c.done
 	})
 }
@@ -108,7 +108,7 @@ func (c *child) how() string {
 	return c.cmd.ProcessState.String()
 }
 
-// maxTail is the amount of an app's output that is kept, in bytes.
+// maxTail is the number of bytes of an app's output that are kept.
 const maxTail = 64 << 10
 
 // outputTail keeps the last bytes written to it.
@@ -124,7 +124,7 @@ func (t *outputTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.also != nil {
-		_, _ = t.also.Write(p) // the app must not fail because nobody reads its output
+		_, _ = t.also.Write(p) // the app must not fail because its output is not read
 	}
 	t.data = append(t.data, p...)
 	if over := len(t.data) - maxTail; over > 0 {

@@ -40,7 +40,7 @@ func (a *app) sessionEnv() *cobra.Command {
 	}
 }
 
-// variablesOf returns the variables for apps of a session, by default of the one used last.
+// variablesOf returns the environment variables for apps of a session, by default the session used last.
 func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
 	if id == "" {
 		var latest struct{ SessionID string }

@@ -84,8 +84,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 	}
 }
 
-// over treats not_found as the end of a session that was being followed, because a local session is deleted when it is
-// closed.
+// over treats not_found as the end of a session that is being followed, because closing a local session deletes it.
 func (a *app) over(err error, following bool) error {
 	var refused *client.Error
 	if following && errors.As(err, &refused) && refused.Code == "not_found" {
@@ -95,7 +94,7 @@ func (a *app) over(err error, following bool) error {
 	return err
 }
 
-// printRow prints a row that matches the chip and reports whether it is the session's last.
+// printRow prints a row if it matches the chip. It reports whether the row is the session's last one.
 func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
 	var e glasses.Event
 	if json.Unmarshal(raw, &e) != nil {

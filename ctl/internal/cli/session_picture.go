@@ -43,8 +43,8 @@ type misfit struct {
 	Text string `json:"text,omitempty"`
 }
 
-// writePicture saves the picture of getDisplayState with the permissions of this process; the daemon only draws it.
-// args are an optional session and the file.
+// writePicture saves the picture of getDisplayState with this process's permissions; the daemon only draws it. args are
+// an optional session id and the file name.
 func (a *app) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
 	id, file := "", args[len(args)-1]
 	if len(args) == 2 {

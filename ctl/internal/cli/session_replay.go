@@ -93,7 +93,7 @@ type reportStep struct {
 // report is the result of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
-	AppLeft                  string // when the app left or how it exited, if it should have stayed
+	AppLeft                  string // when the app left or how it exited, if it was not supposed to
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {

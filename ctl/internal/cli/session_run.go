@@ -132,10 +132,10 @@ type batch struct {
 	app     *app
 	options runOptions
 	args    []string // as typed, for reports
-	command []string // command line of the app
+	command []string // the app's command line
 	jobs    []job
-	// single is set for one scenario on one model. Every step is printed, and the report is the one that the tool
-	// returned.
+	// single is set for one scenario on one model. Every step is printed, and the report is the one returned by the
+	// tool.
 	single bool
 
 	client  *client.Client
@@ -152,10 +152,10 @@ type batch struct {
 // result is the outcome of a job.
 type result struct {
 	state  runState
-	report *report // of a run that passed or failed
+	report *report // set if the run passed or failed
 	err    error   // why the run was not possible
 	output string  // output of the app
-	left   string  // how the app exited, if that was before the end of the run
+	left   string  // how the app exited, if it exited before the run ended
 	took   time.Duration
 }
 
@@ -169,7 +169,7 @@ const (
 	interrupted // by Ctrl-C; must be the last constant
 )
 
-// runBatch runs everything once, prints the results and writes the reports.
+// runBatch executes all runs once, prints the results and writes the reports.
 func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string) error {
 	jobs, single, err := findJobs(args, o.models)
 	if err != nil {
@@ -233,8 +233,8 @@ func (b *batch) prepare() error {
 	return nil
 }
 
-// runJobs runs the jobs in order, with the given number in parallel. The default is one at a time, because apps may
-// listen on a port or write a file that two of them cannot share.
+// runJobs runs the jobs in order, with the given number in parallel. The default is one at a time, because two apps may
+// use the same port or file.
 func (b *batch) runJobs(ctx context.Context) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -293,7 +293,7 @@ func (b *batch) runJob(ctx context.Context, i int) result {
 	return res
 }
 
-// picturesOf returns the folder for a job's pictures, or "" if they are not kept.
+// picturesOf returns the folder for a job's pictures, or "" if pictures are not kept.
 func (b *batch) picturesOf(i int) string {
 	dir := cmp.Or(b.options.pictures, b.temp)
 	if dir == "" || b.single && b.temp == "" {

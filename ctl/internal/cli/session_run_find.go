@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// maxJobs is the maximum number of runs of one command.
+// maxJobs is the maximum number of runs in one command.
 const maxJobs = 2000
 
 // recordingFile is the name of the scenario file in a recording's folder.
@@ -100,7 +100,7 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	case isRecording(path):
 		return []job{{file: filepath.Join(path, recordingFile), name: nameOf(path)}}, true, nil
 	}
-	real, err := filepath.EvalSymlinks(path) // the named folder may be a symbolic link; links below it are not followed
+	real, err := filepath.EvalSymlinks(path) // follow a link to the named folder, but none below it
 	if err != nil {
 		return nil, false, fmt.Errorf("search for scenarios: %w", err)
 	}
@@ -138,7 +138,8 @@ func isRecording(dir string) bool {
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file is meant to be a scenario, even an invalid one, so that its errors are reported.
+// isScenario reports whether a file is meant to be a scenario. An invalid scenario counts, so that its errors are
+// reported.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 // realDevice is the transport of real glasses.
 const realDevice = "realdevice"
 
-// Times between two looks at glasses that are not connected. They double from the first to the second.
+// Intervals between checks of glasses that are not connected. The interval doubles from the first value to the second.
 const (
 	firstLook = 500 * time.Millisecond
 	lastLook  = 4 * time.Second
 )
 
-// followGlasses says what keeps real glasses from being connected to the run's session, each time that it changes, until
-// they are connected or stop is called. stop looks once more, so that an app that ended at once leaves the reason.
+// followGlasses reports why real glasses are not connected to the run's session, whenever the reason changes, until
+// they are connected or stop is called. stop checks once more, so that the reason is also reported for an app that
+// exits at once.
 func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	if r.transport != realDevice {
 		return func() {}
@@ -48,11 +49,12 @@ func (r *scenarioRun) followGlasses(ctx context.Context) (stop func()) {
 	})
 }
 
-// glassesRunWait bounds how long the run of a scenario waits for real glasses.
+// glassesRunWait is the maximum time for which a scenario's run waits for real glasses.
 const glassesRunWait = 30 * time.Second
 
-// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them as it finds
-// simulated ones. Meanwhile it says what keeps them away, as followGlasses does. For a program the error says so.
+// awaitGlasses waits until the real glasses of a scenario's run are connected, so that the app finds them connected, as
+// it does with simulated glasses. While it waits, it reports why they are not connected, as followGlasses does. When
+// the output is for a program, the reason is part of the error.
 func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil
@@ -72,16 +74,16 @@ func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// glassesFollower knows what was said last about the glasses of a run.
+// glassesFollower tracks what was last reported about the glasses of a run.
 type glassesFollower struct {
 	run         *scenarioRun
 	said        string
 	now         realGlasses
 	isConnected bool
-	isQuiet     bool // whether it only looks
+	isQuiet     bool // check the glasses without printing
 }
 
-// problem returns why the glasses were not connected in time.
+// problem returns the error for glasses that were not connected in time.
 func (f *glassesFollower) problem() error {
 	e := &client.Error{Code: codeNotConnected, Retryable: true,
 		Message: fmt.Sprintf("the glasses were not connected within %s", glassesRunWait),
@@ -92,18 +94,18 @@ func (f *glassesFollower) problem() error {
 	return e
 }
 
-// look says what is new. It reports whether the glasses have to be looked at again.
+// look reports changes since the last call, and returns whether the glasses have to be checked again.
 func (f *glassesFollower) look(ctx context.Context) bool {
 	var answer struct {
 		Session struct{ Glasses json.RawMessage }
 	}
 	args := map[string]any{"sessionId": f.run.opened.SessionID}
 	if _, err := ask(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
-		return ctx.Err() == nil // the run itself reports a session that is gone
+		return ctx.Err() == nil // if the session is gone, the run itself reports it
 	}
 	var now realGlasses
 	if json.Unmarshal(answer.Session.Glasses, &now) != nil || len(now.Links) == 0 {
-		return true // nothing is known yet
+		return true // the state is not known yet
 	}
 	f.isConnected = !slices.ContainsFunc(now.Links, func(l realLink) bool { return l.State != "up" })
 	f.now = now
@@ -114,11 +116,11 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 	return !f.isConnected
 }
 
-// sayGlasses prints the state of the glasses of a run: for a program in full, for a person what to do.
+// sayGlasses prints the state of a run's glasses: the full result for a program, the next step for a user.
 func (a *app) sayGlasses(session string, isConnected bool, now realGlasses, full json.RawMessage) {
 	switch {
 	case a.json:
-		_ = a.Line(map[string]any{"sessionId": session, "glasses": full}) // the run goes on without a reader
+		_ = a.Line(map[string]any{"sessionId": session, "glasses": full}) // the run continues without output
 	case isConnected:
 		a.RunGlassesConnected(now.Name)
 	case now.URL != "":

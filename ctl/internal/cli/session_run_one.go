@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// Error codes of runs that were not possible.
+// Error codes for runs that were not possible.
 const (
 	codeInvalidScenario = "invalid_scenario"
 	codeNoApp           = "no_app"
@@ -24,7 +24,7 @@ const (
 const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret in the file " +
 	"SERVICE_GLASSES_SECRET_FILE, and stay"
 
-// attachWait is how long an app may take to attach.
+// attachWait is the maximum time for an app to attach.
 const attachWait = 30 * time.Second
 
 // scenarioRun is the run of one scenario on one session.
@@ -41,7 +41,7 @@ type scenarioRun struct {
 	scenario scenario.Scenario
 	opened   localSession
 	output   *outputTail // the app's output; nil before the app starts
-	left     string      // how the app exited early if that is not a failure, otherwise ""
+	left     string      // how the app exited, if it exited early without failing; otherwise ""
 
 	endSession func() // makes the daemon close the session
 }
@@ -75,7 +75,7 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	}
 	report, err := replay(ctx, r.client, r.file, r.options)
 	left := child.ended()
-	child.end() // end it now, because the report includes the app's last output
+	child.end() // end the app now, because the report includes its last output
 	if err != nil {
 		return nil, err
 	}

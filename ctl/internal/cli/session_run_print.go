@@ -66,10 +66,10 @@ func (b *batch) lineOf(i int) term.Run {
 
 // failures returns the failures of a run.
 func (r *report) failures() (list []term.Failure) {
-	if r.AppLeft != "" { // first, because other failures may follow from it
+	if r.AppLeft != "" { // first, because other failures may result from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
-	for _, missing := range r.MissingFonts { // second, for the same reason
+	for _, missing := range r.MissingFonts { // second, because other failures may result from it
 		if r.Verdict != "pass" {
 			list = append(list, term.Failure{What: missing})
 		}
@@ -105,8 +105,8 @@ func (r *report) allSteps() []reportStep {
 		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
 }
 
-// appFailed marks the run as failed because the app's process exited with an error, or after leaving the session
-// early. It adds how the process exited to AppLeft, so that the report states both once.
+// appFailed marks the run as failed because the app's process exited with an error or after leaving the session early.
+// It adds how the process exited to AppLeft, so that the report contains both facts once.
 func (r *report) appFailed(how string) {
 	r.Verdict = "fail"
 	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"
@@ -171,7 +171,7 @@ func (b *batch) printSingle() error {
 	return err
 }
 
-// forgetFiles removes the paths of pictures that are deleted when the command ends.
+// forgetFiles removes the paths of pictures that are deleted when the command exits.
 func (r *report) forgetFiles() {
 	r.Pictures, r.Diffs = nil, append(r.Diffs[:0:0], r.Diffs...)
 	for i := range r.Diffs {
@@ -213,8 +213,8 @@ func (b *batch) totals() (count totals) {
 	return count
 }
 
-// worst returns the state of the whole command. A failed run is a definite result and outweighs a run that was not
-// possible, which leaves the result open.
+// worst returns the state of the whole command. A failed run outweighs a run that was not possible, because it is a
+// definite result.
 func (c totals) worst() runState {
 	for _, state := range []runState{interrupted, failed, broken, notRun} {
 		if c[state] > 0 {

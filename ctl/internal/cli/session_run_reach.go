@@ -13,11 +13,11 @@ import (
 // codeLoopback is the error code for an address of this machine that cannot be reached.
 const codeLoopback = "loopback_unreachable"
 
-// reachWait is how long a connection to this machine may take.
+// reachWait is the timeout for connecting to this machine.
 const reachWait = 5 * time.Second
 
-// reachApps connects to the address at which apps attach, as the app will. An app in a sandbox with a network of its
-// own cannot, and would only be seen not to attach.
+// reachApps connects to the address at which apps attach, as the app will. It detects a sandbox with its own network,
+// in which an app cannot connect and would only be reported as not attached.
 func reachApps(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -72,7 +72,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	return s
 }
 
-// whyNot says why a run was not started; the key says whether the command was interrupted.
+// whyNot maps whether the command was interrupted to the reason why a run was not started.
 var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
 	false: "not run: an earlier run failed"}
 
@@ -121,7 +121,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 			Seen: s.Message}
 		if n < len(j.scenario.Steps) {
 			expected := j.scenario.Steps[n]
-			expected.Note = "" // the name of the step already says it
+			expected.Note = "" // the name of the step already contains it
 			step.Expected = indented(expected)
 		}
 		r.Steps = append(r.Steps, step)
@@ -129,7 +129,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 	return r
 }
 
-// indented formats JSON for people, without escaping HTML characters.
+// indented formats JSON for reading, without escaping HTML characters.
 func indented(v any) string {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
@@ -141,14 +141,14 @@ func indented(v any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// pictureBudget is how many more pictures, and bytes of pictures, a report may contain.
+// pictureBudget is the remaining number of pictures, and of their bytes, that a report may contain.
 type pictureBudget struct{ count, bytes int }
 
-// load returns a picture, or counts it as omitted.
+// load returns a picture, or an empty one if it does not fit and is counted in leftOut.
 func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	info, err := os.Stat(file)
 	switch {
-	case err != nil: // the run saved no such picture
+	case err != nil: // the run did not save this picture
 		return nil
 	case p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)):
 		*leftOut++
@@ -160,12 +160,12 @@ func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	return data
 }
 
-// differencePicture returns the file name of the picture for a difference from the recording.
+// differencePicture matches the file name of the picture of a difference from the recording.
 var differencePicture = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
 })
 
-// failedPicture returns the file name of the picture for a failed step.
+// failedPicture matches the file name of the picture of a failed step.
 var failedPicture = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^step-(\d+)-failed$`) })
 
 // fill adds a run's pictures: those of failures first, then the film.
@@ -226,8 +226,8 @@ func (r *report) film() []filmFrame {
 	return list
 }
 
-// next returns the command that repeats only the first failed run, or advice on how to see the failure of a single
-// run. It returns "" if there is nothing to advise.
+// next returns the command that repeats only the first failed run, or advice on how to see why a single run failed. It
+// returns "" if there is no advice.
 func (b *batch) next() string {
 	for i, j := range b.jobs {
 		if b.results[i].state != failed {

@@ -13,7 +13,7 @@ import (
 )
 
 // watchRuns repeats all runs whenever a scenario, or another file in its folder or in the working directory, changes.
-// Only Ctrl-C stops it and the apps it started.
+// Ctrl-C stops it together with the apps that it started.
 func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *runOptions) writes(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), reportTemp)
 }
 
-// prints reports whether standard output or standard error goes to a path.
+// prints reports whether standard output or standard error is redirected to a path.
 func (a *app) prints(path string) bool {
 	info, err := os.Stat(path)
 	goesTo := func(stream io.Writer) bool {

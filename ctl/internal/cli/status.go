@@ -26,10 +26,10 @@ func (a *app) status() *cobra.Command {
 			"Starts nothing and asks only the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
 }
 
-// answerWait is the maximum wait for the status of a running daemon, which needs no disk or network for it.
+// answerWait is the maximum wait for the status of a running daemon, which needs neither disk nor network to respond.
 const answerWait = 5 * time.Second
 
-// briefWait is how long status waits for a daemon without sockets to exit.
+// briefWait is how long status waits for a daemon that has lost its sockets to exit.
 const briefWait = 300 * time.Millisecond
 
 func (a *app) runStatus(ctx context.Context) error {
@@ -38,7 +38,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
-	// A lean connection also reports on a daemon whose protocol is incompatible, instead of failing.
+	// A lean connection also works with a daemon whose protocol is incompatible, so that its status can be shown.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
@@ -61,8 +61,8 @@ func (a *app) runStatus(ctx context.Context) error {
 	})
 }
 
-// socketsOnly reports whether sockets exist without a daemon. Connecting to sockets of the service manager would start
-// one.
+// socketsOnly reports whether sockets exist without a daemon. Connecting to the service manager's sockets would start a
+// daemon.
 func socketsOnly(d dialer.Daemon) bool {
 	_, err := os.Lstat(d.Paths.Control)
 	return err == nil && !d.Held()
@@ -166,7 +166,7 @@ func daemonLine(s *client.Status) string {
 	return fmt.Sprintf(", pid %d, up %s, %s", s.GetPid(), term.Span(time.Duration(s.GetUptimeMs())*time.Millisecond), kind)
 }
 
-// versionLine returns both versions if daemon and program differ.
+// versionLine returns the daemon's version, and also the program's version if it differs.
 func versionLine(s *client.Status) string {
 	text := ", protocol " + protocols(s.GetProtocolMin(), s.GetProtocolMax())
 	if s.GetVersion() != buildinfo.Version || !understood(s) {
@@ -243,7 +243,7 @@ func backendFact(b *client.Backend) term.Fact {
 	return f
 }
 
-// backendName returns the backend's URL for people. A backend without a kind has no usable URL.
+// backendName returns the backend's URL for display. A backend without a kind has no usable URL.
 func backendName(b *client.Backend) string {
 	if b.GetKind() == "" {
 		return term.Dash(b.GetUrl())
@@ -305,7 +305,7 @@ func needs(s *client.Status) []term.Need {
 	for _, name := range s.GetUnclearedGlasses() {
 		add(uncleared.Next, "%s", uncleared.Notice(name))
 	}
-	// An unlinked machine is not a problem; whoami says how to link it.
+	// An unlinked machine is not a problem; whoami shows how to link it.
 	if l := s.GetLink(); l.GetState() != "not_linked" && term.NextStep(l.GetState()) != "" {
 		add(term.NextStep(l.GetState()), "the account is %s", term.LinkState(l.GetState()))
 	}

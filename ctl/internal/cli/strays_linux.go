@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// strays are processes of an app that left its process group, for example for a session of their own. They are found
-// by their environment, which they inherited, because their parents may have exited.
+// strays finds processes of an app that left its process group, for example by starting a session of their own. They
+// are found by an inherited environment variable, because their parents may have exited.
 type strays struct {
 	mark  string // an assignment of a variable in their environment
-	group int    // the app's process group, which is ended otherwise
+	group int    // the app's process group, which is ended separately
 	asked map[int]bool
 }
 
 func newStrays(mark string, group int) *strays { return &strays{mark, group, map[int]bool{}} }
 
-// list returns the processes that are left.
+// list returns the processes that are still running.
 func (s *strays) list() (pids []int) {
 	const procs = "/proc"
 	entries, err := os.ReadDir(procs)
@@ -42,7 +42,7 @@ func (s *strays) list() (pids []int) {
 	return pids
 }
 
-// ask asks each process once to exit: many programs take a second signal as a wish to exit at once.
+// ask asks each process once to exit. Many programs treat a second signal as a request to exit immediately.
 func (s *strays) ask() {
 	for _, pid := range s.list() {
 		if !s.asked[pid] {
@@ -52,7 +52,7 @@ func (s *strays) ask() {
 	}
 }
 
-// killAfter waits until the processes have exited, and kills those that have not by the given time.
+// killAfter waits until the processes have exited, and kills the remaining ones at the given time.
 func (s *strays) killAfter(late time.Time) {
 	const pause = 10 * time.Millisecond
 	for end := time.Now().Add(2 * endWait); ; time.Sleep(pause) {
@@ -61,7 +61,7 @@ func (s *strays) killAfter(late time.Time) {
 			return
 		}
 		if time.Now().Before(late) {
-			s.ask() // those that were started in the meantime
+			s.ask() // for processes started in the meantime
 			continue
 		}
 		for _, pid := range left {

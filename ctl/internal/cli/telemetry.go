@@ -92,7 +92,7 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
 			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
 		}, func() {
-			now, _ := c.Telemetry(ctx) // on failure, the output contains an unneeded hint
+			now, _ := c.Telemetry(ctx) // on failure, an unneeded hint is printed
 			a.Purged(term.Purged{
 				Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(),
 				Detail: p.GetDetail(), Declined: now.GetConsent().GetState() == "declined",
@@ -108,11 +108,11 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 // followEvery is the interval between two reads of a followed log.
 const followEvery = 200 * time.Millisecond
 
-// olderLog is the suffix of the log's older generation.
+// olderLog is the suffix of the rotated log file.
 const olderLog = ".old"
 
-// tailTelemetry prints the log, older generation first. The daemon rotates a long log and deletes it on request; when
-// following, tailTelemetry continues with the new file.
+// tailTelemetry prints the log, starting with the rotated file. The daemon rotates a long log and deletes it on
+// request; when following, tailTelemetry continues with the new file.
 func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -166,7 +166,7 @@ type position struct {
 	offset int64
 }
 
-// read calls hear with every complete line added since the last call.
+// read calls hear for every complete line added since the last call.
 func (p *position) read(path string, hear func(line []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {

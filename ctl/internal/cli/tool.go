@@ -117,7 +117,7 @@ func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments st
 	return nil
 }
 
-// suggestTool names the tools that a person may have meant.
+// suggestTool suggests tools with a similar name.
 func (a *app) suggestTool(ctx context.Context, c *client.Client, name string) {
 	var known []string
 	tools, _ := c.Tools(ctx)

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/upgrade"
 )
 
-// codeNotState is the error code if the state directory must not be removed.
+// codeNotState is the error code for a directory that must not be removed because it is not a state directory.
 const codeNotState = "not_a_state_directory"
 
 func (a *app) uninstall() *cobra.Command {
@@ -32,7 +32,7 @@ func (a *app) uninstall() *cobra.Command {
 	return cmd
 }
 
-// runUninstall continues after a step that failed, so that one problem does not keep the rest installed.
+// runUninstall continues after a failed step, so that one problem does not leave the rest installed.
 func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 	d, err := dialer.Find()
 	if err != nil {
@@ -72,7 +72,8 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 	return nil
 }
 
-// confirmPurge returns the state directory to delete, or nil if there is none. It lists what will be lost, and asks.
+// confirmPurge returns the state directory to delete, or nil if there is none. It lists what will be lost and asks for
+// confirmation.
 func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.State, error) {
 	state, err := purge.Inspect(dir)
 	switch {
@@ -101,7 +102,7 @@ func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.St
 	return &state, err
 }
 
-// unregisterAll removes the entries of all coding agents, also of those that are no longer installed.
+// unregisterAll removes the entries of all coding agents, including agents that are no longer installed.
 func (a *app) unregisterAll(done *term.Uninstalled) {
 	all, _, err := known()
 	if err != nil {
@@ -125,10 +126,10 @@ func (a *app) unregisterAll(done *term.Uninstalled) {
 	}
 }
 
-// maxDeletions bounds how often the state directory is deleted, because a running agent starts a new daemon in it.
+// maxDeletions is how often the state directory is deleted at most. A running agent may start a new daemon in it.
 const maxDeletions = 3
 
-// deleteState deletes the state directory, also if an agent starts the daemon again in the meantime.
+// deleteState deletes the state directory. It repeats the deletion if an agent starts the daemon again in the meantime.
 func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uninstalled) {
 	for try := 1; ; try++ {
 		kept, err := state.Remove()
@@ -151,10 +152,10 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 	}
 }
 
-// endLink revokes this machine's link and returns what became of it.
+// endLink revokes this machine's link and returns the outcome.
 func (a *app) endLink(ctx context.Context) string {
 	link := term.LinkUnknown
-	_ = a.connected(ctx, func(c *client.Client) error { // the report says that it is not known
+	_ = a.connected(ctx, func(c *client.Client) error { // the report says that the outcome is unknown
 		r, err := c.Logout(ctx)
 		switch {
 		case err != nil:
@@ -190,7 +191,7 @@ func (a *app) removeService(ctx context.Context, d dialer.Daemon, done *term.Uni
 	}
 }
 
-// codeOf returns the code of an error of serviced, or "".
+// codeOf returns the code of an error from serviced, or "".
 func codeOf(err error) string {
 	var refused *client.Error
 	if errors.As(err, &refused) {

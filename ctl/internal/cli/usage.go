@@ -107,7 +107,7 @@ func creditText(c backendapi.GatewayCredit) string {
 	return strings.Join(parts, ", ")
 }
 
-// assistantOf returns the model that apps get under the name assistant.
+// assistantOf returns the model that apps use as "assistant".
 func assistantOf(u backendapi.GatewayUsage) (backendapi.GatewayModel, bool) {
 	for _, m := range u.Models {
 		if m.ID == "assistant" {
@@ -137,7 +137,7 @@ func nextOfUsage(u backendapi.GatewayUsage) string {
 		return "confirm the account's mail address on the settings page: the credit is locked until then"
 	case u.Credit.BalanceMicroUSD <= u.Credit.ReservedMicroUSD:
 		return "add credit on the account's credit page; models of local servers cost nothing"
-	case known && !m.Available && len(u.Models) == 1: // the only model is assistant
+	case known && !m.Available && len(u.Models) == 1: // assistant is the only model
 		return "ask the backend's operator for models, or add a local server if the backend is on your machine"
 	case known && !m.Available:
 		return "choose another model for assistant on the project's page, or ask the backend's operator"

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// staleAfter is the age of the last check, in milliseconds, from which whoami makes the daemon check with the backend
+// staleAfter is the age of the last check, in milliseconds, after which whoami makes the daemon check with the backend
 // again.
 const staleAfter = 60_000
 
@@ -43,7 +43,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	if err != nil {
 		return err
 	}
-	// Leave the connection open: the process exits now, and closing would take a tenth of the command's time.
+	// The connection stays open: the process is about to exit, and closing would take a tenth of the command's time.
 	id, err := c.Whoami(ctx, refresh)
 	if err == nil && !refresh && stale(id) {
 		id, err = c.Whoami(ctx, true)
