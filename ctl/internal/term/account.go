@@ -13,7 +13,7 @@ func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt strin
 	t.stillValid(revokeAt)
 }
 
-// stillValid says where to revoke a token that the backend could not revoke. It prints nothing if at is empty.
+// stillValid prints where to revoke a token that the backend could not revoke. It prints nothing if at is empty.
 func (t *Terminal) stillValid(at string) {
 	if at == "" {
 		return

@@ -19,7 +19,7 @@ import (
 type safeText string
 
 // printable returns text on one line and without unprintable characters: control characters, escape sequences, and
-// marks that reorder or hide text. It replaces white space by spaces.
+// marks that reorder or hide text. It replaces white space with spaces.
 func printable(s string) string {
 	if isPrintable(s) {
 		return s
@@ -78,7 +78,7 @@ func Stream(w io.Writer) io.Writer { return &stream{to: w} }
 
 type stream struct {
 	to   io.Writer
-	part []byte // the beginning of a character whose rest is not yet written
+	part []byte // the beginning of a character whose other bytes were not written yet
 }
 
 func (s *stream) Write(p []byte) (int, error) {
@@ -99,7 +99,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxIndented limits indented JSON, in bytes. Longer JSON is written on one line.
+// maxIndented is the maximum size of indented JSON, in bytes. Longer JSON is written on one line.
 const maxIndented = 64 << 20
 
 // encode writes v as JSON and escapes all unprintable characters.

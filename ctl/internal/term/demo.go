@@ -11,14 +11,14 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// DemoIntro introduces the demo and names its directory.
+// DemoIntro introduces the demo and prints its directory.
 func (t *Terminal) DemoIntro(dir, shim string) {
 	t.Say("%s", t.Bold("Demo: an agent links this machine, opens a simulator and runs an app."))
 	t.Say("  All files of the demo are in %s.", dir)
 	t.Say("  Calling createSimulatorSession through %s ...", shim)
 }
 
-// DemoCode shows the code and the URL, and a QR code of a URL that a phone can open.
+// DemoCode shows the code and the URL, and a QR code if a phone can open the URL.
 func (t *Terminal) DemoCode(userCode, address string, seconds uint32, word string) {
 	t.Code(userCode, address, seconds, "", word)
 	if !isLoopback(address) { // no other device can open it
@@ -28,7 +28,7 @@ func (t *Terminal) DemoCode(userCode, address string, seconds uint32, word strin
 	t.Say("")
 }
 
-// isLoopback reports whether a URL names this machine.
+// isLoopback reports whether a URL points to this machine.
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && loopback.IsBrowserHost(u.Hostname())

@@ -8,11 +8,11 @@ type Font struct {
 	Weight       int
 	Italic       bool
 	Bytes        int64
-	// Problem says why the font is not used; it is empty for a font in use.
+	// Problem is the reason why the font is not used; it is empty for a font in use.
 	Problem string
 }
 
-// shownHash is the number of digits of a hash that are printed.
+// shownHash is how many digits of a hash are printed.
 const shownHash = 16
 
 // Fonts prints the added fonts.

@@ -11,11 +11,11 @@ import (
 type Glasses struct {
 	Name, Model string
 	UsedMs      int64  // Unix ms of its last connection; 0 for never
-	Arms        []Arm  // empty if it is not in range
-	Session     string // to which it is connected; empty if it is not
+	Arms        []Arm  // empty if the pair is out of range
+	Session     string // the session to which the pair is connected; empty if none
 }
 
-// Arm is one radio of a pair. Its signal in dBm and its battery in percent are 0 if unknown.
+// Arm is one radio of a pair of glasses. Its signal is in dBm and its battery in percent; both are 0 if unknown.
 type Arm struct {
 	Key, State      string // State is missing, found, up, opening or down
 	Signal, Battery int
@@ -23,7 +23,7 @@ type Arm struct {
 
 var armSeverity = map[string]Severity{"found": Good, "up": Good, "missing": Warning, "opening": Warning, "down": Bad}
 
-// Glasses prints pairs of glasses. looked reports whether a search has shown which of them are in range.
+// Glasses prints a list of glasses. looked reports whether a search has determined which of them are in range.
 func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	if len(list) == 0 && looked {
 		t.Say("No glasses were found.")
@@ -58,7 +58,8 @@ func (t *Terminal) Glasses(list []Glasses, looked bool, now time.Time) {
 	}
 }
 
-// inRange describes which parts of a pair were found. A pair of which none was is in the list because it is remembered.
+// inRange describes which parts of a pair were found. A pair without any part in range is listed because it is
+// remembered.
 func inRange(g Glasses) Cell {
 	switch {
 	case g.Session != "":
@@ -78,7 +79,7 @@ func inRange(g Glasses) Cell {
 	return Cell{Text: strings.Join(texts, ", "), Severity: worst}
 }
 
-// signal formats a signal; it is empty if unknown.
+// signal formats a signal strength, or returns "" if it is unknown.
 func signal(dBm int) string {
 	if dBm == 0 {
 		return ""
@@ -86,12 +87,12 @@ func signal(dBm int) string {
 	return fmt.Sprintf("%d dBm", dBm)
 }
 
-// Connection is the answer to `glasses connect`.
+// Connection is the result of `glasses connect`.
 type Connection struct {
 	Name, Model, Session string
 	IsConnected          bool
 	Arms                 []Arm
-	Problem, Next        string // what keeps the glasses away, and what to do; empty if nothing is known
+	Problem, Next        string // why the glasses are not connected, and the next step; empty if unknown
 }
 
 // GlassesConnection prints whether glasses are connected, with the next step.
@@ -124,7 +125,7 @@ func (t *Terminal) GlassesConnection(c Connection) {
 	}
 }
 
-// GlassesPage asks the person to choose the glasses on a page.
+// GlassesPage asks the user to choose the glasses on a page.
 func (t *Terminal) GlassesPage(url string, steps []string) {
 	for _, step := range steps {
 		t.Remark("  %s", step)
@@ -132,7 +133,7 @@ func (t *Terminal) GlassesPage(url string, steps []string) {
 	t.Remark("  Then choose the glasses on this page, in Chrome or Edge on this computer: %s", url)
 }
 
-// GlassesNotice prints what the wearer of glasses may see, and what to do.
+// GlassesNotice prints what the wearer of the glasses may see, and the next step.
 func (t *Terminal) GlassesNotice(text string) { t.Remark("  %s", text) }
 
 // GlassesDisconnected reports the sessions that were closed.

@@ -9,15 +9,15 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// BenchRealQuestion asks what the bench runs against.
+// BenchRealQuestion asks whether the bench runs against real glasses.
 const BenchRealQuestion = "Are these real glasses, and not an emulation of them?"
 
-// BenchBegin announces the bench.
+// BenchBegin prints the introduction of a bench.
 func (t *Terminal) BenchBegin(name string) {
 	t.Say("Measures %s: pictures, inputs, the microphone, and a broken connection. This takes a few minutes.", name)
 }
 
-// BenchStep announces a step. todo is what the person has to do, if anything; Enter skips that.
+// BenchStep announces a step. todo is what the user has to do, or empty; Enter skips it.
 func (t *Terminal) BenchStep(number, all int, what, todo string) {
 	t.Say("%d of %d: %s", number, all, what)
 	if todo != "" {
@@ -30,7 +30,7 @@ func (t *Terminal) BenchBroken(state string) {
 	t.Say("        The connection is %s. Bring the glasses back.", state)
 }
 
-// BenchRecord prints what a bench measured. file is where the record is.
+// BenchRecord prints the results of a bench. file is the path of the record.
 func (t *Terminal) BenchRecord(r glasses.BenchRecord, file string) {
 	p, m := r.Pictures, r.Microphone
 	batteries := make([]string, 0, len(r.Battery))
@@ -54,7 +54,7 @@ func (t *Terminal) BenchRecord(r glasses.BenchRecord, file string) {
 	}
 }
 
-// Lines returns the lines that a person types from now on. Its goroutine ends with the process.
+// Lines returns a channel that receives a value for each line typed from now on. Its goroutine ends with the process.
 func Lines(in interface{ Read([]byte) (int, error) }) <-chan struct{} {
 	lines := make(chan struct{})
 	go func() {
@@ -72,5 +72,5 @@ func Lines(in interface{ Read([]byte) (int, error) }) <-chan struct{} {
 	return lines
 }
 
-// BenchSpeak asks the person to speak.
+// BenchSpeak asks the user to speak.
 func (t *Terminal) BenchSpeak() { t.Say("        Speak for three seconds.") }

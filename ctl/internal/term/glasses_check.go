@@ -22,12 +22,12 @@ func (t *Terminal) PanelAgain() {
 	t.Say("The glasses show the picture again, in another way.")
 }
 
-// PanelRight reports that a panel shows pictures as it should.
+// PanelRight reports that a panel shows pictures correctly.
 func (t *Terminal) PanelRight(name string) {
 	t.Say("%s shows pictures as it should. This is remembered.", name)
 }
 
-// PanelWrong reports that no setting makes the picture right.
+// PanelWrong reports that no setting makes the picture correct.
 func (t *Terminal) PanelWrong(name string) {
 	t.Remark("%s does not show pictures as it should, and no setting of the service changes that.", name)
 	t.Next("update the glasses in the vendor's app, then run `servicectl glasses check`")

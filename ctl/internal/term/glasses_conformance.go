@@ -2,7 +2,7 @@ package term
 
 import "github.com/service-dev/service/glasses/conformance"
 
-// ConformanceWaits says where the glasses have to attach.
+// ConformanceWaits prints the address at which the glasses have to attach.
 func (t *Terminal) ConformanceWaits(url, model string) {
 	t.Remark("Let your glasses (%s) attach to %s", model, url)
 }

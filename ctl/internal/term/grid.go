@@ -12,7 +12,7 @@ type Fact struct {
 	Rest string
 }
 
-// Facts prints names and values in two columns. On a terminal long values wrap within their column. A zero Fact prints
+// Facts prints names and values in two columns. On a terminal, long values wrap within their column. A zero Fact prints
 // an empty line.
 func (t *Terminal) Facts(facts []Fact) { t.facts("", facts) }
 
@@ -59,7 +59,7 @@ func (t *Terminal) Table(rows [][]string) {
 }
 
 // Grid prints a heading and aligned rows. The last column is not padded. If the rows do not fit the terminal, it prints
-// each row as a list of names and values, because a broken row can neither be read nor be copied.
+// each row as a list of names and values, because wrapped rows are hard to read and to copy.
 func (t *Terminal) Grid(head []string, rows [][]Cell) {
 	heading := make([]Cell, len(head))
 	for i, word := range head {
@@ -96,7 +96,7 @@ func (t *Terminal) gridRow(row []Cell, wide []int) safeText {
 	return safeText(strings.TrimRight(b.String(), " "))
 }
 
-// cards prints each row below its first cell. It leaves out what is unknown.
+// cards prints each row as a list below its first cell, without unknown values.
 func (t *Terminal) cards(head []string, rows [][]Cell) {
 	for _, row := range rows {
 		t.Row("%s", t.Bold(row[0].Text))

@@ -13,7 +13,7 @@ type Check struct{ Name, State, Detail, Fix string }
 
 var checkSeverity = map[string]Severity{"ok": Good, "warn": Warning, "fail": Bad}
 
-// Checks prints results in order, with the next step for each that is not ok, and a summary.
+// Checks prints results in order, with the next step for each result that is not ok, and a summary.
 func (t *Terminal) Checks(list []Check) {
 	wide, count := 0, map[string]int{}
 	for _, c := range list {
@@ -71,7 +71,7 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// Uploading says whether telemetry is uploaded and which setting decided that.
+// Uploading returns whether telemetry is uploaded and which setting decided it.
 func Uploading(allowed bool, by string) (lead Cell, rest string) {
 	lead.Text = "stays on this machine"
 	if allowed {

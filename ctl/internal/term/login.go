@@ -15,7 +15,7 @@ import (
 const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not " +
 	"approve."
 
-// Notice returns the line that says how long login waits.
+// Notice returns a line with the time for which login waits.
 func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
@@ -70,9 +70,9 @@ func (t *Terminal) Browser(page string, opened bool, reason string) {
 	}
 }
 
-// PortForward returns the command with which a person who is logged in from another machine reaches a page of this one,
-// such as one of the embedded backend. It is empty if the page was opened or is elsewhere. The port stays the same,
-// because the page's forms and passkeys depend on its address.
+// PortForward returns the command that makes a page on this machine, such as a page of the embedded backend, reachable
+// for a user who is logged in remotely. It returns "" if the page was opened or is served elsewhere. The port stays the
+// same, because the page's forms and passkeys depend on its address.
 func PortForward(page string, opened bool, reason string) string {
 	u, err := url.Parse(page)
 	if err != nil || opened || reason != "no_desktop" && reason != "failed" || u.Port() == "" {
@@ -84,8 +84,8 @@ func PortForward(page string, opened bool, reason string) string {
 	return "ssh -N -L " + u.Port() + ":127.0.0.1:" + u.Port() + " HOST"
 }
 
-// Link is a new link. Email is empty if the backend does not return it. WriteError says why File could not be written. RevokeAt is the page on which to revoke the
-// replaced token, if the backend could not be asked to.
+// Link is a new link. Email is empty if the backend does not return it. WriteError is the reason why File could not be
+// written. RevokeAt is the page on which to revoke the replaced token if the backend could not be asked to revoke it.
 type Link struct{ Account, Email, Tier, File, WriteError, RevokeAt string }
 
 // WriteHint is the next step if auth.json could not be written.
@@ -116,7 +116,7 @@ func ReplaceQuestion(accountID, backendURL string) string {
 		accountID, BackendName(backendURL))
 }
 
-// BackendName returns a backend's URL in a form for people, to whom "embedded:<id>" means nothing. It is empty if
+// BackendName returns a backend's URL for display, because "embedded:<id>" means nothing to users. It returns "" if
 // auth.json does not name the backend.
 func BackendName(url string) string {
 	if url == "" {
@@ -128,8 +128,8 @@ func BackendName(url string) string {
 	return url
 }
 
-// loginFailures rewords errors of failed logins, by error code. The daemon's texts are for agents: they speak of the
-// person and name tools. An empty message keeps the daemon's message.
+// loginFailures rewords errors of failed logins, by error code. The daemon's texts are written for agents: they refer
+// to the user in the third person and name tools. An empty message keeps the daemon's message.
 var loginFailures = map[string]struct{ message, next string }{
 	"device_code_denied": {"you declined on the approval page",
 		"to link this machine after all, run `servicectl login` again"},
@@ -141,10 +141,10 @@ var loginFailures = map[string]struct{ message, next string }{
 	"link_conflict":       {"", "to replace the link, run `servicectl login --replace`; to keep it, change nothing"},
 }
 
-// LoginProblem rewords the error of a failed login for the person who started it.
+// LoginProblem rewords the error of a failed login for the user who started it.
 func LoginProblem(p Problem) Problem {
 	summary, ok := loginFailures[p.Code]
-	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // that hint is for everybody: it names a setting
+	if !ok || p.Code == "backend_unreachable" && p.FixHint != "" { // that hint suits everyone: it names a setting
 		return p
 	}
 	p.Message, p.FixHint = cmp.Or(summary.message, p.Message), summary.next

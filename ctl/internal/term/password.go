@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The questions about a new password and what it ends.
+// Questions about a new password and what it revokes.
 const (
 	PasswordAgainQuestion  = "The same password again: "
 	PasswordsDifferMessage = "the two passwords differ"
@@ -26,14 +26,14 @@ func RemovePasskeysQuestion(passkeys int) string {
 	return fmt.Sprintf("The account has %s. Remove as well?", Count(passkeys, "passkey"))
 }
 
-// PasswordReset is a new password and what it ended. HadLinks and HadPasskeys count what there was before.
+// PasswordReset is the outcome of a password reset. HadLinks and HadPasskeys are the numbers before the reset.
 type PasswordReset struct {
 	Email, SignInURL          string
 	Browsers, Links, Passkeys int
 	HadLinks, HadPasskeys     int
 }
 
-// PasswordReset reports a new password with what it ended and what it did not.
+// PasswordReset reports a password reset, with what it ended and what it left.
 func (t *Terminal) PasswordReset(r PasswordReset) {
 	t.Say("The password of %s is changed.", r.Email)
 	ended := []string{"browsers signed out: " + fmt.Sprint(r.Browsers)}
@@ -51,7 +51,7 @@ func (t *Terminal) PasswordReset(r PasswordReset) {
 	}
 }
 
-// endedOr says how many of something were ended or, if none was, how many there still are.
+// endedOr returns how many items were ended or, if none were, how many remain.
 func endedOr(ended, had int, what, did, still string) string {
 	if ended > 0 {
 		return fmt.Sprintf("%s %s: %d", what, did, ended)
@@ -59,7 +59,7 @@ func endedOr(ended, had int, what, did, still string) string {
 	return fmt.Sprintf("%s that %s: %d", what, still, had)
 }
 
-// PasswordRefused says on a terminal why a password is not accepted, before it is asked for again.
+// PasswordRefused prints why a password is not accepted, before the password is asked for again.
 func (t *Terminal) PasswordRefused(why string) {
 	first, size := utf8.DecodeRuneInString(why)
 	t.Remark("%s. Try again.", string(unicode.ToUpper(first))+strings.TrimSuffix(why[size:], "."))

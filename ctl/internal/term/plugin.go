@@ -1,19 +1,19 @@
 package term
 
-// Adapter is an adapter that a person adds or removes.
+// Adapter is an adapter that the user adds or removes.
 type Adapter struct{ Name, Title, Path, Owner, SHA256 string }
 
-// ShowAdapter shows what a person is asked about.
+// ShowAdapter prints the adapter that a confirmation is about.
 func (t *Terminal) ShowAdapter(a Adapter) {
 	t.Remark("  path     %s\n  owner    %s\n  SHA-256  %s", a.Path, a.Owner, a.SHA256)
 }
 
-// AddedAdapter describes an adapter that the person added, in a list.
+// AddedAdapter describes, in a list, an adapter that the user added.
 func (t *Terminal) AddedAdapter(a Adapter, added string) {
 	t.Say("%s was added %s: %s, of %s, SHA-256 %s", a.Name, added, a.Path, a.Owner, a.SHA256)
 }
 
-// The questions about an adapter.
+// Questions about an adapter.
 const (
 	AddAdapterQuestion    = "It will run with your rights and can read your files. Add it?"
 	RemoveAdapterQuestion = "Sessions that use it lose their glasses. Remove it?"
@@ -25,7 +25,7 @@ func (t *Terminal) AdapterAdded(a Adapter) {
 	t.Next("`servicectl tool call startLocalSimulation --arg transport=%s`", a.Name)
 }
 
-// AdapterRemoved reports that an adapter is gone.
+// AdapterRemoved reports that an adapter was removed.
 func (t *Terminal) AdapterRemoved(a Adapter) {
 	t.Say("Removed %s. Its file stays: %s", a.Name, a.Path)
 }

@@ -58,18 +58,18 @@ func (t *Terminal) prompt(ctx context.Context, file *os.File, text string) (stri
 		return "", ctx.Err()
 	case a := <-answered:
 		if a.err != nil {
-			fmt.Fprintln(t.Err) // Ctrl-D leaves the cursor behind the question
+			fmt.Fprintln(t.Err) // Ctrl-D leaves the cursor after the question
 		}
 		return a.line, a.err
 	}
 }
 
-// foldQuestion folds a question of one line and keeps the space before the answer, for which it leaves a column.
+// foldQuestion wraps a one-line question. It keeps the space before the answer and reserves a column for the answer.
 func foldQuestion(question string, width int) string {
 	return foldLines(strings.TrimSuffix(question, " "), max(0, width-2)) + " "
 }
 
-// CanConfirm reports whether Confirm would ask.
+// CanConfirm reports whether Confirm can ask a question.
 func CanConfirm(in io.Reader) bool {
 	_, ok := asTerminal(in)
 	return ok
@@ -109,7 +109,7 @@ func (t *Terminal) Secret(ctx context.Context, in io.Reader, question string) (s
 	}()
 	select {
 	case <-ctx.Done():
-		_ = term.Restore(fd, before) // the shell must show again what is typed
+		_ = term.Restore(fd, before) // the shell must echo input again
 		return "", ctx.Err()
 	case a := <-answered:
 		fmt.Fprintln(t.Err)

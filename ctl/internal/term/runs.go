@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Run is the result of one of several scenarios.
+// Run is the result of one scenario out of several.
 type Run struct {
 	Name string
 	// State is passed, failed, error, interrupted or not run.
@@ -16,14 +16,15 @@ type Run struct {
 	Took     time.Duration
 	// Failures lists the failed steps and the differences, or why the run was not possible.
 	Failures []Failure
-	// Left is how the app exited if it did so before the end of the run, and Output is the end of its output.
+	// Left is how the app exited, if it exited before the end of the run, and Output is the end of its output.
 	Left, Output string
 }
 
 // Failure is one reason why a run failed.
 type Failure struct{ What, Why string }
 
-// maxRunFailures is the number of a run's failures that are printed, and maxRunOutput the number of lines of its app.
+// maxRunFailures is the maximum number of failures printed for a run, and maxRunOutput the maximum number of lines of
+// its app's output.
 const (
 	maxRunFailures = 10
 	maxRunOutput   = 10
@@ -47,7 +48,7 @@ func (t *Terminal) RunProgress(text string) {
 	fmt.Fprint(t.Out, "  "+text)
 }
 
-// RunLine prints the result of a run on one line, followed by its failures. wide is the width of the column of names.
+// RunLine prints the result of a run on one line, followed by its failures. wide is the width of the name column.
 func (t *Terminal) RunLine(r Run, wide int) {
 	word := runWords[r.State]
 	pad := strings.Repeat(" ", max(0, 5-len(word.Text)))
@@ -142,7 +143,7 @@ func (t *Terminal) RunReports(files []string, next string) {
 	t.facts("  ", []Fact{{Name: "next  ", Lead: Cell{Text: next}}})
 }
 
-// Watching prints that the command waits for a change, and which files it ignores from now on.
+// Watching prints that the command is waiting for a change, and which files it ignores from now on.
 func (t *Terminal) Watching(ignored []string) {
 	for _, path := range ignored {
 		t.Remark("the runs write %s themselves, so its changes are now ignored", path)
@@ -150,7 +151,7 @@ func (t *Terminal) Watching(ignored []string) {
 	t.Remark("Waiting for a change. Press Ctrl-C to stop.")
 }
 
-// RunsAgain prints the file that causes the next runs. more is the number of other changed files.
+// RunsAgain prints the file that triggers the next runs. more is the number of other changed files.
 func (t *Terminal) RunsAgain(path string, more int) {
 	t.Remark("")
 	if more == 0 {
@@ -165,10 +166,10 @@ func (t *Terminal) AppRuns(session, model, clock string) {
 	t.Remark("Session %s is open: %s, clock %s. Ctrl-C ends it and the app.", session, model, clock)
 }
 
-// RunGlassesConnected prints that a run has its real glasses.
+// RunGlassesConnected prints that the real glasses of a run are connected.
 func (t *Terminal) RunGlassesConnected(name string) { t.Remark("%s are connected.", name) }
 
-// RunGlassesMissing prints why a run has no real glasses yet, with the next step.
+// RunGlassesMissing prints why the real glasses of a run are not connected yet, with the next step.
 func (t *Terminal) RunGlassesMissing(problem, next string) {
 	t.Remark("The glasses are not connected: %s", problem)
 	t.Remark("  next: %s", next)

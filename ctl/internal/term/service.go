@@ -67,7 +67,7 @@ func serviceRows(s Service) [][]string {
 	return rows
 }
 
-// serviceState describes a state for people.
+// serviceState describes a state in words.
 func serviceState(s Service) string {
 	switch {
 	case s.State == "not_installed":

@@ -12,7 +12,7 @@ type Row struct {
 	Chip, Kind, Type, Sender, Payload string
 }
 
-// widest is the maximum number of characters shown of a payload.
+// widest is the maximum number of characters of a payload that are shown.
 const widest = 160
 
 // EventRow prints a row on one line.
@@ -32,7 +32,7 @@ func (t *Terminal) EventRow(r Row) {
 	t.Row("%s", safeText(strings.TrimRight(row+gap+printable(payload), " ")))
 }
 
-// Clock formats a time on a session's clock: the time of day for Unix time, seconds for virtual time.
+// Clock formats a time on a session's clock: real time as the time of day, virtual time in seconds.
 func Clock(ms int64) string {
 	if ms > 1e12 {
 		return time.UnixMilli(ms).Format("15:04:05.000")
@@ -71,7 +71,7 @@ type Diff struct {
 // Report is the result of a scenario.
 type Report struct {
 	Name, Verdict string
-	AppLeft       string // how the app left, if it should have stayed attached
+	AppLeft       string // when the app left, if it should have stayed attached
 	DurationMs    int64
 	Took          time.Duration
 	Steps         []Step
@@ -123,7 +123,7 @@ func (t *Terminal) ScenarioReport(r Report) {
 
 var stepWords = map[string]Cell{"pass": {"ok", Good}, "fail": {"FAIL", Bad}, "skipped": {"skip", Faint}}
 
-// maxOnScreen is the number of steps that fit on a screen: a failure with at least that many steps after it is
+// maxOnScreen is the number of steps assumed to fit on a screen. A failure followed by at least that many steps is
 // repeated at the end.
 const maxOnScreen = 20
 

@@ -23,7 +23,8 @@ type Cell struct {
 	Severity Severity
 }
 
-// coloured reports whether a stream may be coloured: a terminal that is not dumb, and no NO_COLOR (no-color.org).
+// coloured reports whether colours may be used on a stream: it is a terminal, TERM is not dumb and NO_COLOR
+// (no-color.org) is not set.
 func coloured(isTerminal bool) bool {
 	return isTerminal && os.Getenv("TERM") != "dumb" && os.Getenv("NO_COLOR") == ""
 }
@@ -36,7 +37,7 @@ func paint(c Cell, colour bool) safeText {
 	return safeText("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
 }
 
-// paint returns a text in its colour if standard output may be coloured.
+// paint returns a cell's text, coloured if standard output may be coloured.
 func (t *Terminal) paint(c Cell) safeText { return paint(c, t.Colour) }
 
 // Bold returns s in bold if standard output may be coloured.

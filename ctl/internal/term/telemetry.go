@@ -57,7 +57,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Next("`servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// switches describes the settings that can decide about the upload. The person's own decision is not one of them.
+// switches describes the settings that can decide about the upload, apart from the user's own decision.
 var switches = map[string]string{
 	"SERVICE_TELEMETRY":   "SERVICE_TELEMETRY is off in this shell",
 	"DO_NOT_TRACK":        "DO_NOT_TRACK is set in this shell",
@@ -70,7 +70,8 @@ var switches = map[string]string{
 	"default":  "nothing was declined",
 }
 
-// Switch explains which setting decided about the upload. For a setting of a newer daemon it returns only the name.
+// Switch explains which setting decided about the upload. It returns only the name of an unknown setting, which a newer
+// daemon may report.
 func Switch(by string, allowed bool) string {
 	switch why, ok := switches[by]; {
 	case ok:
@@ -118,7 +119,7 @@ type Purged struct {
 	Declined bool
 }
 
-// Purged prints what was erased and what could not be.
+// Purged prints what was erased and what could not be erased.
 func (t *Terminal) Purged(p Purged) {
 	t.Say("Erased on this machine: %s from the log, %s waiting for upload.", events(p.Local), events(p.Waiting))
 	switch p.Backend {

@@ -1,7 +1,7 @@
-// Package term prints all texts of the clients for people. Results go to standard output, remarks and errors to
-// standard error. Colours, moving lines and line breaks to fit the width are used only on a terminal (no colours with
-// NO_COLOR or TERM=dumb). An error ends with the next step, a secret is never printed, and text from others is
-// sanitized. The package must not depend on the daemon or the commands.
+// Package term prints all texts of the clients for users. Results go to standard output, remarks and errors to standard
+// error. Colours, moving lines and line breaks to fit the width are used only on a terminal (no colours with NO_COLOR
+// or TERM=dumb). An error ends with the next step, a secret is never printed, and text from others is sanitized. The
+// package must not depend on the daemon or the commands.
 package term
 
 import (
@@ -18,7 +18,7 @@ type Terminal struct {
 	Out, Err io.Writer
 	// TTY reports whether Out is a terminal.
 	TTY bool
-	// Width is the number of columns of Out, or 0 if it is no terminal.
+	// Width is the number of columns of Out, or 0 if it is not a terminal.
 	Width int
 	// Moves reports whether lines can be overwritten (a TTY that is not dumb).
 	Moves bool
@@ -39,7 +39,7 @@ func New(out, err io.Writer) *Terminal {
 	return t
 }
 
-// sizeOf reports whether w is a terminal, and how many columns it has; 0 if that is unknown.
+// sizeOf reports whether w is a terminal, and returns its width in columns, or 0 if that is unknown.
 func sizeOf(w io.Writer) (isTerminal bool, width int) {
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -81,7 +81,7 @@ func (t *Terminal) Next(format string, args ...any) {
 	fmt.Fprintf(t.Err, "  %s %s\n", paint(Cell{"next:", Faint}, t.errColour), strings.Join(lines, "\n"+margin))
 }
 
-// JSON writes v as JSON, indented unless that would make it very long.
+// JSON writes v as JSON, indented unless the output would be very long.
 func (t *Terminal) JSON(v any) error { return encode(t.Out, v, true) }
 
 // Line writes v as JSON on one line.
@@ -106,7 +106,7 @@ func (t *Terminal) Problem(program string, p Problem) {
 // Cancelled reports that Ctrl-C was received.
 func (t *Terminal) Cancelled() { fmt.Fprintln(t.Err, "\ncancelled") }
 
-// Prose prints paragraphs, which empty lines separate. On a terminal it fills the lines of each paragraph anew.
+// Prose prints paragraphs, which are separated by empty lines. On a terminal it refills each paragraph to the width.
 func (t *Terminal) Prose(text string) {
 	if t.Width > 0 {
 		paragraphs := strings.Split(text, "\n\n")

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// What became of this machine's link.
+// Outcomes for this machine's link.
 const (
 	LinkNone    = "none"
 	LinkRevoked = "revoked"
-	LinkUnknown = "not_revoked" // the backend did not confirm it
+	LinkUnknown = "not_revoked" // the backend did not confirm the revocation
 )
 
 // UnregisteredAgent is a coding agent whose entry was removed.
@@ -21,7 +21,7 @@ type UnregisteredAgent struct {
 	File string `json:"file"`
 }
 
-// Uninstalled is what `uninstall` did.
+// Uninstalled is the outcome of `uninstall`.
 type Uninstalled struct {
 	Agents  []UnregisteredAgent `json:"agents"`
 	Service bool                `json:"service"` // whether the OS service was removed
@@ -31,10 +31,10 @@ type Uninstalled struct {
 	Kept   []string `json:"kept,omitempty"`
 	// Failed are the steps that failed, with the reason.
 	Failed []string `json:"failed,omitempty"`
-	// RemovePrograms is the command that removes the programs, which are in Programs; it may be empty.
+	// RemovePrograms is the command that removes the programs, whose folder is Programs; it may be empty.
 	RemovePrograms string `json:"removePrograms,omitempty"`
-	// ScriptURL is the address of the script that the command runs, if it is known: whoever installed through a pipe has
-	// no copy.
+	// ScriptURL is the address of the script that the command runs, if known. A user who installed through a pipe has
+	// no copy of the script.
 	ScriptURL string `json:"scriptUrl,omitempty"`
 	Programs  string `json:"programs"`
 }
@@ -47,7 +47,7 @@ func (u *Uninstalled) Fail(step string, err error) {
 // PurgeQuestion asks whether to delete the state directory.
 const PurgeQuestion = "Delete all of this?"
 
-// losses say what the entries of a state directory are.
+// losses describes the entries of a state directory.
 var losses = []struct{ name, what string }{
 	{"auth.json", "the link to your account; it is revoked"},
 	{"config.yaml", "your settings"},
@@ -65,7 +65,7 @@ var losses = []struct{ name, what string }{
 	{"run", "the daemon's sockets, and the device codes that wait for approval"},
 }
 
-// PurgeWarning lists what deleting the state directory destroys: everything in has.
+// PurgeWarning lists what deleting the state directory destroys: every entry in has.
 func (t *Terminal) PurgeWarning(dir string, has map[string]bool, sessions int, others []string) {
 	t.Remark("this deletes from %s:", dir)
 	rest := maps.Clone(has)
@@ -121,7 +121,8 @@ func (t *Terminal) UninstallReport(u Uninstalled) {
 	t.Next("%s", removalStep(u))
 }
 
-// removalStep returns how to remove the programs. An agent that still runs would start the daemon again.
+// removalStep returns how to remove the programs. The agents must be stopped first, because a running agent would start
+// the daemon again.
 func removalStep(u Uninstalled) string {
 	step := "close your coding agents, then "
 	if u.RemovePrograms == "" {

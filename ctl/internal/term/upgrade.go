@@ -2,7 +2,7 @@ package term
 
 import "fmt"
 
-// Upgrade is how to upgrade, and with Checked the newest release.
+// Upgrade describes how to upgrade and, if Checked is set, the newest release.
 type Upgrade struct {
 	Version     string `json:"version"`
 	Checked     bool   `json:"checked"`
@@ -11,11 +11,11 @@ type Upgrade struct {
 	InstalledBy string `json:"installedBy"`
 	Dir         string `json:"dir"`
 	ReleaseURL  string `json:"releaseUrl,omitempty"`
-	Download    string `json:"download,omitempty"` // the file to download before Command
+	Download    string `json:"download,omitempty"` // the file to download before running Command
 	Command     string `json:"command,omitempty"`
 }
 
-// installers are the ways of installation for people.
+// installers describes the ways of installation.
 var installers = map[string]string{
 	"deb": "a Debian package", "rpm": "an RPM package", "apk": "an Alpine package", "pacman": "an Arch Linux package",
 	"homebrew": "Homebrew", "scoop": "Scoop", "winget": "winget", "script": "install.sh", "source": "make build",

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// narrowest is the minimum number of columns in which wrapped text is readable.
+// narrowest is the smallest width, in columns, at which wrapped text is readable.
 const narrowest = 30
 
-// fold breaks text into lines of at most width columns, at spaces. It breaks neither a word, such as a URL or a path,
-// nor a command in backquotes, because a broken one cannot be copied: it stays on one line, even if that is too long.
-// It returns one line if width is 0, which means unknown, or too narrow.
+// fold breaks text into lines of at most width columns, at spaces. It never breaks a word, such as a URL or a path, or
+// a command in backquotes, because a broken one cannot be copied; such a line may be too long. It returns one line if
+// width is 0, which means unknown, or too narrow.
 func fold(text string, width int) []string {
 	if width < narrowest || columns(text) <= width {
 		return []string{text}
@@ -32,7 +32,7 @@ func fold(text string, width int) []string {
 	return append(lines, line)
 }
 
-// units splits text into its runs of spaces and what stands between them. Backquotes keep spaces together.
+// units splits text into runs of spaces and the text between them. It does not split text in backquotes.
 func units(text string) []string {
 	isQuoting := strings.Count(text, "`")%2 == 0
 	var list []string
@@ -48,7 +48,7 @@ func units(text string) []string {
 	return append(list, text[start:])
 }
 
-// foldLines folds each line of text that is wider than width. Its continuation is indented like the line.
+// foldLines folds each line of text that is wider than width. Continuation lines keep the line's indentation.
 func foldLines(text string, width int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -65,7 +65,7 @@ func foldLines(text string, width int) string {
 
 var colourCodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[0-9;]*m") })
 
-// columns returns the number of columns of a line without its colours.
+// columns returns the width of a line in columns, ignoring its colour codes.
 func columns(line string) int {
 	if strings.Contains(line, "\x1b") {
 		line = colourCodes().ReplaceAllString(line, "")
