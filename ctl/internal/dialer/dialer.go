@@ -32,8 +32,8 @@ type Daemon struct {
 	// Program is the path of serviced of this installation.
 	Program string
 	// Starter is the path of a program that calls StartDetached for StarterVerb, or empty if there is none. It starts
-	// Program and exits immediately, so that the daemon, which all of a user's clients share, is not a descendant of the
-	// client that started it: agents kill the processes that they started together with all descendants.
+	// Program and exits immediately, so that the daemon is not a descendant of the client that started it. All of a
+	// user's clients share the daemon, but agents kill the processes that they started together with all descendants.
 	Starter string
 }
 
@@ -55,8 +55,8 @@ func Find() (Daemon, error) {
 	return Daemon{Paths: paths, Program: program, Starter: starterBeside(program)}, nil
 }
 
-// WorkingDir returns the working directory with symbolic links resolved, so that the daemon does not have to, or "" if
-// it is unknown.
+// WorkingDir returns the working directory with symbolic links resolved, so that the daemon need not resolve them, or
+// "" if it is unknown.
 func WorkingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -143,7 +143,7 @@ func (e *DirectoryError) Fix() string {
 // StartError means that a daemon could not be started.
 type StartError struct {
 	Reason string
-	// Final is true if the daemon or the system named the reason, so that another attempt fails as well.
+	// Final is true if the daemon or the system gave the reason, so that another attempt would fail as well.
 	Final bool
 	// Log is the path of the daemon's log.
 	Log string
@@ -161,9 +161,9 @@ func (e *MissingError) Fix() string {
 	return "install the service again; if you removed it, delete the entry \"service\" from your coding agent's MCP settings"
 }
 
-// Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control), also if the daemon was started in an
-// environment in which its path is another one. It returns ErrNotRunning, *SandboxError, *UnsafeError,
-// *NotRespondingError, *ElsewhereError or a system error.
+// Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It also finds the socket if it has
+// another path in the environment in which the daemon was started. It returns ErrNotRunning, *SandboxError,
+// *UnsafeError, *NotRespondingError, *ElsewhereError or a system error.
 func (d Daemon) Dial(socket string) (Conn, error) {
 	if err := d.checkDirs(); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ var errBacklog = errors.New("the daemon does not accept connections")
 // maxStarts is the maximum number of attempts to start a daemon.
 const maxStarts = 3
 
-// Connect dials, and starts a daemon if none is listening. Concurrent clients together start only one daemon.
+// Connect dials the daemon and starts one if none is listening. Concurrent clients start only one daemon between them.
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	conn, err := d.dialPatiently(ctx, socket)
 	if !errors.Is(err, ErrNotRunning) {
@@ -216,8 +216,8 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	}
 }
 
-// dialStarted connects after a start. It ignores a failed start while another daemon holds the directory, because the
-// service manager may just have started that daemon, or it may be about to stop.
+// dialStarted connects after a start. It ignores a failed start while another daemon holds the directory: the service
+// manager may just have started that daemon, or it may be about to stop.
 func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
 	late := time.Now().Add(2 * time.Second)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
@@ -260,8 +260,8 @@ func (d Daemon) LogFile() string {
 // PID returns the process id that the running daemon recorded, or 0.
 func (d Daemon) PID() int { return d.record().pid() }
 
-// Held reports whether a daemon holds the directory. A daemon holds it from before it serves until it exits. Held does
-// not block.
+// Held reports whether a daemon holds the state directory. A daemon holds it from before it serves until it exits. Held
+// does not block.
 func (d Daemon) Held() bool {
 	file, err := os.OpenFile(filepath.Join(d.Paths.Run, rendezvous.DaemonLock), os.O_RDWR, 0)
 	if err != nil {
@@ -278,11 +278,11 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		return nil, err
 	}
 	got := make(chan error)
-	go func() { // ends when it gets the lock, or with the process
+	go func() { // ends when it acquires the lock, or with the process
 		err := lockFile(file)
 		select {
 		case got <- err:
-		case <-ctx.Done(): // release it: nobody is waiting, and this process may run for a long time
+		case <-ctx.Done(): // release the lock: it is no longer wanted, and this process may run for a long time
 			file.Close()
 		}
 	}()

@@ -51,8 +51,8 @@ func dial(path string) (Conn, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// checkPeer refuses a socket on which another user listens, who may have replaced it or a directory above it. Service
-// managers that listen for the daemon run as root.
+// checkPeer refuses a socket on which another user listens, who may have replaced it or a directory above it. It
+// accepts root, because a service manager that listens for the daemon runs as root.
 func checkPeer(fd int, path string, own int) error {
 	uid, ok := peerUID(fd)
 	if !ok || uid == own || uid == 0 {
@@ -72,7 +72,7 @@ func dialError(path string, err error) error {
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }
 
-// sandboxed converts a permission error of the system into a *SandboxError and an impossible path into a
+// sandboxed converts a permission error of the system to a *SandboxError and an error about an impossible path to a
 // *DirectoryError. It returns other errors unchanged.
 func sandboxed(path string, directory bool, err error) error {
 	switch {
@@ -158,7 +158,7 @@ func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*
 	})
 }
 
-// Exec replaces this process by another program, with its own stdio and environment. It returns only on error.
+// Exec replaces this process with another program, which inherits its stdio and environment. It returns only on error.
 func Exec(path string, argv []string) error {
 	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
 		return fmt.Errorf("run %s: %w", path, err)

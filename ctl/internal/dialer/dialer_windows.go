@@ -33,8 +33,8 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses symbolic links. The access list of the profile directory, which only this user controls,
-// determines who can write.
+// checkDirs refuses symbolic links. Write access is controlled by the access list of the profile directory, which only
+// this user can change.
 func (d Daemon) checkDirs() error {
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		info, err := os.Lstat(dir)
@@ -57,8 +57,8 @@ func isLocked(file *os.File) bool {
 	return errors.Is(err, windows.ERROR_LOCK_VIOLATION)
 }
 
-// spawn starts the daemon without a console. The daemon inherits the readiness pipe as a handle, whose number it gets
-// in its environment.
+// spawn starts the daemon without a console. The daemon inherits the readiness pipe as a handle and finds its number in
+// the environment.
 func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*os.Process, error) {
 	handle := syscall.Handle(ready.Fd())
 	if err := windows.SetHandleInformation(windows.Handle(handle), windows.HANDLE_FLAG_INHERIT,

@@ -17,8 +17,8 @@ import (
 // the spelling of the state directory's path. Its record, in the state directory itself, names them for clients of
 // another environment.
 
-// ElsewhereError means that the daemon that holds the state directory listens on a socket that is not reachable from
-// here, and not on the one that this environment stands for.
+// ElsewhereError means that the daemon holding the state directory listens on a socket that cannot be reached from
+// here, and not on the socket that this environment expects.
 type ElsewhereError struct {
 	PID              int
 	Dir              string
@@ -36,11 +36,11 @@ func (e *ElsewhereError) Fix() string {
 		"SERVICE_CONFIG_DIR to a directory of its own"
 }
 
-// elsewherePatience is how long a daemon that listens elsewhere may take to stop or to create its sockets.
+// elsewherePatience is how long to wait for a daemon that listens elsewhere to stop or to create its sockets.
 const elsewherePatience = time.Second
 
-// dialRecorded connects to the socket that the running daemon recorded instead of the given one. Without such a daemon
-// it returns ErrNotRunning.
+// dialRecorded connects to the socket that the running daemon recorded instead of the given one. It returns
+// ErrNotRunning if there is no such daemon.
 func (d Daemon) dialRecorded(socket string) (Conn, error) {
 	field := "controlSocket"
 	if socket == d.Paths.MCP {
@@ -63,7 +63,7 @@ func (d Daemon) dialRecorded(socket string) (Conn, error) {
 	return conn, err
 }
 
-// dialPatiently is Dial, but waits a moment for a daemon that cannot be reached elsewhere.
+// dialPatiently is like Dial, but waits up to elsewherePatience for a daemon whose recorded socket cannot be reached.
 func (d Daemon) dialPatiently(ctx context.Context, socket string) (Conn, error) {
 	for late := time.Now().Add(elsewherePatience); ; {
 		conn, err := d.Dial(socket)

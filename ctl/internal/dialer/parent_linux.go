@@ -28,7 +28,7 @@ func awaitExit(parent int) bool {
 	ended := false
 	err = raw.Read(func(uintptr) bool {
 		was := ended
-		ended = true // on the second call the descriptor is readable: the process has exited
+		ended = true // the second call is made when the descriptor is readable: the process has exited
 		return was
 	})
 	return err == nil

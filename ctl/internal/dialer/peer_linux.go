@@ -2,7 +2,7 @@ package dialer
 
 import "syscall"
 
-// peerUID returns the user who listens at the other end of a Unix socket. ok is false if the system does not know.
+// peerUID returns the user who listens at the other end of a Unix socket. ok is false if the system cannot tell.
 func peerUID(fd int) (uid int, ok bool) {
 	peer, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err != nil {

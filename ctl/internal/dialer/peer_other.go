@@ -2,5 +2,5 @@
 
 package dialer
 
-// peerUID reports that the user at the other end of a Unix socket is not known.
+// peerUID is not supported on this system.
 func peerUID(int) (uid int, ok bool) { return 0, false }

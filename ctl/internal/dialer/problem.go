@@ -2,7 +2,7 @@ package dialer
 
 import "errors"
 
-// Problem explains an error of this package to a person or an agent.
+// Problem explains an error of this package to a user or an agent.
 type Problem struct {
 	Code, Message string
 	Retryable     bool

@@ -128,17 +128,17 @@ func readLine(r io.Reader) string {
 	return string(buf[:n])
 }
 
-// kept lists the environment variables that a daemon starts with, in addition to LC_* and XDG_*. Each request carries
-// all others.
+// kept lists the environment variables that a daemon inherits at its start, in addition to LC_* and XDG_*. Each request
+// carries all others.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
-	"DBUS_SYSTEM_BUS_ADDRESS", // of Bluetooth, where it is not the usual one
+	"DBUS_SYSTEM_BUS_ADDRESS", // for Bluetooth, if the bus is not at the usual address
 	// Windows
 	"SystemRoot", "SystemDrive", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "ProgramData", "TEMP", "TMP",
 	"PATHEXT", "ComSpec",
 }
 
-// daemonEnv returns the daemon's environment: its state directory and what every program needs.
+// daemonEnv returns the daemon's environment: its state directory and the variables that every program needs.
 func daemonEnv(dir string) []string {
 	env := []string{"SERVICE_CONFIG_DIR=" + dir}
 	for _, name := range kept {
