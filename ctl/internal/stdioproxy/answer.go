@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/internal/mcpline"
 )
 
-// Failure explains why the daemon cannot respond to requests, in the form of a tool error.
+// Failure explains why the daemon cannot respond to requests. It is sent as a tool error.
 type Failure struct {
 	Code, Message string
 	Retryable     bool
@@ -37,13 +37,13 @@ func (f *Failure) object() string {
 // modernKey marks a request of the stateless protocol (MCP 2026-07-28), whose results contain a type.
 const modernKey = "io.modelcontextprotocol/protocolVersion"
 
-// pending is a request that has no response yet.
+// pending is a request without a response so far.
 type pending struct {
 	rawID  string
 	method string
 	modern bool
 	batch  int    // number of its batch; 0 if it is in no batch
-	line   []byte // kept to repeat it with the next daemon; nil if it must not be repeated
+	line   []byte // kept so that it can be repeated with the next daemon; nil if it must not be repeated
 	uses   int    // calls in flight with this id, because a client may reuse one
 }
 
@@ -67,7 +67,7 @@ func (p pending) answer(f *Failure) string {
 		body + `,"isError":true}}`
 }
 
-// Reasons for not forwarding a client's message.
+// Reasons why a client's message is not forwarded.
 const (
 	tooLong    = "the message is longer than 4 MB"
 	unreadable = "the message is not JSON-RPC 2.0, or nested too deeply"
@@ -95,7 +95,7 @@ func rejected(id []byte, why string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":` + invalidRequest + `,"message":` + quote(why) + "}}"
 }
 
-// echoed returns the id if a response can contain it, otherwise nil.
+// echoed returns the id if it can be repeated in a response, otherwise nil.
 func echoed(id []byte) []byte {
 	if mcpline.Usable(id) {
 		return id

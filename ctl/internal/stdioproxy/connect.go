@@ -37,7 +37,7 @@ func (p *Proxy) reconnect(ctx context.Context) error {
 			err = p.refusalAfter(c, err)
 			_, wasAdmitted := c.end()
 			p.mu.Lock()
-			replayed := p.initDone // then the messages already sent may be sent again
+			replayed := p.initDone // then messages that were already sent may be sent again
 			p.mu.Unlock()
 			var refused *Failure
 			ending = (!wasAdmitted || replayed) && !errors.As(err, &refused)
@@ -85,8 +85,8 @@ func (p *Proxy) handshake(c *connection) error {
 	return nil
 }
 
-// refusalAfter returns the daemon's refusal if it sent one before it closed the connection, otherwise err. A daemon
-// with too many clients reads nothing, so here only a write fails.
+// refusalAfter returns the daemon's refusal if the daemon sent one before it closed the connection, otherwise err. A
+// daemon that refuses further clients reads no input, so only the write fails.
 func (p *Proxy) refusalAfter(c *connection, err error) error {
 	var refused *Failure
 	if c.admitted || errors.As(err, &refused) {
@@ -138,8 +138,8 @@ func (p *Proxy) replay(c *connection, line []byte, id string, noted bool) error 
 	return c.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
 }
 
-// noteEarlyEnd counts a daemon that exited before it admitted us. It returns the pause before a resend, which it
-// registers; ok is false after too many in a row, or if the input has ended.
+// noteEarlyEnd counts a daemon that exited before it admitted us. It registers a resend and returns the pause before
+// it. ok is false after too many early ends in a row, or if the input has ended.
 func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
 	return earlyEndPause << (p.earlyEnds - 1), true
 }
 
-// resend sends the messages that the last daemon did not process to the next daemon.
+// resend sends messages that the last daemon did not process to the next daemon.
 func (p *Proxy) resend(pause time.Duration, messages []message) {
 	time.Sleep(pause)
 	for _, m := range messages {
@@ -173,7 +173,8 @@ func (p *Proxy) resend(pause time.Duration, messages []message) {
 	}
 }
 
-// resendInitialize connects to the next daemon for a pending initialize, or responds to it with the failure.
+// resendInitialize connects to the next daemon to send it the pending initialize, or answers the initialize with the
+// failure.
 func (p *Proxy) resendInitialize() {
 	if p.reconnect(context.Background()) == nil {
 		return

@@ -20,10 +20,10 @@ type connection struct {
 	admitted bool
 	inflight map[string]pending
 	batches  int // number of batches sent
-	kept     int // total size of the lines in inflight, in bytes
+	kept     int // total size in bytes of the lines in inflight
 	// repeatable names the tools whose calls may be repeated with the next daemon.
 	repeatable     map[string]bool
-	unadmitted     []message       // sent before the daemon admitted us, so not yet processed
+	unadmitted     []message       // sent before the daemon admitted us, so not processed yet
 	daemonRequests map[string]bool // pending requests from the daemon to the client
 	closeTimer     *time.Timer     // set once a write has failed
 	timeout        *time.Timer     // fires if the daemon stays silent
@@ -43,8 +43,8 @@ func newConnection(conn io.ReadWriteCloser) *connection {
 	}
 }
 
-// send registers the requests of a message and writes it. After any error except errEnded the message may have
-// arrived.
+// send registers the requests of a message and writes it. After any error except errEnded, the message may have been
+// received.
 func (c *connection) send(m message, line []byte) error {
 	c.mu.Lock()
 	if c.ended {
@@ -93,7 +93,7 @@ func (c *connection) write(line []byte) error {
 	return c.broken
 }
 
-// received records which requests a line from the daemon answers or makes.
+// received records which requests a line from the daemon answers, and which it makes.
 func (c *connection) received(m message) {
 	c.mu.Lock()
 	for _, part := range append(m.parts, m) {
@@ -121,7 +121,7 @@ func (c *connection) expect(m message, batched bool) {
 	c.inflight[m.id] = call
 }
 
-// answered records a response of the daemon. The caller must hold c.mu.
+// answered records a response from the daemon. The caller must hold c.mu.
 func (c *connection) answered(id string) {
 	call, ok := c.inflight[id]
 	if call.uses--; !ok || call.uses == 0 {
@@ -263,9 +263,9 @@ func (p *Proxy) noteInitialized(m message) {
 	}
 }
 
-// disconnected settles the open requests of a connection that ended. An unanswered initialize is sent to the next
-// daemon, once: it has no side effects, and clients give up permanently if their first message fails. Everything sent
-// to a daemon that exited before it admitted us is also sent again, because it cannot have been processed.
+// disconnected answers or resends the open requests of a connection that ended. An unanswered initialize is sent to the
+// next daemon, once: it has no side effects, and clients give up permanently if their first message fails. Everything
+// sent to a daemon that exited before it admitted us is also sent again, because it cannot have been processed.
 func (p *Proxy) disconnected(c *connection, cause *Failure) {
 	left, wasAdmitted := c.end()
 	if cause == nil && !wasAdmitted {
@@ -310,7 +310,7 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 	default:
 		cause = restarted
 	}
-	_ = p.answerAll(left, cause) // Run notices a closed Out
+	_ = p.answerAll(left, cause) // Run reports a closed Out
 	if again || len(takeRepeatable) > 0 {
 		go func() {
 			defer p.resending.Done()
@@ -373,7 +373,7 @@ func (p *Proxy) drain() {
 	p.quit(c)
 }
 
-// quit ends the last connection. Open requests get no response, because nobody reads it.
+// quit ends the last connection. Open requests get no response, because the client no longer reads it.
 func (p *Proxy) quit(c *connection) {
 	c.end()
 	p.connDone.Wait()

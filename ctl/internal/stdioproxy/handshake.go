@@ -10,7 +10,7 @@ import (
 type Handshake struct {
 	Client, Version, Cwd string
 	Env                  map[string]string
-	// Agent identifies this process, also after it has connected again.
+	// Agent identifies this process across reconnects.
 	Agent string
 	// Toolset selects the listed tools (rendezvous.Toolset…). The daemon refuses unknown names.
 	Toolset string

@@ -34,13 +34,13 @@ func (s *scanner) space() {
 	}
 }
 
-// end reports whether only white space remains.
+// end reports whether only white space is left.
 func (s *scanner) end() bool {
 	s.space()
 	return s.pos == len(s.data)
 }
 
-// take consumes c and the white space around it, and reports whether c was there.
+// take consumes c and the white space around it, and reports whether c was present.
 func (s *scanner) take(c byte) bool {
 	s.space()
 	if s.peek() != c || s.pos >= len(s.data) {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/internal/mcpline"
 )
 
-// Limits of one line in bytes, excluding its newline. The daemon sends longer lines than it accepts.
+// Maximum lengths of one line in bytes, excluding its newline. The daemon may send longer lines than it accepts.
 const (
 	maxClientLine = 4 << 20
 	maxDaemonLine = 64 << 20
@@ -96,7 +96,7 @@ func (l *lineReader) skip(piece []byte) {
 	_, _ = l.head.Write(piece)
 }
 
-// grow makes space in the buffer for the next read.
+// grow makes room in the buffer for the next read.
 func (l *lineReader) grow() {
 	if l.end < len(l.buf) {
 		return

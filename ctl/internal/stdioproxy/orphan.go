@@ -5,9 +5,9 @@ import "time"
 // proofID is the id of the ping that tests whether the client is alive.
 const proofID = `"service-mcp-proof"`
 
-// watchClient closes abandoned when both the parent process and the client are gone. The parent's exit alone proves
-// nothing, because the parent may have been a launcher (npx, sh -c). So watchClient pings the client; if the client
-// responds, only the end of In ends the process. Without this check service-mcp would outlive a killed agent for as
+// watchClient closes abandoned when both the parent process and the client are gone. The parent's exit alone is not
+// sufficient, because the parent may have been a launcher (npx, sh -c). So watchClient pings the client; if the client
+// responds, only the end of In ends the process. Without this check, service-mcp would outlive a killed agent for as
 // long as another process holds its pipe.
 func (p *Proxy) watchClient(abandoned chan<- struct{}) {
 	p.opts.Orphaned()

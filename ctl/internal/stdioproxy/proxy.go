@@ -63,13 +63,13 @@ type Proxy struct {
 	initID        string
 	initDone      bool            // the client received the response to initialize
 	initConfirmed bool            // the client sent notifications/initialized
-	initResent    bool            // an unanswered initialize was already sent again once
-	closing       bool            // In has ended, so nothing is sent again
+	initResent    bool            // an unanswered initialize was already sent again
+	closing       bool            // In has ended, so messages are not sent again
 	resending     sync.WaitGroup  // no Add after closing is set
 	repeating     map[string]bool // ids of calls that wait to be repeated with the next daemon
 	connDone      sync.WaitGroup
 	connecting    sync.Mutex
-	alive         chan struct{} // capacity 1: signals a sign of life from the client
+	alive         chan struct{} // capacity 1: receives a value on a sign of life from the client
 	proofFrom     atomic.Int64  // Unix nanoseconds from which any message counts as a sign of life; 0 before the ping
 }
 
@@ -108,7 +108,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-abandoned: // the pending read of In ends with the process
+	case <-abandoned: // the process is about to exit, which ends the pending read of In
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.closing = true
@@ -162,8 +162,8 @@ func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 	return p.forward(ctx, m, line)
 }
 
-// answerUnreadable reports a message whose head alone can be read. It informs the side that waits: the client, or the
-// daemon if the message is a response to one of its requests.
+// answerUnreadable reports a message of which only the head can be read. It informs the waiting side: the client, or
+// the daemon if the message is a response to one of its requests.
 func (p *Proxy) answerUnreadable(ctx context.Context, h *mcpline.Head, why string) error {
 	if !h.IsResponse() {
 		return p.print(rejection(h.ID(), why))
@@ -179,7 +179,7 @@ func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
 	for try := 0; ; try++ {
 		c, failure := p.connection(ctx)
 		if c == nil && failure == nil && try < maxEarlyEnds && ctx.Err() == nil {
-			time.Sleep(earlyEndPause) // the connection ended before anything was sent: use the next one
+			time.Sleep(earlyEndPause) // the connection ended before the message was sent: use the next one
 			continue
 		}
 		if c == nil {
@@ -188,7 +188,7 @@ func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
 		switch err := c.send(m, line); {
 		case err == nil:
 			return nil
-		case errors.Is(err, errEnded): // nothing was sent: use the next connection
+		case errors.Is(err, errEnded): // the message was not sent: use the next connection
 			if ctx.Err() != nil {
 				return p.refuse(m, restarted)
 			}

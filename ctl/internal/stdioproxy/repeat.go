@@ -2,7 +2,7 @@ package stdioproxy
 
 import "context"
 
-// Limits of the calls kept for repetition, in bytes: for one line, and for all lines of a connection.
+// Limits of the calls kept for repetition, in bytes: for one line and for all lines of a connection.
 const (
 	maxRepeated     = 16 << 10
 	maxRepeatedSize = 256 << 10
