@@ -1,5 +1,5 @@
 // Command service-mcp is the program that a coding agent starts. Without arguments, or with --tools NAME, it forwards
-// MCP between its stdio and the user's daemon. With other arguments it runs servicectl, the command line for people.
+// MCP between its stdio and the user's daemon. With other arguments it runs servicectl, the command line for users.
 package main
 
 import (
@@ -27,8 +27,8 @@ func main() {
 	os.Exit(serve(toolset))
 }
 
-// toolsetOf parses the arguments that an agent passes to the shim: none, or --tools NAME. ok is false for other
-// arguments, which a person typed.
+// toolsetOf parses the arguments that an agent passes to service-mcp: none, or --tools NAME. ok is false for other
+// arguments, which a user typed.
 func toolsetOf(args []string) (name string, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -41,7 +41,7 @@ func toolsetOf(args []string) (name string, ok bool) {
 	return "", false
 }
 
-// run replaces this process with another program of the service. It returns only if that fails.
+// run replaces this process with another program of the service. It returns only on failure.
 func run(name string, argv []string) int {
 	path, err := programpath.Beside(name)
 	if err == nil {
@@ -52,8 +52,9 @@ func run(name string, argv []string) int {
 }
 
 func serve(toolset string) int {
-	// Stdin that cannot be polled is read by blocking calls. With more than one processor, the Go runtime leaves one to a
-	// thread in such a call for up to 10 ms, and each message waits or spins. With one, it takes it back at once.
+	// If stdin cannot be polled, it is read with blocking calls. With several processors, the Go runtime leaves one of
+	// them to a thread in such a call for up to 10 ms, and each message waits or spins. With a single processor, the
+	// runtime takes it back at once.
 	runtime.GOMAXPROCS(1)
 	ctx, parent := context.Background(), os.Getppid()
 	daemon, findErr := dialer.Find()
@@ -79,7 +80,7 @@ func serve(toolset string) int {
 	})
 	var sandbox *dialer.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
-		// Nothing has been read from stdin yet, so another program can still use it.
+		// Stdin has not been read yet, so another program can still use it.
 		restore()
 		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
@@ -123,7 +124,7 @@ func startClientIO(token string) {
 	}()
 }
 
-// inProcess returns the command line of a daemon that runs in the agent's own sandbox.
+// inProcess returns the command line of a daemon that runs inside the agent's own sandbox.
 func inProcess(toolset string) []string {
 	argv := []string{"serviced", "mcp", "--in-process"}
 	if toolset != rendezvous.ToolsetAll {
@@ -138,7 +139,7 @@ func readable(dir string) bool {
 	return !errors.Is(err, os.ErrPermission)
 }
 
-// explain describes for the agent why there is no daemon. It returns nil for errors without a known cause.
+// explain describes to the agent why there is no daemon. It returns nil for errors without a known cause.
 func explain(daemon dialer.Daemon, err error) *stdioproxy.Failure {
 	if errors.Is(err, stdioproxy.ErrSilent) {
 		err = daemon.NotResponding()

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// pollable returns a file that reads the same as in, if possible with the runtime's poller. A blocking read would keep
-// the runtime's only processor, and a response of the daemon would wait until the runtime takes the processor back.
+// pollable returns a file that reads the same data as in, using the runtime's poller if possible. A blocking read would
+// occupy the runtime's only processor, and a response from the daemon would wait until the runtime takes the processor
+// back.
 //
-// The poller needs O_NONBLOCK, a flag of the open file, which every process that shares the file sees. So pollable
-// changes only a pipe or a socket, which an agent usually creates for one server, and only if it is none of outputs,
+// The poller needs O_NONBLOCK, a flag of the open file that is visible to every process sharing the file. So pollable
+// changes only a pipe or a socket, which an agent usually creates for one server, and only if it is not one of outputs,
 // whose writes have to block. restore clears the flag again; if a signal ends this process, it stays set.
 func pollable(in *os.File, outputs ...*os.File) (file *os.File, restore func()) {
 	if usesPoller(in) || !isPrivate(in, outputs) {
 		return in, func() {}
 	}
-	fd, err := syscall.Dup(int(in.Fd())) // in keeps a descriptor of its own
+	fd, err := syscall.Dup(int(in.Fd())) // in keeps its own descriptor
 	if err != nil {
 		return in, func() {}
 	}
@@ -34,10 +35,10 @@ func pollable(in *os.File, outputs ...*os.File) (file *os.File, restore func()) 
 	return file, restore
 }
 
-// usesPoller reports whether reads of a file wait in the runtime's poller, which only then can end them at a deadline.
+// usesPoller reports whether reads of a file use the runtime's poller. Only then can a deadline end them.
 func usesPoller(f *os.File) bool { return f.SetReadDeadline(time.Time{}) == nil }
 
-// isPrivate reports whether in is a pipe or a socket, and none of outputs.
+// isPrivate reports whether in is a pipe or a socket, and not one of outputs.
 func isPrivate(in *os.File, outputs []*os.File) bool {
 	own, err := status(in)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command servicectl is the command line for people, implemented in ctl/internal/cli.
+// Command servicectl is the command line for users, implemented in ctl/internal/cli.
 package main
 
 import (

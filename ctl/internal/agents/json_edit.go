@@ -183,8 +183,8 @@ func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// refuseForeign returns an error if the entry with our name does not start a command, such as a URL with credentials:
-// somebody else wrote it.
+// refuseForeign returns an error if the entry with our name does not start a command, for example if it has a URL with
+// credentials. Such an entry was not written by this package.
 func refuseForeign(value hujson.Value) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject || len(object.Members) == 0 {
@@ -208,7 +208,7 @@ func (f jsonFile) update(value *hujson.Value, style style, entry string, p Progr
 		return err
 	}
 	switch {
-	case command < 0: // an empty entry
+	case command < 0: // the entry is empty
 		value.Value = hujson.Literal(entry)
 		return nil
 	case f.oneList:

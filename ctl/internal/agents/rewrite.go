@@ -11,7 +11,7 @@ import (
 )
 
 // rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and the
-// owner, and follows a symbolic link. It creates no file in the directory of another user. If an agent writes the file
+// owner, and follows a symbolic link. It does not create files in another user's directory. If an agent writes the file
 // at the same time, rewrite repeats the edit.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
@@ -62,7 +62,7 @@ func open(file string) (target string, info os.FileInfo, data []byte, err error)
 }
 
 // refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does
-// not exist. Only the person knows whether to create the target or to remove the link.
+// not exist. Only the user can decide whether to create the target or to remove the link.
 func refuseDangling(file string) error {
 	for path := file; ; path = filepath.Dir(path) {
 		if info, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {

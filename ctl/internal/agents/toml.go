@@ -225,7 +225,7 @@ func valueEnd(data []byte, pos int) (int, error) {
 	return end, nil
 }
 
-// mine reports whether a path belongs to the entry's table.
+// mine reports whether a path is inside the entry's table.
 func mine(path []string) bool {
 	return len(path) >= 2 && path[0] == tomlTable && path[1] == entryName
 }

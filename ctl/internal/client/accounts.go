@@ -7,7 +7,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// NewPassword is a password for an account of the embedded backend. Password is a secret.
+// NewPassword is a request to set the password of an embedded backend's account. Password is a secret.
 type NewPassword struct {
 	Email, Password             string
 	RevokeLinks, RemovePasskeys bool
@@ -16,8 +16,8 @@ type NewPassword struct {
 var errNotUTF8 = &Error{Code: "invalid_request", Message: "the e-mail address or the password is not UTF-8",
 	FixHint: "Use a terminal or a file in UTF-8."}
 
-// LocalAccounts lists the first accounts of the embedded backend, the oldest first; with an address only its account,
-// or none.
+// LocalAccounts lists the first accounts of the embedded backend, oldest first. With an email address it returns only
+// the matching account, or none.
 func (c *Client) LocalAccounts(ctx context.Context, email string) ([]*LocalAccount, error) {
 	if !utf8.ValidString(email) {
 		return nil, errNotUTF8
@@ -26,7 +26,7 @@ func (c *Client) LocalAccounts(ctx context.Context, email string) ([]*LocalAccou
 	return r.GetAccounts(), refusal(err)
 }
 
-// ResetPassword sets a new password of an account of the embedded backend.
+// ResetPassword sets a new password for an account of the embedded backend.
 func (c *Client) ResetPassword(ctx context.Context, p NewPassword) (*PasswordReset, error) {
 	if !utf8.ValidString(p.Email) || !utf8.ValidString(p.Password) {
 		return nil, errNotUTF8

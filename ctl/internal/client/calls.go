@@ -47,7 +47,7 @@ func (c *Client) Plugins(ctx context.Context) ([]*Plugin, error) {
 	return r.GetPlugins(), refusal(err)
 }
 
-// AddPlugin adds an adapter that the person approved.
+// AddPlugin adds an adapter that the user approved.
 func (c *Client) AddPlugin(ctx context.Context, path, sha256 string) (*Plugin, error) {
 	r, err := c.api.AddPlugin(ctx, &controlv1.AddPluginRequest{Caller: c.caller, Path: []byte(path), Sha256: sha256})
 	return r.GetPlugin(), refusal(err)
@@ -78,8 +78,8 @@ type LoginEvents struct {
 	Waiting func(*Waiting)
 }
 
-// Login links an account. replace allows replacing a live link to another account or backend. Cancelling ctx stops the
-// daemon's polling; Login then fails with context.Canceled once the daemon has discarded the code.
+// Login links an account. replace allows it to replace a live link to another account or backend. Cancelling ctx stops
+// the daemon's polling; Login then fails with context.Canceled once the daemon has discarded the code.
 func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginEvents) (*Linked, error) {
 	c.serveIO()
 	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host, Replace: replace})
@@ -168,7 +168,7 @@ func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Res
 	return answer.GetResult(), end, nil
 }
 
-// keepNotice keeps the notice of a result, and reports whether there is one.
+// keepNotice stores a result's notice and reports whether there is one.
 func (c *Client) keepNotice(r *Result) bool {
 	text := r.GetNotice()
 	if text == "" {
@@ -178,7 +178,7 @@ func (c *Client) keepNotice(r *Result) bool {
 	return true
 }
 
-// Notice returns the notice for the person that a result had; empty if none had one.
+// Notice returns the notice for the user from the results so far, or "".
 func (c *Client) Notice() string {
 	if text := c.notice.Load(); text != nil {
 		return *text

@@ -46,11 +46,11 @@ type (
 	Tool = controlv1.Tool
 	// Check is one result of the doctor.
 	Check = controlv1.Check
-	// Code is the device code of a login: what the user compares and opens.
+	// Code is the device code of a login, with the page to open and the code to compare.
 	Code = controlv1.DeviceCode
 	// Waiting reports that a login is still waiting for approval.
 	Waiting = controlv1.Waiting
-	// Opened says whether a browser was opened for a login.
+	// Opened reports whether a browser was opened for a login.
 	Opened = controlv1.Opened
 	// Linked is the result of a login.
 	Linked = controlv1.Linked
@@ -64,7 +64,7 @@ type (
 	LoggedOut = controlv1.LogoutResponse
 	// LocalAccount is an account of the embedded backend.
 	LocalAccount = controlv1.LocalAccount
-	// PasswordReset says what a new password ended.
+	// PasswordReset reports what a password reset ended.
 	PasswordReset = controlv1.ResetPasswordResponse
 	// Decision is the result of SetConsent.
 	Decision = controlv1.SetConsentResponse
@@ -79,7 +79,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// CodeNoAnswer is the Code for a daemon that accepted the connection but sent nothing in time.
+// CodeNoAnswer is the Code for a daemon that accepted the connection but did not respond in time.
 const CodeNoAnswer = dialer.CodeNotResponding
 
 // CodeGone is the Code for a daemon that exited before it responded.
@@ -107,20 +107,20 @@ type Client struct {
 	servingIO sync.WaitGroup
 }
 
-// Options control Open.
+// Options configure Open.
 type Options struct {
 	// Program is the name that the client sends to the daemon, e.g. "servicectl".
 	Program string
 	// Running makes Open fail unless a daemon is already running.
 	Running bool
-	// Lean skips the protocol exchange, which saves a round trip for calls that are the same in all protocols.
+	// Lean skips the protocol exchange, which saves a round trip for calls that are identical in all protocols.
 	Lean bool
-	// PrintsNotice says that the caller prints Notice at the end. Without it results have no notice.
+	// PrintsNotice promises that the caller prints Notice at the end. Without it, results contain no notice.
 	PrintsNotice bool
 }
 
-// Open connects to the daemon, or to the next one if that one exits during the attempt. It returns the errors of
-// package dialer or an *Error.
+// Open connects to the daemon, or to its successor if it exits during the attempt. It returns an error of package
+// dialer or an *Error.
 func Open(ctx context.Context, o Options) (*Client, error) {
 	c, err := open(ctx, o)
 	var refused *Error
@@ -178,9 +178,9 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections but sends nothing.
-// If a connection ends before or after that frame, the first call reconnects or reports the end. The channel's state
-// is not enough: a connection may appear and end between two checks.
+// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections but sends nothing. If
+// a connection ends before or after that frame, the first call reconnects or reports the end. The state of the gRPC
+// channel is not sufficient: a connection may begin and end between two checks.
 func (c *Client) awaitSettings(ctx context.Context) error {
 	c.conn.Connect()
 	select {
@@ -191,7 +191,7 @@ func (c *Client) awaitSettings(ctx context.Context) error {
 	}
 }
 
-// hello exchanges the protocol ranges. Both ends check them, because a daemon of another build may not refuse.
+// hello exchanges the protocol ranges. The client checks them too, because a daemon of another build may not refuse.
 func (c *Client) hello(ctx context.Context) error {
 	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin,
 		ProtocolMax: rendezvous.ProtocolMax})
@@ -231,8 +231,8 @@ func connect(ctx context.Context, d dialer.Daemon, running bool) (dialer.Conn, e
 	return d.Connect(ctx, d.Paths.Control)
 }
 
-// dial gives gRPC the existing connection, and closes spoke when the daemon has sent something on it or ended it. If
-// the connection breaks, gRPC dials a running daemon again.
+// dial makes gRPC use the existing connection. It closes spoke once the daemon has sent data on the connection or ended
+// it. If the connection breaks, gRPC dials a running daemon again.
 func dial(d dialer.Daemon, first dialer.Conn) (conn *grpc.ClientConn, spoke <-chan struct{}, err error) {
 	given, closed := make(chan dialer.Conn, 1), make(chan struct{})
 	given <- first

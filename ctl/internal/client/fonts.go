@@ -31,7 +31,7 @@ func (c *Client) AddFont(ctx context.Context, data []byte) (*Font, error) {
 		request.Data = data[:min(len(data), fontPiece)]
 		data = data[len(request.Data):]
 		if err := stream.Send(request); errors.Is(err, io.EOF) {
-			break // the answer says why
+			break // the response contains the reason
 		} else if err != nil {
 			return nil, refusal(err)
 		}
@@ -41,7 +41,7 @@ func (c *Client) AddFont(ctx context.Context, data []byte) (*Font, error) {
 	return r.GetFont(), refusal(err)
 }
 
-// RemoveFont removes the font called name, or the one whose SHA-256 begins with name.
+// RemoveFont removes the font with this name, or the one whose SHA-256 begins with it.
 func (c *Client) RemoveFont(ctx context.Context, name string) (*Font, error) {
 	r, err := c.api.RemoveFont(ctx, &controlv1.RemoveFontRequest{Caller: c.caller, Name: name})
 	return r.GetFont(), refusal(err)

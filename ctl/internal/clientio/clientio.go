@@ -1,5 +1,5 @@
 // Package clientio connects a client's own process to the daemon and executes the operations that the daemon requests
-// (internal/clientio). It must not know what they are for.
+// (internal/clientio). It must not depend on the purpose of these operations.
 package clientio
 
 import (

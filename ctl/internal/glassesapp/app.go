@@ -1,4 +1,4 @@
-// Package glassesapp attaches to a session as any app does, for the commands of servicectl that use the glasses
+// Package glassesapp attaches to a session like any app, for the commands of servicectl that use the glasses
 // themselves: the panel check and the bench.
 package glassesapp
 
@@ -22,13 +22,13 @@ import (
 
 const (
 	maxMessage = 2 << 20
-	// maxEvents bounds the events that nobody has read yet; beyond that, the oldest are dropped.
+	// maxEvents is the maximum number of unread events; beyond that, the oldest are dropped.
 	maxEvents    = 256
 	attachTime   = 10 * time.Second
 	writeTimeout = 5 * time.Second
 )
 
-// Event is a frame of the glasses or the service that is not a result. Body is that of a binary frame.
+// Event is a frame from the glasses or the service that is not a result. Body is the payload of a binary frame.
 type Event struct {
 	glasses.Frame
 	Body []byte
@@ -36,9 +36,9 @@ type Event struct {
 
 // App is an attached app. Its methods may be called concurrently.
 type App struct {
-	// Welcome is what the service said when the app attached.
+	// Welcome is the service's welcome from when the app attached.
 	Welcome glasses.Welcome
-	// Events receives the events. It is closed when the connection has ended.
+	// Events receives the events. It is closed when the connection ends.
 	Events <-chan Event
 
 	ws     *websocket.Conn
@@ -52,7 +52,7 @@ type App struct {
 	waiting map[string]chan glasses.Result // by id of the command; nil once the connection has ended
 }
 
-// Attach attaches to a session. secretFile is the file with its secret.
+// Attach attaches to a session. secretFile is the path of the file with the session's secret.
 func Attach(ctx context.Context, endpoint, secretFile, name string) (*App, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachTime)
 	defer cancel()
@@ -108,7 +108,7 @@ func (a *App) Close() {
 	a.reader.Wait()
 }
 
-// Command sends a command and waits for its result. The error is a *glasses.Error if the glasses refused it.
+// Command sends a command and waits for its result. It returns a *glasses.Error if the glasses refuse the command.
 func (a *App) Command(ctx context.Context, typ string, payload any) (glasses.Result, error) {
 	id, answer := a.newID(), make(chan glasses.Result, 1)
 	a.mu.Lock()

@@ -18,13 +18,13 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// pictureTime is how long glasses may take for one picture. They answer within 10 s.
+// pictureTime is the timeout for showing one picture. Glasses answer within 10 s.
 const pictureTime = 15 * time.Second
 
-// sampleRate is that of the microphone in a bench.
+// sampleRate is the microphone's sample rate in a bench, in Hz.
 const sampleRate = 16000
 
-// noise returns a picture of random squares, so that no two pictures of a bench share more than chance.
+// noise returns a picture of random squares, so that any similarity between two pictures of a bench is coincidental.
 func noise(m glasses.DeviceModel, seed uint64) *image.Gray {
 	const side = 8
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -38,8 +38,8 @@ func noise(m glasses.DeviceModel, seed uint64) *image.Gray {
 	return img
 }
 
-// Pictures shows full pictures one after the other and measures each. The error is that of ctx, or that of a lost
-// connection.
+// Pictures shows full pictures one after the other and measures each one. It returns an error if ctx ends or the
+// connection is lost.
 func (a *App) Pictures(ctx context.Context, number int, progress func(shown int)) (glasses.BenchPictures, error) {
 	b := glasses.BenchPictures{Asked: number, Ms: []int64{}}
 	for i := range number {
@@ -72,7 +72,7 @@ func (a *App) show(ctx context.Context, show glasses.Show) (refused string, err 
 	return refusalOf(err)
 }
 
-// refusalOf separates what the glasses refused from other errors.
+// refusalOf separates refusals by the glasses from other errors.
 func refusalOf(err error) (refused string, other error) {
 	var r *glasses.Error
 	if errors.As(err, &r) {
@@ -81,7 +81,7 @@ func refusalOf(err error) (refused string, other error) {
 	return "", err
 }
 
-// Inputs waits for a number of inputs. It returns those that came until ctx ended.
+// Inputs waits for the given number of inputs. It returns the inputs received until then or until ctx ended.
 func (a *App) Inputs(ctx context.Context, number int) []string {
 	seen := []string{}
 	for len(seen) < number {
@@ -97,7 +97,7 @@ func (a *App) Inputs(ctx context.Context, number int) []string {
 	return seen
 }
 
-// next waits for the next event of a type. Others are dropped. ok is false when ctx or the connection ends.
+// next waits for the next event of a type and drops all others. ok is false if ctx or the connection ends.
 func (a *App) next(ctx context.Context, typ string) (e Event, ok bool) {
 	for {
 		select {
@@ -111,7 +111,7 @@ func (a *App) next(ctx context.Context, typ string) (e Event, ok bool) {
 	}
 }
 
-// Microphone listens for a time and measures how loud it is.
+// Microphone records for the given time and measures the loudness.
 func (a *App) Microphone(ctx context.Context, listen time.Duration) (b glasses.BenchMicrophone, err error) {
 	limit, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
@@ -137,13 +137,13 @@ func (a *App) Microphone(ctx context.Context, listen time.Duration) (b glasses.B
 	return b, err
 }
 
-// decibels returns a level in dB of full scale, rounded to tenths; silence is -100.
+// decibels converts a level to dB of full scale, rounded to tenths. Silence is -100.
 func decibels(level float64) float64 {
 	return math.Round(max(20*math.Log10(max(level, 1e-5)), -100)*10) / 10
 }
 
-// Break waits until a connection of the glasses breaks and until all are up again, or ctx ends. changed is called when
-// it breaks.
+// Break waits until the connection of the glasses breaks and is fully restored, or until ctx ends. It calls changed
+// when the connection breaks.
 func (a *App) Break(ctx context.Context, changed func(state string)) (b glasses.BenchReconnect) {
 	var begin time.Time
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Picture returns the payload of a display.show that fills the panel with a picture. alt says what it shows.
+// Picture returns the payload of a display.show that fills the panel with a picture. alt describes the picture.
 func Picture(img image.Image, alt string) (glasses.Show, error) {
 	var file bytes.Buffer
 	if err := png.Encode(&file, img); err != nil {

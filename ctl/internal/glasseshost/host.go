@@ -1,5 +1,5 @@
-// Package glasseshost acts as a session to which one client attaches as the glasses, such as an app on a phone, and
-// checks how the client attaches, reconnects and leaves. What the client answers is checked by package conformance.
+// Package glasseshost acts as a session to which one client, such as an app on a phone, attaches as the glasses. It
+// checks how the client attaches, reconnects and leaves. Package conformance checks the client's answers.
 package glasseshost
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/service-dev/service/glasses/conformance"
 )
 
-// Path is where the glasses attach.
+// Path is the URL path at which the glasses attach.
 const Path = "/s/conformance/live"
 
-// lastSeq is the cursor that the welcome gives to the glasses.
+// lastSeq is the cursor in the welcome that is sent to the glasses.
 const lastSeq = 57
 
 const (
-	reconnectTime = 20 * time.Second // the protocol says up to about 10 s between attempts
-	quietTime     = 5 * time.Second  // in which a client that was sent away must not return
+	reconnectTime = 20 * time.Second // PROTOCOL.md allows up to about 10 s between attempts
+	quietTime     = 5 * time.Second  // a client that was sent away must not return within this time
 	maxMessages   = 256
 )
 
@@ -39,7 +39,8 @@ const (
 	reconnectSection = "Reconnecting"
 )
 
-// Host waits for one client at a time. It sends away others, which might be taken for the one that has to come back.
+// Host accepts one client at a time. It turns away others, which could be mistaken for the client that has to
+// reconnect.
 type Host struct {
 	// URL is the address for the glasses.
 	URL string
@@ -49,11 +50,11 @@ type Host struct {
 	serving sync.WaitGroup
 	clients chan *client
 	isFree  chan struct{} // has one element while a client may attach
-	// Times that tests shorten.
+	// Timeouts, which tests shorten.
 	reconnectTime, quietTime time.Duration
 }
 
-// client is one attached client. It is a conformance.Conn.
+// client is one attached client. It implements conformance.Conn.
 type client struct {
 	ws       *websocket.Conn
 	query    url.Values
@@ -61,14 +62,14 @@ type client struct {
 	messages chan conformance.Message
 }
 
-// Listen opens the address: host:port, or a URL of which only that is used.
+// Listen listens on the address: host:port, or a URL whose host and port are used.
 func Listen(ctx context.Context, address string, model glasses.DeviceModel) (*Host, error) {
 	if at, err := url.Parse(address); err == nil && at.Host != "" {
 		address = at.Host
 	}
 	network := "tcp"
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
-		network = "tcp4" // 0.0.0.0 would also be [::], and URL would say so
+		network = "tcp4" // otherwise 0.0.0.0 would also listen on [::], and URL would contain that
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, address)
 	if err != nil {
@@ -136,12 +137,12 @@ func (c *client) Send(ctx context.Context, frame []byte) error {
 	return c.ws.Write(ctx, websocket.MessageText, frame)
 }
 
-// Check checks the answers of attached glasses. It is conformance.Check but for tests.
+// Check checks the answers of attached glasses. It is conformance.Check, except in tests.
 type Check func(context.Context, conformance.Conn, glasses.DeviceModel,
 	func(conformance.Line)) ([]conformance.Line, error)
 
-// Run waits until glasses attach, and checks them. tell gets each verdict at once. The error says why not every rule
-// could be checked.
+// Run waits until glasses attach, and checks them. It calls tell with each verdict at once. The error is the reason why
+// not every rule could be checked.
 func (h *Host) Run(ctx context.Context, check Check,
 	tell func(conformance.Line)) (lines []conformance.Line, err error) {
 	verdict := func(name, section, problem string) {
@@ -181,9 +182,9 @@ func (h *Host) Run(ctx context.Context, check Check,
 	return lines, nil
 }
 
-// release sends a client away, and lets the next one attach.
+// release disconnects a client and lets the next one attach.
 func (h *Host) release(c *client, code websocket.StatusCode, reason string) {
-	h.isFree <- struct{}{} // before the client may come back; there is room, because this client has taken it
+	h.isFree <- struct{}{} // before the client may return; never blocks, because this client took the element
 	_ = c.ws.Close(code, reason)
 }
 
@@ -201,7 +202,8 @@ func (h *Host) next(ctx context.Context, limit <-chan time.Time) (*client, error
 	}
 }
 
-// attachProblem says what is wrong with how a client attached. A client that returns has the cursor of the welcome.
+// attachProblem returns what is wrong with how a client attached, or "". A client that returns must send the cursor of
+// the welcome.
 func attachProblem(c *client, isBack bool) string {
 	since := c.query.Get("since")
 	n, err := strconv.ParseInt(since, 10, 64)
@@ -216,7 +218,7 @@ func attachProblem(c *client, isBack bool) string {
 	return ""
 }
 
-// greet sends what the service sends to glasses that attach.
+// greet sends the frames that the service sends when glasses attach.
 func (h *Host) greet(ctx context.Context, c *client) error {
 	frames := []struct {
 		typ     string

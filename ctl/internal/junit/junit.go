@@ -16,9 +16,9 @@ type Suite struct {
 	// Took is the duration in real time.
 	Took  time.Duration
 	Cases []Case
-	// Error says why the suite could not be completed.
+	// Error is the reason why the suite could not be completed.
 	Error string
-	// NotRun says why the suite was not started.
+	// NotRun is the reason why the suite was not started.
 	NotRun string
 	// Output is the output of the tested program.
 	Output string

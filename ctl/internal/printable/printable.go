@@ -1,4 +1,4 @@
-// Package printable makes untrusted text safe for reports that people and other programs read.
+// Package printable makes untrusted text safe to print in reports.
 package printable
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Lines replaces each unprintable character in text by a replacement character, such as control characters, escape
-// sequences and marks that reorder or hide text. It keeps newlines and tabs.
+// Lines replaces each unprintable character in text with a replacement character. Unprintable are control characters,
+// escape sequences and marks that reorder or hide text. It keeps newlines and tabs.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

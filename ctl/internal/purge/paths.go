@@ -7,10 +7,11 @@ import (
 	"sync"
 )
 
-// corrupt is the ending of a file that was renamed because it could not be read.
+// corrupt matches the suffix of a file that was renamed because it could not be read.
 const corrupt = `(\.corrupt-\d{8}T\d{6}Z)?`
 
-// files are the paths of the service's files in a state directory; the documentation of the state directory lists them.
+// files matches the paths of the service's files in a state directory, which the documentation of the state directory
+// lists.
 var files = anyOf(
 	`(adapters|glasses|install)\.json`+corrupt, `auth\.json`, `adapter\.approved`, `config\.yaml`, `consent`,
 	`install\.lock`,
@@ -25,29 +26,30 @@ var files = anyOf(
 	`telemetry/(events\.jsonl(\.old)?|spool\.lock|state\.json)`,
 	`telemetry/spool/[0-9a-f]{8}-[0-9a-f-]{27}(\.[0-9a-f]{16})?(\.sent)?\.jsonl`,
 	`backend/service\.db(-wal|-shm|-journal|-migrate)?`, `backend/(hmac\.key|credentials\.key|instance|port|sign-in-word)`,
-	`backend/\.(hmac\.key|credentials\.key|instance|port|sign-in-word)-\d+`, // left behind by a writer that was killed
+	`backend/\.(hmac\.key|credentials\.key|instance|port|sign-in-word)-\d+`, // left by a killed writer
 )
 
-// folders are the paths of the service's folders.
+// folders matches the paths of the service's folders.
 var folders = anyOf(`adapters`, `backend`, `fonts`, `glasses\.uncleared`, `log`, `run`, `run/a`, `run/a/.+`, `sessions`,
 	`sessions/[^/]+`, `sessions/[^/]+/media`, `telemetry`, `telemetry/spool`)
 
-// temporary is the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.
+// temporary matches the name of a file that is being written: NAME becomes .NAME.tmp-NUMBER.
 var temporary = pattern(`^((?:.*/)?)\.([^/]+)\.tmp-\d+$`)
 
-// probe is the name of the file with which servicectl doctor finds out whether a folder can be written.
+// probe matches the name of the file with which servicectl doctor tests whether a folder is writable.
 var probe = pattern(`(^|/)\.doctor\.tmp-\d+$`)
 
 func anyOf(patterns ...string) func() *regexp.Regexp {
 	return pattern(`^(` + strings.Join(patterns, "|") + `)$`)
 }
 
-// pattern compiles a pattern when it is first used, because every command of servicectl contains this package.
+// pattern compiles a pattern on first use, because every servicectl command links this package.
 func pattern(p string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(p) })
 }
 
-// isOurs reports whether the service creates an entry of that path and type. A person may have made config.yaml a link.
+// isOurs reports whether the service creates an entry with this path and type. config.yaml may also be a link that the
+// user made.
 func isOurs(name string, e fs.DirEntry) bool {
 	if e.IsDir() {
 		return folders().MatchString(name)

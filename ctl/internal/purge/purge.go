@@ -1,6 +1,6 @@
-// Package purge removes the state directory. It removes only files that the service creates, by path and type, so that
-// files of others stay, also in the service's folders. It never follows a symbolic link. It must not depend on commands
-// or texts for people.
+// Package purge removes the state directory. It removes only files that the service creates, identified by path and
+// type, so that foreign files are kept even in the service's folders. It never follows a symbolic link. It must not
+// depend on commands or texts for people.
 package purge
 
 import (
@@ -19,7 +19,7 @@ const identity = "install.json"
 // State is a state directory that may be removed.
 type State struct {
 	Dir string
-	// Has holds the entries of the directory of which the service created something, by name.
+	// Has holds the names of the directory's entries that contain something created by the service.
 	Has map[string]bool
 	// Sessions is the number of local sessions.
 	Sessions int
@@ -30,7 +30,7 @@ type State struct {
 // ErrForeign means that a directory is not a state directory of the service.
 var ErrForeign = errors.New("it is not a state directory of the service")
 
-// Inspect looks at a state directory without changing it. If there is none, the error is fs.ErrNotExist.
+// Inspect examines a state directory without changing it. If it does not exist, the error is fs.ErrNotExist.
 func Inspect(dir string) (State, error) {
 	s := State{Dir: dir, Has: map[string]bool{}}
 	root, own, others, err := look(dir)
@@ -52,7 +52,8 @@ func Inspect(dir string) (State, error) {
 	return s, nil
 }
 
-// open opens a directory, unless it is a symbolic link or the home directory. A link in it cannot lead out of it.
+// open opens a directory and fails if it is a symbolic link or the home directory. Links in the directory cannot lead
+// out of the returned root.
 func open(dir string) (*os.Root, error) {
 	info, err := os.Lstat(dir)
 	switch {
@@ -82,8 +83,9 @@ func look(dir string) (root *os.Root, own, others []string, err error) {
 	return root, own, others, err
 }
 
-// scan returns the paths below a folder that the service created and those that it did not. The content of a folder
-// precedes it; a folder in which something is kept is in neither list, and the content of a foreign one is not listed.
+// scan returns the paths below a folder that the service created and those that it did not create. The contents of a
+// folder precede the folder. A folder that must be kept because of its contents is in neither list, and the contents of
+// a foreign folder are not listed.
 func scan(root *os.Root, folder string) (own, others []string, err error) {
 	entries, err := fs.ReadDir(root.FS(), folder)
 	if err != nil {
@@ -114,7 +116,7 @@ func scan(root *os.Root, folder string) (own, others []string, err error) {
 }
 
 // Remove deletes what the service created, the identity last, so that an interrupted removal can be repeated. It
-// deletes the directory itself if nothing else is in it, and returns what it kept otherwise.
+// deletes the directory itself if it is empty then; otherwise it returns the kept paths.
 func (s State) Remove() (kept []string, err error) {
 	root, own, kept, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +143,8 @@ func (s State) Remove() (kept []string, err error) {
 	return kept, err
 }
 
-// Left returns what is in the directory now that the service created: nothing if the directory does not exist.
+// Left returns what the directory contains now that the service created. The list is empty if the directory does not
+// exist.
 func (s State) Left() ([]string, error) {
 	root, own, _, err := look(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,7 +23,7 @@ import (
 type Page struct {
 	// Verdict summarizes all runs in a few words.
 	Verdict string
-	// Command is the command line as a person would type it.
+	// Command is the command line as the user would type it.
 	Command string
 	At      time.Time
 	Took    time.Duration
@@ -54,9 +54,9 @@ type Run struct {
 	Title       string
 	DeviceModel string
 	State       State
-	// Problem says why the run was not possible, and Hint is the next step.
+	// Problem is the reason why the run was not possible, and Hint is the next step.
 	Problem, Hint string
-	// Duration is the time that passed on the session's clock.
+	// Duration is the duration of the run on the session's clock.
 	Duration time.Duration
 	Took     time.Duration
 	Steps    []Step
@@ -77,7 +77,8 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as written in the file, Seen says why it failed, and Panel is what the wearer saw when it did.
+	// Expected is the step as written in the file, Seen is why it failed, and Panel is what the wearer saw at that
+	// time.
 	Expected, Seen string
 	Panel          Picture
 }
@@ -89,7 +90,7 @@ type Diff struct {
 	WantPanel, GotPanel, Marked Picture
 }
 
-// Frame is the content of the panel from a point in time on.
+// Frame is what the panel shows from a point in time on.
 type Frame struct {
 	Caption string
 	At      time.Duration
@@ -109,8 +110,8 @@ var (
 	pageJS string
 )
 
-// page is the template. Its content security policy allows only its own style and script, so an app's text cannot run
-// as code even if an escape were missing.
+// page is the template. Its content security policy allows only its own style and script, so that an app's text cannot
+// run as code even if escaping is missing.
 var page = sync.OnceValue(func() *template.Template {
 	css := pagestyle.Report + ownCSS
 	return template.Must(template.New("page").Funcs(template.FuncMap{

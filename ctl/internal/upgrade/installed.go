@@ -21,14 +21,14 @@ const (
 type Installed struct {
 	// By is deb, rpm, apk, pacman, homebrew, scoop, winget, script, source or archive.
 	By string
-	// Upgrade and Remove are commands for a person to run; they may contain VERSION and ARCH. They are empty for an
+	// Upgrade and Remove are commands for the user to run; they may contain VERSION and ARCH. They are empty for an
 	// archive.
 	Upgrade, Remove string
 	// Dir is the folder of the programs.
 	Dir string
 }
 
-// FindInstalled returns how this copy was installed. It judges by paths and the databases of package managers.
+// FindInstalled returns how this copy was installed, determined from paths and the databases of package managers.
 func FindInstalled() (Installed, error) {
 	dir, err := programpath.Dir()
 	if err != nil {
@@ -37,7 +37,8 @@ func FindInstalled() (Installed, error) {
 	return installedAt(dir, "/"), nil
 }
 
-// packageManagers are those of Linux, recognised by a file below the root; a pattern matches the package's own entry.
+// packageManagers are the package managers of Linux. Each is recognised by a file below the root, a pattern that
+// matches the package's own entry.
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
 	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},
@@ -84,8 +85,8 @@ func installedAt(dir, root string) Installed {
 	return Installed{By: "archive", Dir: dir}
 }
 
-// Command returns the command that upgrades to a version, or to "VERSION" if it is empty, and the file to download
-// before, if any.
+// Command returns the command that upgrades to a version (or to "VERSION" if version is empty), and the file to
+// download first, if any.
 func (i Installed) Command(version string) (command, download string) {
 	version = cmp.Or(version, "VERSION")
 	archive := "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
@@ -96,7 +97,7 @@ func (i Installed) Command(version string) (command, download string) {
 	case "archive":
 		return "", archive
 	case "script":
-		if buildinfo.ReleaseURL == "" { // install.sh knows no address either
+		if buildinfo.ReleaseURL == "" { // install.sh does not contain an address either
 			return i.Upgrade + " --from " + archive, archive
 		}
 		return i.Upgrade, "install.sh"
@@ -116,8 +117,8 @@ func (i Installed) ScriptURL() string {
 	return strings.TrimSuffix(buildinfo.ReleaseURL, "/") + "/install.sh"
 }
 
-// packageVersion returns a version as package managers write it, so that a pre-release sorts before its release. The
-// release names its packages accordingly.
+// packageVersion returns a version in the notation of a package manager, in which a pre-release sorts before its
+// release. The release process names its packages accordingly.
 func packageVersion(by, version string) string {
 	number, pre, isPre := strings.Cut(version, "-")
 	if !isPre {
@@ -155,7 +156,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// quote quotes a word of a command for a person to paste into a shell.
+// quote quotes a word of a command that the user pastes into a shell.
 func quote(s string) string {
 	plain := !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("/._-+:@%,=~", r)

@@ -61,8 +61,8 @@ func verify(key string, data, signature []byte) (comment string, err error) {
 	return comment, nil
 }
 
-// signedAt returns the time in a signed comment, which minisign writes as "timestamp:SECONDS" among fields separated by
-// tabs.
+// signedAt returns the time in a signed comment, which minisign writes as "timestamp:SECONDS" among tab-separated
+// fields.
 func signedAt(comment string) (at time.Time, ok bool) {
 	for field := range strings.SplitSeq(comment, "\t") {
 		text, isTime := strings.CutPrefix(field, "timestamp:")
@@ -73,7 +73,7 @@ func signedAt(comment string) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// decodeLine decodes a line of base64 that must have size bytes.
+// decodeLine decodes a line of base64 that must contain size bytes.
 func decodeLine(line string, size int) ([]byte, error) {
 	data, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(line))
 	if err == nil && len(data) != size {

@@ -1,6 +1,5 @@
-// Package upgrade finds the newest release of this distribution, and how the running copy was installed. It sends
-// nothing but two GET requests for files whose names are fixed, and changes nothing. It knows no commands and no texts
-// for people.
+// Package upgrade finds the newest release of this distribution, and how the running copy was installed. It only sends
+// two GET requests for files with fixed names, and changes nothing. It must not depend on commands or texts for users.
 package upgrade
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// Bounds of the requests: their total time, and the sizes of the two files in bytes.
+// Limits of the requests: their total time, and the sizes of the two files in bytes.
 const (
 	timeout          = 20 * time.Second
 	maxSums          = 1 << 20
@@ -29,29 +28,29 @@ const (
 	maxVersionLength = 64
 )
 
-// MaxAge is how old the signature of the releases may be. Otherwise somebody between this machine and the publisher
-// could serve an old list forever and hide every later release.
+// MaxAge is the maximum age of the signature of the release list. Without it, an attacker between this machine and the
+// publisher could serve an old list forever and hide every later release.
 const MaxAge = 90 * 24 * time.Hour
 
-// Errors of Newest.
+// Errors returned by Newest.
 var (
-	// ErrNotConfigured means that this build names no releases.
+	// ErrNotConfigured means that this build contains no release source.
 	ErrNotConfigured = errors.New("this build does not know where its releases are")
 	// ErrUntrusted means that the signature of the releases is missing or wrong.
 	ErrUntrusted = errors.New("the list of releases is not signed by the key of this build")
-	// ErrStale means that the list is signed, but that it may be an old one: its signature has no time or is too old.
+	// ErrStale means that the list is signed but may be outdated: its signature has no time or is too old.
 	ErrStale = errors.New("the list of releases may be outdated")
 )
 
-// Source is where a distribution's releases are: the directory that contains SHA256SUMS, and the minisign key of its
-// signature.
+// Source is where a distribution's releases are published: the URL of the directory that contains SHA256SUMS, and the
+// minisign key that signs it.
 type Source struct{ URL, Key string }
 
 // BuiltIn returns the source that is compiled in.
 func BuiltIn() Source { return Source{URL: buildinfo.ReleaseURL, Key: buildinfo.ReleaseKey} }
 
-// Newest returns the newest version among the names in SHA256SUMS, which must have been signed within MaxAge before
-// now. Without a source it makes no request.
+// Newest returns the newest version among the names in SHA256SUMS, whose signature must not be older than MaxAge at
+// now. It makes no request if s is not configured.
 func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	if s.URL == "" || s.Key == "" {
 		return "", ErrNotConfigured
@@ -84,7 +83,7 @@ func (s Source) Newest(ctx context.Context, now time.Time) (string, error) {
 	return newestIn(string(sums))
 }
 
-// isAllowed reports whether a request may go to u: only https protects it, except on this machine.
+// isAllowed reports whether u may be requested: only https is safe, except on this machine.
 func isAllowed(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return u.Host != ""
@@ -92,7 +91,7 @@ func isAllowed(u *url.URL) bool {
 	return u.Scheme == "http" && loopback.IsHost(u.Hostname())
 }
 
-// fetch reads a file of at most limit bytes.
+// fetch downloads a file of at most limit bytes.
 func fetch(ctx context.Context, from *url.URL, limit int64) ([]byte, error) {
 	client := http.Client{CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if len(via) > maxRedirects || !isAllowed(req.URL) || from.Scheme == "https" && req.URL.Scheme != "https" {
@@ -153,7 +152,7 @@ func versionOf(name string) (version string, ok bool) {
 	if isTar == isZip {
 		return "", false
 	}
-	for range 2 { // the processor, then the system
+	for range 2 { // the architecture, then the operating system
 		n := strings.LastIndexByte(base, '-')
 		if n < 0 {
 			return "", false
@@ -161,7 +160,7 @@ func versionOf(name string) (version string, ok bool) {
 		base = base[:n]
 	}
 	_, ok = buildinfo.Compare(base, base)
-	isPlain := !strings.ContainsFunc(base, func(r rune) bool { // it is printed
+	isPlain := !strings.ContainsFunc(base, func(r rune) bool { // the version is printed
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(".-+", r)
 	})
 	return base, ok && isPlain && len(base) <= maxVersionLength

@@ -1,5 +1,5 @@
-// Package watch reports when a person changes files below folders. It distinguishes these changes from files that
-// programs write while the person works. It is independent of those programs.
+// Package watch reports when the user changes files below folders. It distinguishes these changes from files that
+// programs write in the meantime. It is independent of those programs.
 package watch
 
 import (
@@ -43,7 +43,7 @@ type Watcher struct {
 	pump    sync.WaitGroup
 	hint    chan struct{} // capacity 1: signals a change
 
-	known   map[string]bool // files that existed or that a person created
+	known   map[string]bool // files that existed at the start or that the user created
 	strikes map[string]int  // number of consecutive runs that wrote a known file
 
 	mu      sync.Mutex // guards the fields below
@@ -69,7 +69,7 @@ func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	return w, nil
 }
 
-// Error is a failure to watch folders. Next is what to do next.
+// Error is a failure to watch folders. Next is the next step.
 type Error struct {
 	Err  error
 	Next string
@@ -82,7 +82,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 var errTooMany = fmt.Errorf("there are more than %d folders", maxFolders)
 
-// limitHint names a limit of Linux that all programs of a user share.
+// limitHint names a Linux limit that all programs of a user share.
 const limitHint = "end other programs that watch files, or raise the limit, such as: sudo sysctl fs.inotify.max_user_"
 
 func failed(what string, err error) error {
@@ -143,7 +143,7 @@ func (w *Watcher) add(root string, found func(file string)) error {
 	})
 }
 
-// skips reports whether a path is one that people do not edit.
+// skips reports whether a path is one that users do not edit.
 func (w *Watcher) skips(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || name == "node_modules" ||
@@ -175,14 +175,14 @@ func (w *Watcher) note(e fsnotify.Event) {
 	}
 	if info, err := os.Lstat(e.Name); err == nil && info.IsDir() {
 		if e.Has(fsnotify.Create) {
-			_ = w.add(e.Name, w.change) // a folder that cannot be watched was deleted again
+			_ = w.add(e.Name, w.change) // a folder that cannot be watched has been deleted again
 		}
 		return
 	}
 	w.change(e.Name)
 }
 
-// forget stops watching a deleted folder and its subfolders, which frees capacity for other folders.
+// forget stops watching a deleted folder and its subfolders, which makes room for other folders.
 func (w *Watcher) forget(folder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,9 +213,9 @@ func (s Span) has(t time.Time) bool {
 	return !t.Before(s.From.Add(-slack)) && !t.After(s.To.Add(slack))
 }
 
-// Next waits until a person changes files and returns these files in order. run is the last run: a new file that it
-// wrote does not count, and a known file that two consecutive runs wrote no longer counts. Next returns each of the
-// latter once, in written.
+// Next waits until the user changes files and returns the changed files in order. run is the last run: a new file that
+// the run wrote does not count as changed, and a known file that two consecutive runs wrote no longer counts. Next
+// returns each file of the latter kind once, in written.
 func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string, err error) {
 	for {
 		if err := settle(ctx, w.hint); err != nil {
@@ -241,7 +241,7 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts, and if not, whether changes of this file will never count.
+// judge reports whether a change counts. If it does not, now reports whether the file has just been excluded for good.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {
