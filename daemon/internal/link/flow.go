@@ -24,7 +24,7 @@ type flow struct {
 	who caller.Caller
 	// exclusive flows belong to a login: other callers do not join them, and they end with the login.
 	exclusive bool
-	// replace allows a live link of another account or backend to be replaced.
+	// replace allows the login to replace a live link to another account or backend.
 	replace bool
 
 	gated          *GatedCall
@@ -32,14 +32,14 @@ type flow struct {
 	minInterval    time.Duration // the shortest interval that a caller requested
 	count          int           // polls made
 	note           string
-	intervalRaised bool // the backend raised the interval because a poll came too early by its clock
+	intervalRaised bool // the backend raised the interval because a poll was too early by its clock
 	polling        bool
 	stop           context.CancelFunc
-	answerLost     bool          // whether an answer was lost, which may have been the approval
+	answerLost     bool          // a response was lost that may have contained the approval
 	polled         chan struct{} // closed after each poll
 	finished       time.Time
 	end            *result
-	saving         bool // the token is being saved, so it is too late to stop
+	saving         bool // the token is being saved, so the flow can no longer be stopped
 	cancelled      bool // the backend was asked to cancel the code
 	aborted        bool // polling_aborted was recorded for the code
 	opening        bool // the page is being opened
@@ -47,7 +47,7 @@ type flow struct {
 }
 
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
-// that a waiter gets the result it waited for even if the flow was restarted.
+// that a waiter gets the result of its own run even if the flow was restarted.
 type result struct {
 	done    chan struct{}
 	outcome Outcome
@@ -69,9 +69,9 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 	}
 }
 
-// pollGap returns the time until the next poll by this machine's clock, which may be faster than the backend's: a
-// little more than the interval, and clearly more once the backend found a poll too early. That way one increase
-// suffices for a clock that is up to 30 % fast.
+// pollGap returns the time until the next poll by this machine's clock, which may run faster than the backend's clock:
+// slightly more than the interval, and considerably more once the backend found a poll too early. That way, one
+// increase suffices for a clock that is up to 30 % fast.
 func (f *flow) pollGap() time.Duration {
 	if f.intervalRaised {
 		return f.interval + f.interval*35/100
@@ -79,7 +79,7 @@ func (f *flow) pollGap() time.Duration {
 	return f.interval + f.interval/20
 }
 
-// isUsable reports whether the code may still be shown to a person.
+// isUsable reports whether the code may still be shown to the user.
 func (f *flow) isUsable(now time.Time) bool {
 	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
 }
@@ -103,7 +103,7 @@ func backendInterval(d time.Duration) time.Duration {
 	return min(d, MaxWait)
 }
 
-// bounded limits w to the documented bounds.
+// bounded clamps w to the documented bounds.
 func (w Wait) bounded() Wait {
 	if w.Max == 0 {
 		w.Max = DefaultWait
@@ -116,9 +116,9 @@ func (w Wait) bounded() Wait {
 	return w
 }
 
-// Complete waits for the approval of a code. It starts polling the code or joins the running poller. When ctx ends,
-// the call ends and the polling continues. Outcomes are kept for later calls. Errors are a *backend.Problem or
-// ctx's error.
+// Complete waits for the approval of a code. It starts polling the code or joins the running poller. When ctx ends, the
+// call ends and the polling continues. Outcomes are kept for later calls. It returns a *backend.Problem or ctx's error
+// on failure.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -130,7 +130,7 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	}
 	m.supersede(ctx, f)
 	var out Outcome
-	// Reported before the wait, so that the person does not approve in vain.
+	// Report the conflict before the wait, so that the user does not approve the code in vain.
 	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
 		err = conflict(other)
 	} else if err = m.ensurePolling(f, wait.Interval); err == nil {
@@ -139,15 +139,15 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		out, err = m.await(ctx, f, start, wait)
 	}
 	if err != nil && m.pending(f) {
-		m.completed(f, telemetry.OutcomePollingAborted) // until a later call or poll gets another outcome
+		m.completed(f, telemetry.OutcomePollingAborted) // unless a later call or poll has another outcome
 	}
 	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
-		return Outcome{}, unknownCode() // the code was used for a link that has been logged out since
+		return Outcome{}, unknownCode() // the code created a link that has since been logged out
 	}
 	return out, err
 }
 
-// openFor opens the page of a code for a call that waits for it, within the time of the call.
+// openFor opens the page of a code for a call that waits for the code, within the call's time limit.
 func (m *Manager) openFor(ctx context.Context, deviceCode string, wait Wait) {
 	if wait.OpenPage == nil {
 		return
@@ -157,18 +157,18 @@ func (m *Manager) openFor(ctx context.Context, deviceCode string, wait Wait) {
 	m.OpenPage(deviceCode, false, func(page string) bool { return wait.OpenPage(ctx, page) })
 }
 
-// pending reports whether a flow is still without an outcome.
+// pending reports whether a flow has no outcome yet.
 func (m *Manager) pending(f *flow) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return f.finished.IsZero()
 }
 
-// maxDeviceCode bounds a device code, in bytes.
+// maxDeviceCode is the maximum length of a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf returns the flow of a code. A code that was not issued to this install may belong to somebody else, whose
-// account its approval would link here. It is refused without asking a backend.
+// flowOf returns the flow of a code. A code that was not issued to this install may belong to another user, whose
+// account its approval would link here. Such a code is refused without asking a backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -208,8 +208,8 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	return f, nil
 }
 
-// callerAt returns a copy of who with the directory and backend of a stored call. It keeps the other
-// variables of who, because the original caller's environment was never stored.
+// callerAt returns a copy of who with the directory and backend of a stored call. It keeps who's other variables,
+// because the original caller's environment was never stored.
 func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
 	who.Cwd = cwd
 	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
@@ -243,8 +243,9 @@ func (m *Manager) updateCode(f *flow, change func(*codes.Issued)) {
 	}
 }
 
-// OpenPage opens the page of an agent's code with open, which reports whether it did, and returns its result. A page
-// that was opened before, or is being opened, is not opened again unless again is set and the first attempt is over.
+// OpenPage opens the page of an agent's code by calling open, which reports whether it succeeded, and returns its
+// result. A page that was opened before, or is being opened, is not opened again unless again is set and the first
+// attempt is over.
 func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string) bool) bool {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -266,7 +267,7 @@ func (m *Manager) OpenPage(deviceCode string, again bool, open func(page string)
 	return opened
 }
 
-// await waits for the outcome, reports each poll, and returns when the caller's time limit, which began at start, is
+// await waits for the outcome, reports each poll, and returns when the caller's time limit, counted from start, is
 // reached.
 func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait) (Outcome, error) {
 	limit := time.NewTimer(wait.Max - m.Now().Sub(start))
@@ -297,7 +298,7 @@ func (m *Manager) await(ctx context.Context, f *flow, start time.Time, wait Wait
 	}
 }
 
-// heartbeat is the longest time between two progress reports to a waiter, which needs one at least every 20 s.
+// heartbeat is the maximum time between two progress reports to a waiter, which needs a report at least every 20 s.
 const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
@@ -316,11 +317,11 @@ type Attempt struct {
 	code Code
 }
 
-// Code returns the code to show to the person.
+// Code returns the code to show to the user.
 func (a *Attempt) Code() Code { return a.code }
 
-// Wait polls until there is an outcome, at the latest when the code can no longer be approved; wait.Max does not apply.
-// If ctx ends first, the polling stops and nothing is linked afterwards.
+// Wait polls until there is an outcome, at the latest until the code can no longer be approved; wait.Max does not
+// apply. If ctx ends first, the polling stops and no link is created afterwards.
 func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		a.m.abort(a.f)
@@ -343,7 +344,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// abort permanently ends a login's flow, and cancels its code unless it already has an outcome.
+// abort permanently ends a login's flow and, unless the flow has an outcome, cancels its code.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
 	if f.polling && !f.saving {

@@ -41,7 +41,7 @@ type UnsavedLinks interface {
 	Unsaved() (account.Link, bool)
 }
 
-// Watcher reports each change of the link, whoever made it (account.Store.Watch).
+// Watcher reports each change of the link, regardless of who made it (account.Store.Watch).
 type Watcher interface {
 	Watch(ctx context.Context) <-chan account.Link
 }
@@ -66,12 +66,13 @@ const (
 	scope = "account_full"
 	// remember is how long a code's outcome is kept.
 	remember = 15 * time.Minute
-	// maxFlows bounds the remembered codes. Above it, the oldest code that is not being polled is removed.
+	// maxFlows is the maximum number of remembered codes. Above it, the oldest code that is not being polled is
+	// removed.
 	maxFlows = 256
-	// maxPolling bounds the codes that are being polled.
+	// maxPolling is the maximum number of codes that are polled at the same time.
 	maxPolling = 64
-	// verifyTimeout bounds Verify. maxReverify bounds how often it starts again because the link was replaced in the
-	// meantime.
+	// verifyTimeout is the time limit of Verify. maxReverify is how often it starts at most, because the link may be
+	// replaced in the meantime.
 	verifyTimeout = 12 * time.Second
 	maxReverify   = 2
 )
@@ -80,13 +81,13 @@ const (
 type Manager struct {
 	Options
 	asking sync.Mutex // held while a code is issued, so that concurrent callers share it
-	saving sync.Mutex // held while an approval decides whether it may replace the link
+	saving sync.Mutex // held while deciding whether an approval may replace the link
 
 	mu      sync.Mutex
 	flows   map[string]*flow // by device code
 	live    map[string]*flow // the live code of each backend, by liveKey
 	polling int
-	// revoking counts the tokens kept until they are revoked.
+	// revoking is the number of tokens kept until they are revoked.
 	revoking int
 	closed   bool
 	life     context.Context
@@ -156,7 +157,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Only the id that the embedded backend reports tells whether the token belongs to it.
+		// Whether the token belongs to the embedded backend can only be decided with the id that the backend reports.
 		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
@@ -177,7 +178,7 @@ func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	return b.URL, nil
 }
 
-// backendIDAt returns a backend's name in auth.json.
+// backendIDAt returns a backend's name as used in auth.json.
 func (m *Manager) backendIDAt(ctx context.Context, address string) (string, error) {
 	if address != backend.EmbeddedURL {
 		return address, nil
@@ -241,7 +242,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	probe func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()
-	m.conflictingLinkAt(ctx, target.BaseURL) // so that Code.Replaces says whether the backend still accepts the other link
+	m.conflictingLinkAt(ctx, target.BaseURL) // so that Code.Replaces is up to date
 	key := liveKey(target.BaseURL)
 	m.mu.Lock()
 	f := m.live[key]
@@ -282,8 +283,8 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code for a login. replace means that the person allows a live link of another account or backend to
-// be replaced. Without it, a login at another backend is refused immediately.
+// Start issues a code for a login. replace means that the user allows it to replace a live link to another account or
+// backend. Without it, a login at another backend is refused immediately.
 func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -331,7 +332,7 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	return gated, true
 }
 
-// keep stores a flow and removes flows that are over. The caller must record the expired flows, and holds m.mu.
+// keep stores a flow and removes flows that are over. The caller holds m.mu and must record the expired flows.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
@@ -349,9 +350,9 @@ func (m *Manager) keep(f *flow) (expired []*flow) {
 	return expired
 }
 
-// drop removes a flow, and adds it to expired if it has no outcome yet.
+// drop removes a flow. If the flow has no outcome yet, it is appended to expired.
 func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
-	if f.finished.IsZero() { // shown to a person, but no call waited for its outcome
+	if f.finished.IsZero() { // shown to the user, but no call waited for its outcome
 		f.finished = m.Now()
 		expired = append(expired, f)
 	}
@@ -362,7 +363,7 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf returns a flow's code in the form shown to a person. The caller holds m.mu.
+// codeOf returns a flow's code in the form shown to the user. The caller holds m.mu.
 func (m *Manager) codeOf(f *flow) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL,
 		Replaces: account.Link{State: account.NotLinked}}
@@ -374,7 +375,7 @@ func (m *Manager) codeOf(f *flow) Code {
 	return c
 }
 
-// liveKey returns the key of a backend. The embedded one has the same key with and without its id.
+// liveKey returns the key of a backend. The embedded backend has the same key with and without its id.
 func liveKey(address string) string {
 	if address == "" || strings.HasPrefix(address, backend.EmbeddedURL) {
 		return backend.EmbeddedURL

@@ -13,16 +13,17 @@ import (
 
 const (
 	// maxFailures is the number of consecutive failures after which the backend counts as unreachable. With the gaps
-	// below that takes 30 s.
+	// below, that takes 30 s.
 	maxFailures = 6
 	failureStep = 2 * time.Second
-	// maxFailureGap bounds the part of a raised interval that is kept after a failure; six such gaps must fit into 45 s.
+	// maxFailureGap limits how much of a raised interval is kept after a failure; six such gaps must fit into 45 s.
 	maxFailureGap = 8 * time.Second
-	// unreachableAfter bounds a series of slow failures; pollTimeout bounds a single poll.
+	// unreachableAfter is the maximum duration of a series of slow failures; pollTimeout is the maximum duration of a
+	// single poll.
 	unreachableAfter = 42 * time.Second
 	pollTimeout      = 10 * time.Second
-	// overtime is how long a code is still polled after it expires, because the backend accepts an approval for a short
-	// grace period.
+	// overtime is how long a code is polled after it expires, because the backend accepts an approval for a short grace
+	// period.
 	overtime = 30 * time.Second
 )
 
@@ -40,7 +41,7 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 
 // startPoller starts the poller. The caller holds m.mu.
 func (m *Manager) startPoller(f *flow, interval time.Duration, restarted bool) error {
-	if restarted { // the network failed, not the code, so the next waiter restarts the flow
+	if restarted { // the network failed, not the code, so the next waiter may restart the flow
 		f.finished, f.end = time.Time{}, newResult()
 	}
 	if !f.finished.IsZero() {
@@ -72,7 +73,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		}
 		answer, err := m.ask(ctx, f, since.Add(unreachableAfter))
 		if m.stopped(ctx, f, err == nil && answer.Token != nil) {
-			if err == nil && answer.Token != nil { // the token arrived too late, and nobody else has it
+			if err == nil && answer.Token != nil { // the token arrived too late, and no one else has it
 				m.Revoke(context.WithoutCancel(ctx), account.Link{
 					AuthToken: account.Secret(answer.Token.AuthToken), BackendURL: f.target.BaseURL,
 				})
@@ -89,9 +90,9 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		case err == nil:
 			failures = 0
 			gap = m.scheduleNext(f, answer.PollInterval, "")
-			m.supersede(ctx, f) // a link that could not be verified when it appeared may supersede it now
+			m.supersede(ctx, f) // a link that could not be verified when it appeared may supersede the flow now
 		case problem.HTTPStatus == http.StatusTooManyRequests:
-			failures = 0 // an answer shows that the backend is reachable
+			failures = 0 // a response shows that the backend is reachable
 			gap = m.scheduleRetry(f, 1, problem)
 		case isTransient(problem) && failures+1 < maxFailures && m.Now().Before(since.Add(unreachableAfter)):
 			failures++
@@ -111,8 +112,8 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, bounded by the time until the backend counts as unreachable. The caller that requested the code
-// counts as the caller, because the hint of a failure depends on its variables.
+// ask makes one poll, limited by the time until the backend counts as unreachable. It makes the call as the caller that
+// requested the code, because the hint in an error depends on that caller's variables.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
 	ctx, cancel := context.WithTimeout(caller.With(ctx, f.who), min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
@@ -175,8 +176,8 @@ func (m *Manager) notifyWaiters(f *flow, note string) {
 	f.polled = make(chan struct{})
 }
 
-// saveLink saves the link. Waiters get the outcome once the file is written and the token verified. Without the
-// person's consent, a live link of another account or backend is kept and the new token is revoked.
+// saveLink saves the link. Waiters get the outcome once the file is written and the token verified. Without the user's
+// consent, a live link to another account or backend is kept and the new token is revoked.
 func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -209,7 +210,7 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.finish(f, out, nil, telemetry.OutcomeSuccess)
 }
 
-// save makes l the link. It revokes the token that l replaces once that token is no longer in the file.
+// save makes l the link. It revokes the replaced token once that token is no longer in the file.
 func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revokeURL string) {
 	before := m.current()
 	file = AuthFile{Path: m.Accounts.Path(), Written: true}
@@ -224,8 +225,8 @@ func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revo
 	return file, m.Revoke(ctx, before)
 }
 
-// verifyFresh verifies a new token, so that waiters learn if it does not work, and returns its account. The account is
-// empty if the backend did not answer.
+// verifyFresh verifies a new token, so that waiters learn whether it works, and returns its account. The account is
+// empty if the backend did not respond.
 func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) backend.Account {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -233,8 +234,7 @@ func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) bac
 	return a
 }
 
-// refused ends a flow with the problem that corresponds to the backend's answer, the last of a number of consecutive
-// failed polls.
+// refused ends a flow with the problem for the backend's response p. failed is the number of consecutive failed polls.
 func (m *Manager) refused(f *flow, p *backend.Problem, failed int) {
 	m.mu.Lock()
 	f.count++
@@ -244,7 +244,7 @@ func (m *Manager) refused(f *flow, p *backend.Problem, failed int) {
 	m.finish(f, Outcome{}, problem, outcome)
 }
 
-// finish sets the outcome unless there is one, and announces it.
+// finish sets and announces the outcome unless there already is one.
 func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word string) {
 	m.mu.Lock()
 	if !f.finished.IsZero() {
@@ -262,7 +262,7 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *re
 	if problem != nil {
 		f.end.err = problem
 	}
-	if f.polling { // a waiter that restarts the flow after this starts a new poller
+	if f.polling { // a waiter that restarts the flow after this point starts a new poller
 		f.stop()
 		f.polling, f.saving = false, false
 		m.polling--
@@ -275,7 +275,7 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *re
 
 // announce records how a flow ended, then wakes its waiters.
 func (m *Manager) announce(f *flow, end *result, word string) {
-	// a stopping daemon leaves the code to the next one
+	// a stopping daemon leaves the code to its successor
 	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != codeAborted {
 		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
 			m.Log.Warn("failed to remove a used device code", "err", err)

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Codes of the problems that this package returns.
+// Codes of this package's problems.
 const (
 	// CodeAuthTimeout means that the wait of a Complete ended without an outcome.
 	CodeAuthTimeout = "auth_timeout"
@@ -24,8 +24,8 @@ const (
 	codeBusy          = "busy"
 )
 
-// expired, unknownCode and a denial have no fix hint: each surface has its own next step, such as linkHints of package
-// tools for agents. A lost backend has the hint of the last poll.
+// expired, unknownCode and a denial have no fix hint, because the next step depends on the interface; for agents,
+// linkHints of package tools provides it. If the backend became unreachable, the hint is the one of the last poll.
 
 func expired() *backend.Problem {
 	return &backend.Problem{
@@ -41,7 +41,7 @@ func unknownCode() *backend.Problem {
 	}
 }
 
-// foreignCode returns the problem of a code that was not issued to this install.
+// foreignCode returns the problem for a code that was not issued to this install.
 func foreignCode() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeUnknownDeviceCode,
@@ -59,7 +59,7 @@ func timedOut(wait time.Duration) *backend.Problem {
 	}
 }
 
-// conflict returns the problem of an approval that would replace a live link without the person's consent.
+// conflict returns the problem for an approval that would replace a live link without the user's consent.
 func conflict(current account.Link) *backend.Problem {
 	return &backend.Problem{
 		Code: CodeLinkConflict,
@@ -80,7 +80,7 @@ func busy() *backend.Problem {
 	}
 }
 
-// invalidAddress is the problem of an unusable backend address.
+// invalidAddress returns the problem for an unusable backend address.
 func invalidAddress(err error) *backend.Problem {
 	p := &backend.Problem{
 		Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it.",
@@ -91,8 +91,8 @@ func invalidAddress(err error) *backend.Problem {
 	return p
 }
 
-// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's answer p, after a
-// number of consecutive failed polls. answerLost says whether the answer to an earlier poll was lost.
+// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's response p after a
+// number of consecutive failed polls. answerLost reports whether the response to an earlier poll was lost.
 func outcomeOf(p *backend.Problem, failed int, answerLost bool) (problem *backend.Problem, outcome string) {
 	switch {
 	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued the code was replaced by a new one
@@ -133,8 +133,8 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// isTransient reports whether repeating a poll may help: it got no answer, a gateway failed, or there were too many
-// requests.
+// isTransient reports whether repeating a poll may help: there was no response, a gateway failed, or there were too
+// many requests.
 func isTransient(p *backend.Problem) bool {
 	return p.Code == backend.CodeUnreachable || p.Code == backend.CodeAdapterUnavailable ||
 		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests

@@ -11,20 +11,20 @@ import (
 
 // Limits of revoking a token that is no longer needed.
 const (
-	// revokeWait is how long a person waits for the revocation.
+	// revokeWait is how long the user waits for the revocation.
 	revokeWait = 3 * time.Second
-	// maxRevoking bounds the tokens that are kept for further attempts.
+	// maxRevoking is the maximum number of tokens kept for further attempts.
 	maxRevoking     = 16
 	firstRevokeWait = 5 * time.Second
 	maxRevokeWait   = 5 * time.Minute
 )
 
-// dashboardPath is the path of the page on which a person revokes links.
+// dashboardPath is the path of the page on which users revoke links.
 const dashboardPath = "/account"
 
 // Revoke asks the backend of a replaced or deleted link to revoke its token, for at most revokeWait. If that fails, it
-// returns the page on which the person can revoke it. It keeps the token in memory and retries until the daemon exits.
-// It returns "" if there is nothing left to revoke.
+// keeps the token in memory, retries until the daemon exits, and returns the page on which the user can revoke the
+// token. It returns "" if no revocation is outstanding.
 func (m *Manager) Revoke(ctx context.Context, l account.Link) (page string) {
 	if l.AuthToken == "" || l.State == account.Revoked || l.State == account.Expired {
 		return ""
@@ -59,7 +59,7 @@ func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retr
 	return false, false
 }
 
-// keepRevoking retries at growing intervals, and once more when the daemon stops.
+// keepRevoking retries at growing intervals, and a last time when the daemon stops.
 func (m *Manager) keepRevoking(target backend.Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,8 @@ func (m *Manager) keepRevoking(target backend.Target) {
 	})
 }
 
-// revokeUnsaved revokes a link that could not be written before the daemon stops. Nobody could use or revoke it later.
+// revokeUnsaved revokes a link that could not be written before the daemon stops. It could not be used or revoked
+// later.
 func (m *Manager) revokeUnsaved() {
 	if m.Unsaved == nil {
 		return
@@ -93,7 +94,7 @@ func (m *Manager) revokeUnsaved() {
 	}
 }
 
-// dashboardOf returns the URL of a backend's dashboard; "" for an embedded backend that is not running.
+// dashboardOf returns the URL of a backend's dashboard, or "" for an embedded backend that is not running.
 func (m *Manager) dashboardOf(ctx context.Context, backendURL string) string {
 	if !strings.HasPrefix(backendURL, backend.EmbeddedURL) {
 		return strings.TrimRight(backendURL, "/") + dashboardPath
@@ -107,7 +108,7 @@ func (m *Manager) dashboardOf(ctx context.Context, backendURL string) string {
 	return address + dashboardPath
 }
 
-// current returns the link, whichever backend issued it.
+// current returns the link, no matter which backend issued it.
 func (m *Manager) current() account.Link {
 	l := m.Accounts.For("")
 	if l.State == account.OtherBackend {
@@ -116,9 +117,9 @@ func (m *Manager) current() account.Link {
 	return l
 }
 
-// conflictingLink returns the live link, if any, that linking an account at a backend would replace. An empty
-// accountID means that the account is not known yet. It asks the link's own backend whether the link is still
-// valid, because a revoked link does not conflict.
+// conflictingLink returns the live link, if any, that linking an account at a backend would replace. An empty accountID
+// means that the account is not known yet. It asks the link's own backend whether the link is still valid, because a
+// revoked link does not conflict.
 func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string) (l account.Link, ok bool) {
 	l = m.Accounts.For(issuer)
 	if l.State != account.OtherBackend && (accountID == "" || l.AccountID == accountID) {

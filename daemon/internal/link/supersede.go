@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// verifyLinkTimeout bounds the request that asks a backend whether it accepts a link saved by another program.
+	// verifyLinkTimeout is the timeout for asking a backend whether it accepts a link saved by another program.
 	verifyLinkTimeout = 5 * time.Second
-	// cancelTimeout bounds the request that cancels an abandoned code.
+	// cancelTimeout is the timeout for cancelling an abandoned code.
 	cancelTimeout = 5 * time.Second
 )
 
-// supersedeAll ends every flow whose backend now has a live link. Links are verified concurrently and once each, so
-// that a backend that does not answer does not delay the others.
+// supersedeAll ends every flow whose backend now has a live link. Each link is verified once and concurrently, so that
+// a backend that does not respond does not delay the others.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
 	open := map[string][]*flow{} // by the backend's address
@@ -41,12 +41,12 @@ func (m *Manager) supersedeAll(ctx context.Context) {
 	verifying.Wait()
 }
 
-// supersedable reports whether another link makes the flow unnecessary: it has no outcome yet, and its own token is
-// not being saved. A login is never superseded, because the person requested it. The caller holds m.mu.
+// supersedable reports whether another link makes the flow unnecessary: the flow has no outcome yet, and its own token
+// is not being saved. A login is never superseded, because the user requested it. The caller holds m.mu.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, whichever
-// program wrote it.
+// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, no matter
+// which program wrote it.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
@@ -59,8 +59,8 @@ func (m *Manager) supersede(ctx context.Context, f *flow) {
 	}
 }
 
-// verifiedLinkAt returns the link of the backend at address if the backend currently accepts it. It returns false if
-// the backend does not answer, because the link may have been revoked.
+// verifiedLinkAt returns the link to the backend at address if the backend currently accepts it. It returns false if
+// the backend does not respond, because the link may have been revoked.
 func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if !m.Accounts.For(address).Linked() {
 		return account.Link{}, false
@@ -101,7 +101,7 @@ func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.cancelCode(f)
 }
 
-// fileOf reports whether auth.json holds the link.
+// fileOf reports whether auth.json contains the link.
 func (m *Manager) fileOf(l account.Link) AuthFile {
 	file := AuthFile{Path: m.Accounts.Path(), Written: true}
 	if m.Unsaved != nil {
@@ -112,8 +112,8 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 	return file
 }
 
-// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then says
-// so, and a poll in progress creates no token.
+// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then shows
+// that, and a poll in progress creates no token.
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +124,8 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of logins that the daemon interrupts when it stops, because nobody will poll them
-// again, and waits for the answers. Agents' codes are kept for the next daemon.
+// cancelLogins cancels the codes of logins that the daemon interrupts when it stops, because they will not be polled
+// again, and waits for the responses. Agents' codes are kept for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()
 	var open []*flow

@@ -10,11 +10,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Backend is the part of an adapter that the flow needs. Errors are *backend.Problem.
+// Backend is the part of an adapter that the flow needs. Its methods return a *backend.Problem on failure.
 type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
-	// CancelDeviceCode cancels a code that will not be polled again, and revokes its token if that was never used.
+	// CancelDeviceCode cancels a code that will not be polled again. It also revokes the code's token if the token was
+	// never used.
 	CancelDeviceCode(ctx context.Context, target backend.Target, deviceCode string) error
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
 	// RevokeLink revokes the target's own bearer token.
@@ -31,7 +32,7 @@ type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// Defaults and bounds of a wait. They bound one call, not the validity of its code.
+// Defaults and limits of a wait. They apply to one call and not to the validity of its code.
 const (
 	DefaultWait     = 600 * time.Second
 	MaxWait         = 600 * time.Second
@@ -39,7 +40,7 @@ const (
 	MaxInterval     = 30 * time.Second
 )
 
-// DefaultWindow is how long a code is valid if the backend does not say so.
+// DefaultWindow is the validity of a code for which the backend reports none.
 const DefaultWindow = 600 * time.Second
 
 // GatedCall is the call that needed a code. This package does not interpret it; package tools repeats it once the code
@@ -50,7 +51,7 @@ type GatedCall struct {
 	Caller caller.Caller
 }
 
-// Code is a live device code in the form shown to a person. ExpiresIn is its remaining validity.
+// Code is a live device code in the form shown to the user. ExpiresIn is its remaining validity.
 type Code struct {
 	backend.DeviceCode
 	// BackendURL is the backend that issued the code: a URL or "embedded:<id>".
@@ -62,9 +63,9 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is how much longer this caller waits for the person, at most until the code expires.
+	// Remaining is how much longer this caller waits for the user, at most until the code expires.
 	Remaining time.Duration
-	// Note reports an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
+	// Note describes an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
 	// empty.
 	Note string
 }
@@ -73,12 +74,12 @@ type PollEvent struct {
 type Wait struct {
 	// Max is capped at 600 s and raised to 1 s; 0 means 600 s.
 	Max time.Duration
-	// Interval is clamped to 1..30 s; 0 means 5 s. If the backend's interval is longer, it applies.
+	// Interval is clamped to 1..30 s; 0 means 5 s. A longer interval of the backend takes precedence.
 	Interval time.Duration
 	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
-	// OpenPage opens the page of the code in the caller's browser and reports whether it did; it may be nil. It is
-	// called if the page has not been opened yet.
+	// OpenPage opens the page of the code in the caller's browser and reports whether it succeeded; it may be nil. It
+	// is called if the page has not been opened yet.
 	OpenPage func(ctx context.Context, page string) bool
 }
 
@@ -93,9 +94,9 @@ type Outcome struct {
 	PollCount int
 	// BackendURL is the backend that issued the token.
 	BackendURL string
-	// RevokeURL is the page on which the person can revoke the replaced token; empty if it was revoked or there was none.
+	// RevokeURL is the page on which the user can revoke the replaced token; empty if it was revoked or there was none.
 	RevokeURL string
-	// Email is the account's address, for the terminal of a login; it is never set for an agent's code.
+	// Email is the account's address, shown on the terminal after a login; it is never set for an agent's code.
 	Email string
 }
 
