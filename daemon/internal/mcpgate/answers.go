@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// answer sends a response unless its call was cancelled, because MCP forbids a response then. A call counts as running
+// answer sends a response unless its call was cancelled, because MCP then forbids a response. A call counts as running
 // until its response can be queued.
 func (w *stream) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
@@ -28,7 +28,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	if c != nil && c.tool {
 		w.tools--
 	}
-	delete(w.calls, response.ID) // before the client can read the answer and reuse the id
+	delete(w.calls, response.ID) // before the client can read the response and reuse the id
 	w.mu.Unlock()
 	switch {
 	case c != nil && c.tool:
@@ -100,9 +100,9 @@ func (w *stream) drop(group *batch) {
 	group.held, group.answers = 0, nil
 }
 
-// refuse reports under the message's id that it was not accepted. Without a usable id it sends a notification, because
-// some clients end the session on a response with the id null. In a batch, which those clients never send, the id is
-// null as JSON-RPC requires.
+// refuse reports under the message's id that the message was not accepted. Without a usable id it sends a notification,
+// because some clients end the session on a response with the id null. In a batch, which those clients never send, the
+// id is null as JSON-RPC requires.
 func (w *stream) refuse(group *batch, id json.RawMessage, code int, message string) {
 	if group == nil && id == nil {
 		w.send(nil, errorNotification(message))
@@ -168,7 +168,7 @@ func (w *stream) write(data []byte) error {
 	return w.put(data, len(data))
 }
 
-// put writes data. held is the part of it, in bytes, that already counts as unread.
+// put writes data. held is the number of its bytes that already count as unread.
 func (w *stream) put(data []byte, held int) error {
 	w.flow.add(1, 0, 0)
 	defer w.flow.add(-1, -held, 0)

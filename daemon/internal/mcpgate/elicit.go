@@ -10,13 +10,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// elicitor asks the person, through the client, to open a URL. A client that sent initialize is asked during the call.
-// A stateless client receives the question as the result and repeats the call with the answer.
+// elicitor asks the user, through the client, to open a URL. A client that sent initialize is asked during the call. A
+// stateless client receives the question as the result and repeats the call with the answer.
 type elicitor struct {
 	req *mcp.CallToolRequest
-	// deferred is the question to return as the result.
+	// deferred is the question that is returned as the result.
 	deferred mcp.InputRequestMap
-	// asked is the id of a question that the person accepted and that may still be pending.
+	// asked is the id of a question that the user accepted and that may still be pending.
 	asked string
 }
 
@@ -67,6 +67,6 @@ func (a *elicitor) complete(ctx context.Context, result tools.Result) {
 	if a.asked == "" || result.Outcome != tools.OutcomeOK {
 		return
 	}
-	// The result does not depend on whether the client shows the notification.
+	// The result does not depend on whether the client shows the notification, so an error is ignored.
 	_ = a.req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: a.asked})
 }

@@ -1,6 +1,6 @@
 // Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
-// session for each connection, in both protocol generations. The catalogue implements the tools, which this package
-// does not know. The package contains the instructions to the agent about the server as a whole.
+// session for each connection, in both protocol generations. The tools are implemented by the catalogue and unknown to
+// this package. The package contains the instructions to the agent about the server as a whole.
 package mcpgate
 
 import (
@@ -41,22 +41,22 @@ type Options struct {
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default, or fewer if the limit on open files is low; further clients are refused.
+	// MaxConnections is 256 by default, or less if the limit on open files is low. Further clients are refused.
 	MaxConnections int
-	// MaxCalls bounds the calls that run concurrently on all streams; 512 by default.
+	// MaxCalls is the maximum number of calls that run concurrently on all streams; 512 by default.
 	MaxCalls int
-	// Process returns the pid of a connection's peer, or 0 if unknown; a nil Process means that none is known. One
-	// process may have half of the streams.
+	// Process returns the pid of a connection's peer, or 0 if unknown. If Process is nil, no pid is known. One process
+	// may use half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may continue after the client has closed its end; 2 s by default. Calls of tools that
-	// wait for a person or an app are cancelled immediately.
+	// DrainGrace is how long calls may continue after the client has closed its end; 2 s by default. Calls of tools
+	// that wait for the user or an app are cancelled immediately.
 	DrainGrace time.Duration
-	// Admit checks a connection before anything is read from it. An error refuses the connection with that reason. Nil
-	// admits everyone.
+	// Admit checks a connection before any data is read from it. An error refuses the connection with that reason. Nil
+	// admits every connection.
 	Admit func(net.Conn) error
-	// ClientIO receives the connections on which clients carry out the daemon's requests (internal/clientio).
+	// ClientIO receives the connections on which clients execute the daemon's requests (internal/clientio).
 	ClientIO *clientio.Registry
-	// Notices may add a text for the person to an answer; if nil, no text is added.
+	// Notices may add a text for the user to a response; if nil, no text is added.
 	Notices Notices
 	Log     *slog.Logger
 }
@@ -68,7 +68,7 @@ type Gate struct {
 	clients    atomic.Int64
 	limiter    *limiter
 	repeatable []string        // tools whose calls a client may repeat, for the handshake
-	waiting    map[string]bool // tools that wait for a person or an app
+	waiting    map[string]bool // tools that wait for the user or an app
 	unread     int             // limit on the unread bytes of responses on one stream
 	declared   *declared
 }
@@ -96,10 +96,10 @@ func New(opts Options) *Gate {
 // Clients returns the number of streams being served.
 func (g *Gate) Clients() int { return int(g.clients.Load()) }
 
-// Calls returns the number of tool calls that are running, and of those since the start.
+// Calls returns the number of running tool calls, and the number of tool calls since the start.
 func (g *Gate) Calls() (running int, total int64) { return g.limiter.counts() }
 
-// Serve accepts streams until ctx ends or l fails, then waits until the open ones have ended. It closes l.
+// Serve accepts streams until ctx ends or l fails, then waits until the open streams have ended. It closes l.
 func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -135,7 +135,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseExhausted refuses a client because no file descriptor is left. Writing the reason never blocks, because a new
+// refuseExhausted refuses a client because no file descriptor is free. Writing the reason never blocks, because a new
 // connection has buffer space for a line.
 func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
@@ -146,7 +146,7 @@ func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.Close()
 }
 
-// pause waits briefly, so that descriptors may be closed.
+// pause waits briefly so that descriptors can be closed in the meantime.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -158,7 +158,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// handshakeTimeout is how long a client may take to send its handshake.
+// handshakeTimeout is the maximum time for a client to send its handshake.
 const handshakeTimeout = 10 * time.Second
 
 // ServeConn serves one stream from its handshake to its end, and closes it. It returns when all its goroutines have
@@ -279,7 +279,8 @@ func reply(w io.Writer, answer handshakeReply) error {
 }
 
 // ServeStdio serves one client on a pair of streams without a handshake, for the in-process mode. It returns nil when
-// in ends, and the context's error when ctx ends. If a read of in cannot be interrupted, its goroutine is left behind.
+// in ends, and the context's error when ctx ends. If a read of in cannot be interrupted, the goroutine that reads it is
+// left running.
 func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who caller.Caller) error {
 	g.clients.Add(1)
 	defer g.clients.Add(-1)

@@ -39,11 +39,11 @@ type handshakeReply struct {
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message,omitempty"`
 	FixHint  string `json:"fixHint,omitempty"`
-	// Repeatable names the tools whose calls the client may send again, once, if this daemon exits before it answers.
+	// Repeatable lists the tools whose calls the client may send again, once, if this daemon exits before it responds.
 	Repeatable []string `json:"repeatable,omitempty"`
 }
 
-// Codes for a refused handshake.
+// Codes of a refused handshake.
 const (
 	codeInvalidHandshake = "invalid_preface"
 	codeProtocolMismatch = "protocol_mismatch"

@@ -12,7 +12,7 @@ const cancelled = "notifications/cancelled"
 const maxID = 1 << 53
 
 // validID reports whether raw can identify a call: a string, or an integer without fraction or exponent. The SDK would
-// accept any number and answer with a rounded one. service-mcp applies the same rule.
+// accept any number and respond with a rounded one. service-mcp applies the same rule.
 func validID(raw json.RawMessage) bool {
 	if len(raw) > 0 && raw[0] == '"' {
 		return true
@@ -21,14 +21,14 @@ func validID(raw json.RawMessage) bool {
 	return err == nil && n >= -maxID && n <= maxID
 }
 
-// namesValidRequest reports whether the params of a cancellation name no request, or one by a valid id.
+// namesValidRequest reports whether the params of a cancellation either omit the request id or contain a valid one.
 func namesValidRequest(params json.RawMessage) bool {
 	id, present := jsonField(params, "requestId")
 	return !present || validID(id)
 }
 
-// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive and the last of duplicate names
-// counts.
+// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive, and the last of several members
+// with the same name counts.
 func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

@@ -31,7 +31,7 @@ func newLimiter(opts Options) *limiter {
 	}
 }
 
-// admitStream counts a stream of a process. The caller must call leave. It refuses a process that already has half of
+// admitStream counts a stream of a process. The caller must call leave. It refuses a process that already uses half of
 // all streams, so that a runaway process leaves the other half to others.
 func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeReply) {
 	pid := 0
@@ -59,7 +59,7 @@ func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeRe
 	}, nil
 }
 
-// acquireCall counts a call; it returns false if too many are running.
+// acquireCall counts a call. It returns false if too many calls are running.
 func (r *limiter) acquireCall() bool {
 	if r == nil {
 		return true
@@ -74,7 +74,7 @@ func (r *limiter) acquireCall() bool {
 	return true
 }
 
-// counts returns how many calls are running, and how many there were since the start.
+// counts returns the number of running calls, and the number of calls since the start.
 func (r *limiter) counts() (running int, total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,15 +92,16 @@ func (r *limiter) releaseCalls(n int) {
 }
 
 // Limits on unread responses. Above them, the gate stops reading a client's stream. A client that reads slowly, or is
-// suspended for an hour, still gets every response.
+// suspended for an hour, still receives every response.
 const (
 	maxUnreadMessages = 1024
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and read none of them. While all streams together have maxUnreadInAll unread bytes,
-// the gate does not read a stream that has fewUnreadBytes, and replaces a further response of at least largeAnswer
-// bytes with an error unless the client reads within readWait. Clients that read their responses are not affected.
+// A client may open many streams and not read them. While all streams together have maxUnreadInAll unread bytes, the
+// gate does not read a stream with at least fewUnreadBytes unread bytes, and it replaces a further response of at least
+// largeAnswer bytes with an error unless the client reads within readWait. Clients that read their responses are not
+// affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -115,8 +116,8 @@ type flowControl struct {
 	changed  sync.Cond
 	messages int           // waiting to be written
 	bytes    int           // waiting to be written
-	held     int           // part of bytes: waiting for the rest of a batch, whether or not the client reads
-	quick    int           // unanswered requests that call no tool; these are queued, not refused
+	held     int           // part of bytes that waits for the rest of a batch and not for the client
+	quick    int           // unanswered requests that do not call a tool; excess ones are queued, not refused
 	unread   int           // limit on bytes
 	all      *atomic.Int64 // bytes waiting to be written on all streams
 }
@@ -165,7 +166,7 @@ func (f *flowControl) limit() int {
 func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
 // reserve counts a response of n bytes that is waiting to be written. It returns false if there is no capacity. If all
-// streams together have too much unread output, it waits up to patience for the client to read.
+// streams together have too much unread data, it waits up to patience for the client to read.
 func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,13 +196,13 @@ func (f *flowControl) fits(n int) bool {
 	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isSharedLimitReached()
 }
 
-// codeTooManyCalls is the code for a call above a limit, codeTooManyUnread for a response above one.
+// codeTooManyCalls is the error code for a call above a limit, codeTooManyUnread for a response above a limit.
 const (
 	codeTooManyCalls  = "too_many_calls"
 	codeTooManyUnread = "too_many_unread"
 )
 
-// droppedAnswer returns the error that replaces a response for which there is no capacity.
+// droppedAnswer returns the error that replaces a response that could not be queued.
 func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
 	const message = "the answer was dropped: this client does not read, and all clients have too much unread output"
 	data, _ := json.Marshal(map[string]any{

@@ -15,7 +15,7 @@ const MaxLine = 4 << 20
 // skipped one.
 var errLineTooLong = errors.New("line is too long")
 
-// lineReader splits a stream into lines. max bounds its buffer, which shrinks again after a long line.
+// lineReader splits a stream into lines. max limits its buffer, which shrinks again after a long line.
 type lineReader struct {
 	r     *bufio.Reader
 	max   int
@@ -27,7 +27,7 @@ func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 8<<10), max: max}
 }
 
-// next returns the next line without its newline. The caller owns the line. The last line may lack its newline.
+// next returns the next line without its newline, which the last line may lack. The caller owns the line.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.cut()
 	if !l.begun {

@@ -29,11 +29,11 @@ func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 	return m, ""
 }
 
-// manyBrackets is fewer than the levels of nesting that the SDK accepts in a message.
+// manyBrackets is less than the nesting depth that the SDK accepts in a message.
 const manyBrackets = 900
 
-// plainRequest returns the request or notification with these members, or nil if the SDK must decode it: a response,
-// text with escapes or characters outside ASCII, and whatever the SDK may reject. The id must be valid.
+// plainRequest returns the request or notification with these members. It returns nil if the SDK must decode it: a
+// response, text with escapes or non-ASCII characters, and any message that the SDK may reject. The id must be valid.
 func plainRequest(members map[string]json.RawMessage) *jsonrpc.Request {
 	method, ok := plainText(members["method"])
 	if !ok || string(members["jsonrpc"]) != `"2.0"` || members["error"] != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// Notices are texts for the person that are added to the response to a tool call.
+// Notices provides texts for the user that are added to the response to a tool call.
 type Notices interface {
-	// Take claims the notice for one response; ok is false if there is none. Call done once and report whether the
+	// Take claims the notice for one response; ok is false if there is none. Call done exactly once, with whether the
 	// response was written to the client.
 	Take(who caller.Caller) (text string, done func(written bool), ok bool)
 }
@@ -21,7 +21,7 @@ type Notices interface {
 // toolCall is the method whose responses may carry a notice.
 const toolCall = "tools/call"
 
-// noticeDone is the done function of a notice; nil for none.
+// noticeDone is the done function of a notice, or nil if there is no notice.
 type noticeDone func(written bool)
 
 func (t noticeDone) settle(written bool) {
@@ -30,10 +30,10 @@ func (t noticeDone) settle(written bool) {
 	}
 }
 
-// withNotices lets the responses on a stream carry notices.
+// withNotices makes the responses on a stream carry notices.
 func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
-// attachNotice adds a pending notice to the response to a tool call that succeeded.
+// attachNotice adds a pending notice to the response to a successful tool call.
 func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	if w.notices == nil || c == nil || !c.tool || response.Error != nil {
 		return nil
@@ -51,9 +51,9 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	return done
 }
 
-// addNotice adds a notice to a result: as its last text block, and as a field of its structured content, because some
-// clients show their models only one of the two. ok is false for an error, and for a result without content, such as a
-// question to the person.
+// addNotice adds a notice to a result: as its last text block and as a field of its structured content, because some
+// clients show their models only one of the two. ok is false for an error and for a result without content, such as a
+// question to the user.
 func addNotice(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	var content []json.RawMessage
@@ -77,7 +77,7 @@ func addNotice(result json.RawMessage, text string) (with json.RawMessage, ok bo
 	return with, err == nil
 }
 
-// withField appends a field to a JSON object and keeps the order of the others.
+// withField appends a field to a JSON object and keeps the order of the other fields.
 func withField(object json.RawMessage, name, value string) (with json.RawMessage, ok bool) {
 	field, err := json.Marshal(map[string]string{name: value})
 	object = bytes.TrimSpace(object)

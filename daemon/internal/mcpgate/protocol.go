@@ -81,7 +81,7 @@ const (
 func belongs(m jsonrpc.Message, index int) bool {
 	req, ok := m.(*jsonrpc.Request)
 	switch {
-	case !ok: // the response to a request of the server, which only sessions with initialize send
+	case !ok: // the response to a request from the server, which only sessions with initialize send
 		return index == protocolInitialize
 	case !req.IsCall():
 		return index == protocolInitialize || req.Method == cancelled

@@ -14,9 +14,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and name
-// Go types. This file therefore checks requests before the SDK gets them, and rewrites its errors before they are
-// sent.
+// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and contain
+// Go type names. This file therefore checks requests before the SDK receives them, and rewrites the SDK's errors before
+// they are sent.
 
 // The MCP methods that this package uses.
 const (
@@ -66,7 +66,8 @@ var requiredParams = map[string][]string{
 	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
 }
 
-// check returns why a call is not passed to the SDK, or nil. initialized says whether the client has begun a session.
+// check returns why a call must not be passed to the SDK, or nil. initialized reports whether the client has begun a
+// session.
 func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
 	protocol := protocolOf(req)
 	params, shaped := paramsOf(req)
@@ -167,7 +168,7 @@ func text(value json.RawMessage) string {
 	return s
 }
 
-// Bounds of the client's text that an error quotes and of an error as a whole, in bytes.
+// Limits for quoted client text in an error, and for an error as a whole, in bytes.
 const (
 	maxQuote     = 100
 	maxErrorText = 400
@@ -185,15 +186,15 @@ func bounded(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// sdkDecodeError matches decoding errors of the SDK, which repeat the input and name Go types.
+// sdkDecodeError matches decoding errors of the SDK, which quote the input and contain Go type names.
 var sdkDecodeError = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
 
-// clientError converts an error of the SDK into an error for clients: short, with a code and without Go types.
+// clientError converts an error of the SDK to an error for clients: short, with a code and without Go type names.
 func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// errors without a code mean that a message came at the wrong time
+	// errors without a code mean that a message was sent at the wrong time
 	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {

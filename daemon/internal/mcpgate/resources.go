@@ -15,7 +15,7 @@ const docsURI = "docs://service/"
 // schemaURI is the URI of the JSON Schema for scenarios.
 const schemaURI = scenario.SchemaURI
 
-// addPages offers the documentation as resources, which clients can show to people and attach to a conversation.
+// addPages offers the documentation as resources, which clients can show to users and attach to a conversation.
 func addPages(server *mcp.Server, pages []docs.Page) {
 	for _, page := range pages {
 		addResource(server, &mcp.Resource{
@@ -40,7 +40,7 @@ func addResource(server *mcp.Server, resource *mcp.Resource, text string) {
 }
 
 // capabilities returns the capabilities of the server. They are set explicitly, because the SDK would also advertise
-// logging. The lists never change, so no changes are announced.
+// logging. The lists never change, so the server announces no changes.
 func capabilities(pages []docs.Page) *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if len(pages) > 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // instructions are read by the agent once per connection; some clients cut them at 2,000 characters. They are the only
-// place that explains the arguments that many tools share.
+// place that explains arguments shared by many tools.
 const instructions = instructionsHead + `
 
 The tools on the account's projects (first listProjects), ` +
@@ -111,8 +111,8 @@ func inToolset(list []tools.Tool) mcp.Middleware {
 	}
 }
 
-// handler adapts a tool of the catalogue to MCP. It never returns an error: every failure of a tool is a result that
-// the agent can read.
+// handler adapts a tool of the catalogue to MCP. It never returns an error: a tool's failure is a result that the agent
+// can read.
 func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ask := elicitorOf(req)
@@ -125,7 +125,7 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 		}
 		ask.complete(ctx, result)
 		answer := &mcp.CallToolResult{Content: contentOf(result), IsError: result.IsError}
-		if len(result.Images) == 0 { // clients that read structured content drop pictures
+		if len(result.Images) == 0 { // clients that read structured content ignore pictures
 			answer.StructuredContent = result.Structured
 		}
 		return answer, nil
@@ -161,7 +161,7 @@ func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(done, total 
 		if ctx.Err() != nil {
 			return
 		}
-		// A broken stream ends the call anyway.
+		// Ignore the error: a broken stream ends the call anyway.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 			ProgressToken: token, Progress: done, Total: total, Message: message,
 		})

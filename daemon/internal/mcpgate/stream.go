@@ -16,12 +16,13 @@ import (
 	"github.com/service-dev/service/internal/mcpline"
 )
 
-// maxCalls bounds the concurrent tool calls of one connection, and separately its other unanswered requests.
+// maxCalls is the maximum number of concurrent tool calls of one connection, and separately of its other unanswered
+// requests.
 const maxCalls = 128
 
 // stream frames the messages of one connection. The SDK keeps one protocol state per session and ends the session at
-// the first line that it does not understand. But a client may probe with server/discover and then send initialize,
-// and a stray line must not end a session. So stream reads the lines itself, answers those that are not messages, and
+// the first line that it does not understand. But a client may probe with server/discover and then send initialize, and
+// a stray line must not end a session. So stream reads the lines itself, responds to lines that are not messages, and
 // passes the others to one of two SDK sessions: one for clients that send initialize, one for the stateless protocol.
 type stream struct {
 	lines     *lineReader
@@ -31,20 +32,20 @@ type stream struct {
 	out     io.Writer
 
 	mu       sync.Mutex
-	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
-	tools    int                  // how many of them call a tool
+	calls    map[jsonrpc.ID]*call // by id, until their response is about to be written
+	tools    int                  // number of calls in calls that call a tool
 	asked    map[jsonrpc.ID]bool  // requests to the client that are still unanswered
-	pending  int                  // calls whose answer has not been written
+	pending  int                  // calls whose response has not been written
 	draining bool
-	left     bool          // calls are no longer answered
-	drained  chan struct{} // closed when the stream is draining and nothing is pending
+	left     bool          // calls no longer get responses
+	drained  chan struct{} // closed when the stream is draining and no calls are pending
 
 	flow    *flowControl
-	cut     func() error    // ends the stream; nil if the caller does that
-	waiting map[string]bool // tools that wait for a person or an app
+	cut     func() error    // ends the stream; nil if the caller ends it
+	waiting map[string]bool // tools that wait for the user or an app
 	limiter *limiter        // nil means no limits
 	notices Notices         // nil means no notices
-	who     caller.Caller   // for whom notices are claimed
+	who     caller.Caller   // the caller for whom notices are claimed
 
 	// Used only by the goroutine of read.
 	declared    *declared // nil means no checks
@@ -53,8 +54,8 @@ type stream struct {
 
 // call is a request that has been read and not yet answered.
 type call struct {
-	tool      bool // it calls a tool
-	waits     bool // it waits for a person or an app
+	tool      bool // whether it calls a tool
+	waits     bool // whether it waits for the user or an app
 	cancelled bool
 	batch     *batch
 }
@@ -73,7 +74,7 @@ type batch struct {
 	open       int
 	answers    []json.RawMessage
 	held       int        // bytes of answers that count as unread
-	noticeDone noticeDone // for the notice that one of the answers carries
+	noticeDone noticeDone // for the notice attached to one of the answers
 }
 
 func newStream(in io.Reader, lines *lineReader, out io.Writer) *stream {
@@ -114,7 +115,7 @@ func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error
 	}
 }
 
-// ended returns nil if err is a regular end of a stream, and otherwise err.
+// ended returns nil if err is a regular end of a stream, otherwise err.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -166,8 +167,8 @@ func split(line []byte) (parts []json.RawMessage, group *batch) {
 	return parts, &batch{}
 }
 
-// admit decodes messages, registers their calls and answers those that it refuses. It registers all calls of a batch
-// before it delivers the first, so that the batch is not completed too early.
+// admit decodes messages, registers their calls and answers the refused ones. It registers all calls of a batch before
+// it delivers the first, so that the batch is not completed too early.
 func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
@@ -203,7 +204,7 @@ func requestID(part json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// register registers a call or the cancellation of one. If a call is refused, it returns the reason and whether the
+// register registers a call or the cancellation of a call. If a call is refused, it returns the reason and whether the
 // client may try again later.
 func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, refuseBusy bool) {
 	w.mu.Lock()
@@ -326,8 +327,8 @@ func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*prot
 	return nil
 }
 
-// drain waits until every call is answered, but no longer than grace. A client that writes its calls, closes its end
-// and keeps reading thus gets its responses. Calls that wait for a person or an app are cancelled.
+// drain waits until every call is answered, but no longer than grace, so that a client that writes its calls, closes
+// its end and keeps reading receives its responses. Calls that wait for the user or an app are cancelled.
 func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -337,7 +338,7 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	w.closeIfDrained()
 	w.mu.Unlock()
 	for _, m := range abandoned {
-		if w.deliver(ctx, m, nil) != nil { // these messages open no protocolConn
+		if w.deliver(ctx, m, nil) != nil { // these messages do not open a protocolConn
 			return
 		}
 	}
@@ -349,8 +350,8 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns messages that end work which can no longer be completed: cancellations of calls that wait for a
-// person or an app, and responses to requests that the client can no longer answer. The caller holds mu.
+// abandoned returns messages that end work which can no longer be completed: cancellations of calls that wait for the
+// user or an app, and responses to requests that the client can no longer answer. The caller holds mu.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for id, c := range w.calls {
@@ -370,7 +371,7 @@ func (w *stream) abandoned() []jsonrpc.Message {
 	return messages
 }
 
-// The caller of closeIfDrained holds mu.
+// closeIfDrained closes drained if the stream is draining and no calls are pending. The caller holds mu.
 func (w *stream) closeIfDrained() {
 	if w.draining && w.pending == 0 {
 		select {
