@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// commandTime bounds one command of a service manager, which may wait for the daemon to drain.
+	// commandTime is the time limit of one command of a service manager, which may wait for the daemon to drain.
 	commandTime = 90 * time.Second
-	// maxOutput bounds how much of a command's output is kept, in bytes.
+	// maxOutput is the maximum number of bytes kept of a command's output.
 	maxOutput = 64 << 10
 )
 
-// outcome is the result of a command. code is its exit code, or -1 if it could not be run; err then says why.
+// outcome is the result of a command. code is its exit code, or -1 if it could not be run; err is then the reason.
 type outcome struct {
 	out, errs string
 	code      int

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/internal/fileowner"
 )
 
-// maxFile bounds how much of one of the service's files is read, in bytes.
+// maxFile is the maximum number of bytes read of one of the service's files.
 const maxFile = 64 << 10
 
 // file is a file of the service.
@@ -24,7 +24,7 @@ type files struct {
 	list []file
 }
 
-// read returns the contents of the existing files, by path. A file that install did not write is an error.
+// read returns the contents of the existing files, by path. It fails if install did not write one of them.
 func (f files) read() (map[string]string, error) {
 	contents := map[string]string{}
 	for _, one := range f.list {
@@ -40,8 +40,8 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files and returns their previous contents, by path. If one of them was not written by install or
-// cannot be written, it changes none.
+// write updates the files and returns their previous contents, by path. It changes none of them if one was not written
+// by install or cannot be written.
 func (f files) write() (change string, before map[string]string, err error) {
 	if before, err = f.read(); err != nil {
 		return "", nil, err
@@ -83,11 +83,11 @@ type update struct {
 	change string            // Created, Updated or Unchanged
 	before map[string]string // the previous contents of the files, by path
 	ran    bool              // whether the service was running
-	enable bool              // whether the update removed what starts the service at login
+	enable bool              // whether the update removed the setting that starts the service at login
 }
 
-// writeOver is write for an install that may replace a running service. It also records whether the service
-// ran before, as status reports.
+// writeOver is like write, but for an install that may replace a running service. It also records whether the service
+// was running, according to status.
 func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
 	was, err := status(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ func remove(paths ...string) (removed []string, err error) {
 	return removed, nil
 }
 
-// readOwn reads a file that install wrote, recognised by sign. It returns fs.ErrNotExist if there is none, and refuses
-// any other file, because that file belongs to the person.
+// readOwn reads a file that install wrote, recognised by sign. It returns fs.ErrNotExist if the file does not exist,
+// and refuses any other file, because it belongs to the user.
 func readOwn(path, sign string) ([]byte, error) {
 	hint := "move " + path + " away, then try again"
 	data, err := statefile.Read(path, maxFile)

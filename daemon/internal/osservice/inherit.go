@@ -16,8 +16,8 @@ const (
 	maxFDs      = 64
 )
 
-// Inherited returns the Unix sockets on which the service manager listens for this process, by path; none without
-// socket activation. Child processes inherit neither the sockets nor the variables. A descriptor that is not a
+// Inherited returns the Unix sockets on which the service manager listens for this process, by path. The map is empty
+// without socket activation. Child processes inherit neither the sockets nor the variables. A descriptor that is not a
 // listening Unix socket is an error, because the unit does not match the program. Closing a listener does not remove
 // its file, which belongs to the service manager.
 func Inherited() (map[string]*net.UnixListener, error) {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// launchd runs the daemon as an agent of the person's login session.
+// launchd runs the daemon as an agent of the user's login session.
 type launchd struct {
 	d     daemon
 	label string
-	path  string // of the agent's property list
+	path  string // path of the agent's property list
 	uid   int
 	run   runner
-	pause time.Duration // between two checks for the end of an unload
+	pause time.Duration // interval between two checks for the end of an unload
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
@@ -25,7 +25,7 @@ func newLaunchd(d daemon, uid int, run runner) *launchd {
 	return &launchd{d: d, label: label, path: path, uid: uid, run: run, pause: 200 * time.Millisecond}
 }
 
-// domain is the person's graphical session; target is the agent in that domain.
+// domain returns the user's graphical session; target is the agent in that domain.
 func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.uid) }
 func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
@@ -60,7 +60,7 @@ func (l *launchd) restore(ctx context.Context, u update, failure error) error {
 	defer cancel()
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
-		_ = l.bootout(ctx) // the new agent may be loaded; if instead the old one still is, start finds it running
+		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds it running
 		_, err = l.start(ctx)
 	}
 	return restored(failure, err)
@@ -133,8 +133,7 @@ func (l *launchd) status(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// printed parses the output of `launchctl print`: indented lines NAME = VALUE, starting with those of the agent
-// itself.
+// printed parses the output of `launchctl print`: indented lines NAME = VALUE, of which the agent's own come first.
 func printed(text string) (state string, pid int, detail string) {
 	seen := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -154,14 +153,14 @@ func printed(text string) (state string, pid int, detail string) {
 }
 
 const (
-	// inProgress is launchctl's exit code for an unload that has not ended yet (EINPROGRESS).
+	// inProgress is launchctl's exit code for an unload that is not complete yet (EINPROGRESS).
 	inProgress = 36
-	// unloadTime bounds an unload: the agent's ExitTimeOut and a margin.
+	// unloadTime is the time limit of an unload: the agent's ExitTimeOut plus a margin.
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which stops the daemon, and waits until launchd has forgotten it, because launchd does
-// not load an agent that it is still unloading. An agent that is not loaded is not an error.
+// bootout unloads the agent, which stops the daemon, and waits until launchd has removed it, because launchd does not
+// load an agent that it is still unloading. An agent that is not loaded is not an error.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil
@@ -183,7 +182,7 @@ func (l *launchd) bootout(ctx context.Context) error {
 	return nil
 }
 
-// loaded reports whether launchd has the agent loaded or does not answer.
+// loaded reports whether launchd has loaded the agent, or does not respond.
 func (l *launchd) loaded(ctx context.Context) bool {
 	return l.run(ctx, "launchctl", "print", l.target()).code <= 0
 }

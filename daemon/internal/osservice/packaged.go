@@ -8,7 +8,7 @@ import (
 )
 
 // packagedUnits returns the folder of the units that a package installed for this daemon, or "" if there are none. They
-// are in systemd/user beside the folder of the programs, as in /usr/lib/service and /usr/lib/systemd/user, and serve
+// are in systemd/user next to the folder of the programs, as in /usr/lib/service and /usr/lib/systemd/user, and serve
 // only the default state directory.
 func packagedUnits(d daemon) string {
 	if !d.usual {
@@ -29,8 +29,8 @@ func packagedUnits(d daemon) string {
 	return dir
 }
 
-// expectedSocket returns the path from which systemd should load the socket: the package's, or the file that install
-// writes.
+// expectedSocket returns the path from which systemd should load the socket unit: the package's file, or the file that
+// install writes.
 func (s *systemd) expectedSocket() string {
 	if s.packaged != "" {
 		return filepath.Join(s.packaged, s.socket())
@@ -38,8 +38,8 @@ func (s *systemd) expectedSocket() string {
 	return s.socketPath()
 }
 
-// installPackaged enables the package's units and opens their sockets. It removes units that an earlier install wrote,
-// because they would hide the package's, and restores them if systemd refuses the package's.
+// installPackaged enables the package's units and opens their sockets. It removes units written by an earlier install,
+// because they would override the package's units, and restores them if systemd refuses the package's units.
 func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	was, err := s.status(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *systemd) installPackaged(ctx context.Context) (Report, error) {
 	return s.activate(ctx, Unchanged)
 }
 
-// replaceOwn replaces the units that install wrote by the package's.
+// replaceOwn replaces the units written by install with the package's units.
 func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
 	before, err := s.files().read()
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *systemd) replaceOwn(ctx context.Context, was Report) (Report, error) {
 	return r, nil
 }
 
-// statusPackaged reports the package's units, as systemd shows them. Units that are neither enabled nor in use count as
-// not installed. Without an answer of systemd, only the person's link tells that they are enabled; an administrator may
-// have enabled them for everybody, which only systemd knows.
+// statusPackaged reports the state of the package's units, as shown by systemd. Units that are neither enabled nor in
+// use count as not installed. If systemd does not respond, units count as enabled only if the user's link exists; an
+// administrator may have enabled them for all users, but only systemd knows that.
 func (s *systemd) statusPackaged(ctx context.Context) (Report, error) {
 	absent := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	r, err := s.ask(ctx, absent)

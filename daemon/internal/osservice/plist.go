@@ -15,9 +15,9 @@ const plistSign = "<!-- Written by servicectl service install"
 //go:embed templates/agent.plist
 var agentTemplate string
 
-// agentPlist returns the launchd agent, which runs the daemon from login on and restarts it if it fails. Sockets do
-// not start it, because launchd passes them only through a function of the C library and the programs are built
-// without cgo.
+// agentPlist returns the launchd agent, which runs the daemon from login on and restarts it if it fails. It does not
+// use socket activation, because launchd passes sockets only through a function of the C library and the programs are
+// built without cgo.
 func agentPlist(d daemon, label string) string {
 	log := filepath.Join(d.paths.Dir, rendezvous.LogDir, "serviced.stderr")
 	return expand(agentTemplate, "label", escaped(label), "program", escaped(d.program),

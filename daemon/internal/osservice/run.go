@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/internal/supervised"
 )
 
-// Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context
+// Run runs f, the daemon, until it returns. managed reports whether a service manager started the process. The context
 // passed to f ends on the same signals as a context from WithSignals.
 func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
 	if managed {

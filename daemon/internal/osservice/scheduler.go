@@ -12,8 +12,8 @@ import (
 	"unicode/utf16"
 )
 
-// scheduler runs the daemon as a Windows task that starts when the person logs on, in their session and with their
-// rights. A Windows service would need an administrator and could not open the person's browser.
+// scheduler runs the daemon as a Windows task that starts when the user logs on, in the user's session and with the
+// user's rights. A Windows service would need an administrator and could not open the user's browser.
 type scheduler struct {
 	d    daemon
 	user string // DOMAIN\name
@@ -24,7 +24,7 @@ func newScheduler(d daemon, user string, run runner) *scheduler {
 	return &scheduler{d: d, user: user, run: run}
 }
 
-// accountName returns the person's account in the form that Windows uses.
+// accountName returns the user's account in the form that Windows uses.
 func accountName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *scheduler) stop(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// present returns the status of a task. It returns missing if there is none.
+// present returns the status of a task. It returns the error missing if there is none.
 func (s *scheduler) present(ctx context.Context, missing error) (Report, error) {
 	r, err := s.status(ctx)
 	if err == nil && r.State == StateAbsent {
@@ -151,8 +151,8 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status does not report whether the daemon runs, because schtasks prints that only in the system's language. To find
-// out, ask the daemon itself.
+// status does not report whether the daemon is running, because schtasks prints that only in the system's language. To
+// find out, ask the daemon itself.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	o := s.run(ctx, "schtasks", "/Query", "/TN", s.d.name, "/XML")

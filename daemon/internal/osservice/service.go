@@ -13,14 +13,14 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// Codes of the errors that a person can fix.
+// Codes of the errors that the user can fix.
 const (
-	CodeNoManager    = "no_service_manager" // no manager is installed, or none answers for this user
+	CodeNoManager    = "no_service_manager" // no manager is installed, or none responds to this user
 	CodeNotInstalled = "service_not_installed"
 	CodeProgram      = "program_missing"
 	CodeRefused      = "service_manager_refused" // the manager reported an error
 	CodeFile         = "service_file"            // a file cannot be written, or install did not write it
-	CodeUnsupported  = "service_unsupported"     // no service on this system or for this directory
+	CodeUnsupported  = "service_unsupported"     // not supported on this system or for this directory
 )
 
 // Error is a refusal with a fix hint.
@@ -31,7 +31,7 @@ func (e *Error) Error() string { return e.Message }
 // States of an installed service.
 const (
 	StateAbsent    = "not_installed"
-	StateStopped   = "stopped"   // installed, but the daemon does not run and nothing listens on its sockets
+	StateStopped   = "stopped"   // installed, but the daemon is not running and its sockets are not open
 	StateListening = "listening" // the next client starts the daemon
 	StateRunning   = "running"
 	StateFailed    = "failed"
@@ -41,14 +41,14 @@ const (
 // The changes that install and uninstall report.
 const (
 	Created   = "created"
-	Updated   = "updated" // the content differed
+	Updated   = "updated" // the content was different
 	Unchanged = "unchanged"
 	Removed   = "removed"
 )
 
-// Report describes the service as its manager reports it.
+// Report describes the service as reported by its manager.
 type Report struct {
-	// System is systemd, launchd or task scheduler; Name is the name of the service there.
+	// System is systemd, launchd or task scheduler; Name is the service's name there.
 	System string `json:"system"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
@@ -79,8 +79,8 @@ type manager interface {
 // Actions are the valid actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "status"}
 
-// Control runs one of Actions for the daemon of the environment's state directory. Errors that a person can fix are
-// *Error.
+// Control runs one of Actions for the daemon of the environment's state directory. It returns an *Error if the user can
+// fix the problem.
 func Control(ctx context.Context, action string) (Report, error) {
 	m, err := system()
 	if err != nil {
@@ -102,7 +102,7 @@ func actions(m manager) map[string]func(context.Context) (Report, error) {
 
 // daemon describes the daemon that the service manager runs.
 type daemon struct {
-	name    string // serviced, with a suffix for every state directory other than the default
+	name    string // serviced, with a suffix for a state directory other than the default one
 	program string
 	home    string
 	paths   rendezvous.Paths
@@ -166,7 +166,7 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 	return r, err
 }
 
-// restoreWait is how long restoring a service may take.
+// restoreWait is the time limit for restoring a service.
 const restoreWait = 30 * time.Second
 
 // restoring returns a context for restoring a service. Ctrl-C does not cancel it, because Ctrl-C may be why the update
@@ -175,7 +175,8 @@ func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }
 
-// restored returns the error of an update after which the service was restored. If restoring failed too, it adds err.
+// restored returns the error of an update after which the service was restored. If restoring failed too, the error
+// includes err.
 func restored(failure, err error) error {
 	if err == nil {
 		return failure
@@ -184,10 +185,10 @@ func restored(failure, err error) error {
 		"correct the cause, then run `servicectl service install` again"}
 }
 
-// runs reports whether the service manager runs the daemon, or starts it for the next client.
+// runs reports whether the service manager runs the daemon, or will start it for the next client.
 func (r Report) runs() bool { return r.State == StateRunning || r.State == StateListening }
 
-// startable returns the report of a service that can be started, or an error that says why it cannot.
+// startable returns the report of a service that can be started, or an error with the reason why it cannot be started.
 func startable(r Report, err error) (Report, error) {
 	switch {
 	case err != nil:
@@ -204,12 +205,12 @@ func startable(r Report, err error) (Report, error) {
 // onDemand is the hint if no service manager can be used.
 const onDemand = "this is optional: clients start the daemon on demand"
 
-// nothing is uninstall's error if the service is not installed.
+// nothing returns uninstall's error for a service that is not installed.
 func nothing() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "there is nothing to do"}
 }
 
-// absent is the error of the other actions if the service is not installed.
+// absent returns the error of the other actions for a service that is not installed.
 func absent() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
 }

@@ -47,7 +47,7 @@ func (s *systemd) show(ctx context.Context) (shown, error) {
 	return u, nil
 }
 
-// answers returns an error unless this user's systemd answers.
+// answers returns an error unless this user's systemd responds.
 func (s *systemd) answers(ctx context.Context) error {
 	if o := s.run(ctx, "systemctl", "--user", "show", "--property=Version"); o.code != 0 {
 		return s.unavailable(o)

@@ -38,9 +38,9 @@ func (s *systemd) files() files {
 
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
-// install writes the units, unless a package brought them, and opens the sockets, now and at every login. A daemon that
-// a client started notices that its sockets were replaced and stops; the new one waits for it. If an update fails, the
-// units from before serve again.
+// install writes the units, unless a package installed them, and opens the sockets, now and at every login. A daemon
+// that a client started notices that its sockets were replaced, and stops; the new one waits for it. If an update
+// fails, the previous units are used again.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -75,7 +75,7 @@ func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 		err = s.all(ctx, []string{"daemon-reload"})
 	}
 	if err == nil && u.enable {
-		err = s.all(ctx, []string{"reenable", s.socket()}) // the link may lead to the units of the update
+		err = s.all(ctx, []string{"reenable", s.socket()}) // the link may point to the units of the update
 	}
 	if err == nil && u.ran {
 		_, err = s.start(ctx)
@@ -133,7 +133,7 @@ func (s *systemd) unseen(unit map[string]string) error {
 }
 
 // uninstall stops the daemon, disables its socket and removes the files that install wrote, even if systemd does not
-// answer. A package's units stay.
+// respond. A package's units are kept.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	was, err := s.status(ctx)
@@ -177,7 +177,7 @@ func (s *systemd) removeFiles() ([]string, error) {
 // link returns the path of the link that enables the socket for this user.
 func (s *systemd) link() string { return filepath.Join(s.dir, "sockets.target.wants", s.socket()) }
 
-// isLinked reports whether link leads to the socket that install wrote, or to the package's.
+// isLinked reports whether link points to the socket unit that install wrote, or to the package's socket unit.
 func (s *systemd) isLinked() bool {
 	target, err := os.Readlink(s.link())
 	if err == nil && !filepath.IsAbs(target) {
@@ -187,7 +187,7 @@ func (s *systemd) isLinked() bool {
 }
 
 // start opens the sockets again unless the daemon runs on them. If the directory was deleted or a client started a
-// daemon, other sockets are at their paths.
+// daemon, the paths belong to other sockets.
 func (s *systemd) start(ctx context.Context) (Report, error) {
 	r, err := startable(s.status(ctx))
 	if err != nil || r.State == StateRunning {
@@ -218,7 +218,7 @@ func (s *systemd) stop(ctx context.Context) (Report, error) {
 	return s.status(ctx)
 }
 
-// status compares the files with those that install would write, and asks systemd about the units.
+// status compares the files with what install would write, and asks systemd about the units.
 func (s *systemd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()
@@ -228,7 +228,7 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 	if err != nil || len(units) == 0 {
 		return r, err
 	}
-	r.Outdated = s.packaged != "" // these units hide the package's
+	r.Outdated = s.packaged != "" // these units override the package's units
 	for _, f := range s.files().list {
 		unit, ok := units[f.path]
 		r.Outdated = r.Outdated || unit != f.content
@@ -242,7 +242,7 @@ func (s *systemd) status(ctx context.Context) (Report, error) {
 	return s.ask(ctx, r)
 }
 
-// ask adds systemd's view of the units to a report. If systemd does not answer, the link shows whether the socket is
+// ask adds systemd's view of the units to a report. If systemd does not respond, the link shows whether the socket is
 // enabled.
 func (s *systemd) ask(ctx context.Context, r Report) (Report, error) {
 	seen, err := s.show(ctx)

@@ -19,10 +19,10 @@ func socketUnit(d daemon) string {
 //go:embed templates/serviced.service
 var serviceTemplate string
 
-// serviceUnit returns the daemon's unit. It forbids everything that no part of the daemon needs, except where that
-// requires privileges or user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would
-// keep the daemon from starting. The browser is opened outside this unit, because browsers need operations that are
-// forbidden here and outlive the daemon.
+// serviceUnit returns the daemon's unit. It forbids everything that the daemon does not need, except where a
+// restriction requires privileges or user namespaces: where those are not available, options such as ProtectSystem or
+// PrivateTmp would keep the daemon from starting. The browser is opened outside this unit, because browsers need
+// operations that are forbidden here and outlive the daemon.
 func serviceUnit(d daemon) string {
 	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
 	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)
