@@ -27,7 +27,7 @@ const (
 const (
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// breakerCrashes within breakerWindow open the breaker: no start for breakerPause.
+	// After breakerCrashes within breakerWindow, the adapter is not started for breakerPause (circuit breaker).
 	breakerCrashes = 5
 	breakerWindow  = time.Minute
 	breakerPause   = time.Minute
@@ -40,17 +40,17 @@ const (
 type adapter struct {
 	name string
 	host *Host
-	// added is set for an adapter that the person added. It gets nothing that belongs to an account.
+	// added is set for an adapter that the user added. Such an adapter receives no account data.
 	added   *addedAdapter
-	address address         // of the embedded backend; belongs to supervise
+	address address         // of the embedded backend; used only by supervise
 	life    context.Context // ends with the host, or when an added adapter is removed
 	end     context.CancelFunc
 
 	mu     sync.Mutex
 	status PluginStatus
-	about  *backend.Transport // what a transport adapter last described; nil for a backend adapter
+	about  *backend.Transport // the last description of a transport adapter; nil for a backend adapter
 	inst   *instance          // set while the adapter runs
-	// described is what the adapter described; set while it runs or rests.
+	// described is the adapter's description; set while the adapter is running or resting.
 	described *pluginv1.DescribeResponse
 	wake      func() // makes rest return; set while the adapter rests
 	crashes   []time.Time
@@ -87,8 +87,8 @@ func (a *adapter) setState(state string) {
 }
 
 // get returns the running instance, starting the adapter if necessary. The process does not rest before the caller has
-// called done. get waits for a start in progress, but not for a long backoff. The error is a *backend.Problem, or that
-// of ctx.
+// called done. get waits for a start in progress, but not for a long backoff. It returns a *backend.Problem or ctx's
+// error on failure.
 func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err error) {
 	if a.host.unavailable != nil {
 		return nil, nil, a.host.unavailable
@@ -106,7 +106,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 			if a.life.Err() != nil {
 				return nil, nil, unavailable(a.name, "it is being stopped", 0)
 			}
-			if begun && a.status.State == Refused { // a stopped one has rested again meanwhile
+			if begun && a.status.State == Refused { // a stopped adapter is resting again in the meantime
 				return nil, nil, a.unavailable()
 			}
 			begun = true
@@ -133,7 +133,7 @@ func (a *adapter) get(ctx context.Context) (inst *instance, done func(), err err
 	}
 }
 
-// supervise runs the adapter, except while it rests, until the host stops or the file is refused.
+// supervise runs the adapter, except while it is resting, until the host stops or the file is refused.
 func (a *adapter) supervise(ctx context.Context) {
 	for {
 		inst, err := a.host.launch(ctx, a)
@@ -164,8 +164,8 @@ func (a *adapter) pause(ctx context.Context, cause error) bool {
 	return a.backOff(ctx, cause)
 }
 
-// monitor waits for the process to end and returns the reason. It stops the process when it is stuck or rests, or when
-// ctx ends.
+// monitor waits for the process to end and returns the reason. It stops the process when it is stuck, when it has
+// agreed to rest, or when ctx ends.
 func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -224,7 +224,7 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
 		a.crashes = nil
-		a.address.close() // nobody waits that long
+		a.address.close() // connections do not wait that long
 		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last one: %v", breakerCrashes, cause)
 	}
 	a.resume = time.Now().Add(wait)
@@ -256,7 +256,7 @@ func (a *adapter) stop() {
 	for a.status.State != Stopped && a.status.State != Refused {
 		changed := a.changed
 		a.mu.Unlock()
-		<-changed // comes: supervise ends with life
+		<-changed // always closed eventually: supervise ends with life
 		a.mu.Lock()
 	}
 }
@@ -291,7 +291,7 @@ func (a *adapter) running() *instance {
 	return a.inst
 }
 
-// unavailable returns the problem of a call that needs an adapter which is not running. The caller holds mu.
+// unavailable returns the problem for a call that needs an adapter which is not running. The caller holds mu.
 func (a *adapter) unavailable() *backend.Problem {
 	if a.status.State == Refused && IsUpgrading(a.refused) {
 		return &backend.Problem{

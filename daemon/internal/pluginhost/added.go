@@ -31,14 +31,14 @@ const (
 // Codes of the problems of Add and Remove.
 const (
 	CodeNotApproved = "adapter_not_approved"
-	CodeNotUsable   = "adapter_not_usable" // the file must not run, did not start, or describes itself wrongly
+	CodeNotUsable   = "adapter_not_usable" // the file must not run, did not start, or has an invalid description
 	CodeDuplicate   = "adapter_duplicate"
 	CodeTooMany     = "adapter_too_many"
 	CodeNotFound    = "adapter_not_found"
 	CodeUnwritable  = "state_unwritable"
 )
 
-// addedAdapter is an entry of the list: a file as the person approved it, and how it described itself then.
+// addedAdapter is an entry of the list: a file as approved by the user, with its description at that time.
 type addedAdapter struct {
 	Name         string    `json:"name"`
 	Path         string    `json:"path"`
@@ -54,10 +54,10 @@ type addedList struct {
 	Adapters []addedAdapter `json:"adapters"`
 }
 
-// errUnusable marks a list that was read and cannot be used.
+// errUnusable means that the list was read but is invalid.
 var errUnusable = errors.New("the list of added adapters is corrupt")
 
-// parseAdded reads the list. It accepts no entry that Add would refuse.
+// parseAdded parses the list. It rejects entries that Add would refuse.
 func parseAdded(data []byte) ([]addedAdapter, error) {
 	var list addedList
 	if err := json.Unmarshal(data, &list); err != nil {
@@ -80,15 +80,15 @@ func isSHA256(sum string) bool {
 	return err == nil && len(b) == 32
 }
 
-// isOwner reports whether the name of a file's owner can be stored and shown.
+// isOwner reports whether the name of a file's owner can be stored and displayed.
 func isOwner(name string) bool { return len(name) <= maxOwner && isLine(name) }
 
 func (a addedAdapter) transport() backend.Transport {
 	return backend.Transport{Name: a.Name, Title: a.Title, DeviceModels: a.DeviceModels, VirtualClock: a.VirtualClock}
 }
 
-// loadAdded reads the list when the host starts. Without a usable one there are no added adapters; it is renamed, so
-// that the person can look at it.
+// loadAdded reads the list when the host starts. If the list is unusable, there are no added adapters, and the file is
+// renamed so that the user can examine it.
 func (h *Host) loadAdded() {
 	path := filepath.Join(h.opts.ConfigDir, addedName)
 	data, err := statefile.Read(path, maxAddedFile)
@@ -142,9 +142,9 @@ func (h *Host) setAdded(list []*adapter) {
 	h.added = list
 }
 
-// Add adds a transport adapter of the person's own, after starting it once to read its description, which names it.
-// The file must have the checksum that the person approved. An adapter that was added from the same path is replaced.
-// Errors are *backend.Problem.
+// Add adds the user's own transport adapter, after starting it once to read its description, which contains its name.
+// The file must have the checksum that the user approved. It replaces an adapter that was added from the same path. It
+// returns a *backend.Problem on failure.
 func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, error) {
 	if h.unavailable != nil {
 		return PluginStatus{}, h.unavailable
@@ -161,7 +161,7 @@ func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, erro
 		return PluginStatus{}, notUsable(err)
 	}
 	var list []*adapter
-	var old *adapter // the same file as it was before
+	var old *adapter // the earlier version of the same file
 	for _, a := range h.listAdded() {
 		switch {
 		case a.added.Path == entry.Path:
@@ -188,7 +188,7 @@ func (h *Host) Add(ctx context.Context, path, sha256 string) (PluginStatus, erro
 	return a.snapshot(), nil
 }
 
-// approved checks that the person's own process approved exactly this file, and uses the approval up.
+// approved checks that the user's own process approved exactly this file, and consumes the approval.
 func (h *Host) approved(path, sha256 string) (adapterfile.File, error) {
 	approval := filepath.Join(h.opts.ConfigDir, adapterfile.ApprovalName)
 	data, err := statefile.Read(approval, adapterfile.MaxApproval)
@@ -212,7 +212,7 @@ func (h *Host) approved(path, sha256 string) (adapterfile.File, error) {
 	return file, nil
 }
 
-// try starts a file once and returns the entry that its description makes.
+// try starts a file once and returns a list entry made from its description.
 func (h *Host) try(ctx context.Context, file adapterfile.File) (entry addedAdapter, version string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -237,8 +237,8 @@ func (h *Host) listAdded() []*adapter {
 	return slices.Clone(h.added)
 }
 
-// Remove removes an added adapter and stops it. Glasses of sessions that use it are detached. Its file stays. Errors
-// are *backend.Problem.
+// Remove removes an added adapter and stops it. Glasses of sessions that use it are detached. Its file is kept. It
+// returns a *backend.Problem on failure.
 func (h *Host) Remove(name string) (PluginStatus, error) {
 	h.changing.Lock()
 	defer h.changing.Unlock()
@@ -264,8 +264,8 @@ func (h *Host) Remove(name string) (PluginStatus, error) {
 }
 
 // verifyAdded checks the file of an added adapter before each start: only this user and root may be able to replace it,
-// and it must be the one that was approved. It cannot guard against a program that replaces the file after the check,
-// so only a copy runs (copyOf).
+// and it must be the approved one. It cannot detect that a program replaces the file after the check, so only a copy is
+// run (copyOf).
 func verifyAdded(a addedAdapter) error {
 	again := addAgain(a)
 	info, err := os.Lstat(a.Path)
@@ -289,7 +289,7 @@ func verifyAdded(a addedAdapter) error {
 	return err
 }
 
-// changedProgram returns the refusal of a program that is not the approved one.
+// changedProgram returns the refusal of a program that differs from the approved one.
 func changedProgram(a addedAdapter) error {
 	return refuseWith(addAgain(a), "%s is not the file that was added: its checksum differs", a.Path)
 }
@@ -303,7 +303,7 @@ func addAgain(a addedAdapter) string {
 		a.Name + "`."
 }
 
-// notUsable returns the problem of a file that cannot be added.
+// notUsable returns the problem for a file that cannot be added.
 func notUsable(err error) error {
 	p := &backend.Problem{Code: CodeNotUsable, Message: "the adapter cannot be used: " + err.Error(),
 		FixHint: "see \"Write an adapter\" in the documentation; `servicectl daemon logs` shows what it printed"}

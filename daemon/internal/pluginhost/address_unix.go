@@ -17,19 +17,19 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// address is where the embedded backend serves. The daemon listens there and the adapter inherits the listeners, so
-// that connections wait while the adapter does not run. Only the adapter's supervisor uses it. The zero value is
+// address is the address of the embedded backend. The daemon listens on it and the adapter inherits the listeners, so
+// that connections wait while the adapter is not running. Only the adapter's supervisor uses it. The zero value is
 // closed.
 type address struct {
 	listeners []net.Listener
-	waiting   []*os.File // copies of them to wait for connections
+	waiting   []*os.File // copies of them, used to wait for connections
 	release   func()     // ends hold and waits for it
 }
 
-// open returns copies of the listeners for a process, which the caller closes. It listens first if necessary, on the
-// port that the embedded backend keeps in its directory. If the port was free for a while, it chooses another one: a
-// program that had it meanwhile may have left a service worker in a browser, which would continue to serve pages at
-// the backend's origin.
+// open returns copies of the listeners for a process, which the caller closes. If necessary it first listens on the
+// port that the embedded backend stored in its directory. If the port was free for a while, it chooses another one: a
+// program that used the port in the meantime may have left a service worker in a browser, which would continue to serve
+// pages at the backend's origin.
 func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 	if len(a.listeners) == 0 {
 		file := filepath.Join(dir, portFile)
@@ -52,14 +52,14 @@ func (a *address) open(ctx context.Context, dir string) ([]*os.File, error) {
 	return copies(a.listeners)
 }
 
-// touchEvery is how often hold touches the file of the port.
+// touchEvery is the interval at which hold touches the port file.
 const touchEvery = heldFor / 3
 
 // port returns the port of the listeners.
 func (a *address) port() int { return loopback.Port(a.listeners[0]) }
 
-// hold touches the file of the port until release is called. It does not touch a file with another port, which another
-// program has.
+// hold touches the port file until release is called. It does not touch a file with a different port, which was written
+// by another program.
 func hold(file string, port int) (release func()) {
 	touch := func() {
 		if loopback.ReadPort(file) == port {
@@ -100,7 +100,7 @@ func copies(listeners []net.Listener) ([]*os.File, error) {
 	return files, nil
 }
 
-// wait returns when a connection waits to be accepted, or ctx ends. It accepts nothing.
+// wait returns when a connection is waiting to be accepted, or ctx ends. It does not accept connections.
 func (a *address) wait(ctx context.Context) {
 	ended, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,8 +122,8 @@ func (a *address) wait(ctx context.Context) {
 	}
 }
 
-// isReadable reports whether a connection is in a listener's queue. After false, the runtime's poller waits for one and
-// calls it again.
+// isReadable reports whether a connection is in a listener's queue. If it returns false, the runtime's poller waits for
+// a connection and calls it again.
 func isReadable(fd uintptr) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
@@ -133,7 +133,7 @@ func isReadable(fd uintptr) bool {
 	}
 }
 
-// close closes the address. Connections that wait are reset, later ones refused.
+// close closes the address. Waiting connections are reset, later ones refused.
 func (a *address) close() {
 	_ = loopback.Close(a.listeners)
 	closeFiles(a.waiting)

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// address does nothing: a process inherits no listener on Windows, so the embedded backend listens itself and never
+// address is empty on Windows: a process cannot inherit a listener, so the embedded backend listens itself and never
 // rests.
 type address struct{}
 

@@ -18,8 +18,8 @@ const callTimeout = 30 * time.Second
 // method is one RPC of a generated client.
 type method[Client, Req, Resp any] func(Client, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
 
-// call calls the adapter of t's backend. Errors are a *backend.Problem, or that of ctx if the caller gave up. With an
-// error the reply is nil, which the generated getters accept.
+// call calls the adapter of t's backend. On failure it returns a *backend.Problem, or ctx's error if the caller gave
+// up, and a nil reply, which the generated getters accept.
 func call[Req, Resp any](
 	ctx context.Context, h *Host, t backend.Target, m method[pluginv1.BackendClient, Req, Resp], req *Req,
 ) (*Resp, error) {
@@ -47,8 +47,8 @@ func (h *Host) backendOf(ctx context.Context, t backend.Target) (inst *instance,
 	return inst, done, nil
 }
 
-// invoke makes one RPC to the last of the instances, which may call those before it. The caller has them in use. Errors
-// are those of call.
+// invoke makes one RPC to the last of the instances, which may call the ones before it. The caller must have reserved
+// them (instance.use). It fails like call.
 func invoke[Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),
 	on ...*instance,
@@ -80,7 +80,7 @@ func invoke[Resp any](
 	return resp, err
 }
 
-// embeddedReset refuses to send one embedded backend's token to its successor, which has other data.
+// embeddedReset returns the refusal to send one embedded backend's token to its successor, which has other data.
 func embeddedReset() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeAuthRequired,
@@ -139,8 +139,8 @@ func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, 
 	return a, err
 }
 
-// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary; with an address only its
-// account, or none.
+// LocalAccounts returns the accounts of the embedded backend, which it starts if necessary. With an email address it
+// returns only the matching account, or none.
 func (h *Host) LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error) {
 	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ListAccounts, &pluginv1.ListAccountsRequest{Email: email})
 	if err != nil {
@@ -154,7 +154,7 @@ func (h *Host) LocalAccounts(ctx context.Context, email string) ([]backend.Local
 	return list, nil
 }
 
-// ResetPassword sets a new password of an account of the embedded backend, which it starts if necessary.
+// ResetPassword sets a new password for an account of the embedded backend, which it starts if necessary.
 func (h *Host) ResetPassword(ctx context.Context, p backend.NewPassword) (backend.PasswordReset, error) {
 	r, err := call(ctx, h, embedded(), pluginv1.BackendClient.ResetPassword, &pluginv1.ResetPasswordRequest{
 		Email: p.Email, Password: p.Password, RevokeLinks: p.RevokeLinks, RemovePasskeys: p.RemovePasskeys,
@@ -172,7 +172,7 @@ func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	return err
 }
 
-// Health returns the health that the backend reports.
+// Health returns the health reported by the backend.
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})
 	return backend.Health{
@@ -181,7 +181,7 @@ func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, er
 	}, err
 }
 
-// MintProjectKey creates a key for a project of the linked account, labelled name.
+// MintProjectKey creates a key labelled name for a project of the linked account.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey,
 		&pluginv1.MintProjectKeyRequest{Target: target(t), Project: project, Name: name})
@@ -193,8 +193,8 @@ func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, na
 	}, nil
 }
 
-// Activity reports what keeps the running adapters busy. It starts none. An adapter that does not answer counts as
-// idle.
+// Activity reports what keeps the running adapters busy. It does not start adapters. An adapter that does not respond
+// counts as idle.
 func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
 	for _, a := range h.adapters {
 		inst := a.running()

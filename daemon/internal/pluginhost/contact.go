@@ -11,12 +11,12 @@ import (
 // Contact is the outcome of the last call to a backend. At is zero if there was none.
 type Contact struct {
 	At time.Time
-	// OK reports whether the backend answered, even with a refusal. Err says why it could not be reached.
+	// OK reports whether the backend responded, even with a refusal. Err is the reason why it could not be reached.
 	OK  bool
 	Err string
 }
 
-// maxContacts bounds the number of backends that are remembered.
+// maxContacts is the maximum number of backends that are remembered.
 const maxContacts = 16
 
 // contacts remembers the last contact with each backend address. The zero value is ready to use.
@@ -25,7 +25,7 @@ type contacts struct {
 	of map[string]Contact
 }
 
-// record stores the outcome of a call, unless the outcome says nothing about the backend, e.g. because the adapter did
+// record stores the outcome of a call, unless it allows no conclusion about the backend, e.g. because the adapter did
 // not run.
 func (c *contacts) record(url string, err error, now time.Time) {
 	contact := Contact{At: now, OK: err == nil}

@@ -12,7 +12,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxSeconds is a year. It keeps a number sent by a backend from overflowing a time.Duration.
+// maxSeconds is one year. It keeps a number sent by a backend from overflowing a time.Duration.
 const maxSeconds = 365 * 24 * 3600
 
 func seconds(n int64) time.Duration {
@@ -43,7 +43,7 @@ func (h *Host) network() *pluginv1.Network {
 	return &pluginv1.Network{HttpsProxy: s.HTTPSProxy, NoProxy: s.NoProxy, CaFile: s.CAFile}
 }
 
-// addNetwork adds the settings for requests over HTTPS to a request that names its target.
+// addNetwork adds the settings for HTTPS requests to a request that names its target.
 func (h *Host) addNetwork(req any) {
 	if r, ok := req.(interface{ GetTarget() *pluginv1.Target }); ok && r.GetTarget() != nil {
 		r.GetTarget().Network = h.network()
@@ -101,7 +101,7 @@ func timestamp(s string) time.Time {
 	return t
 }
 
-// problemOf returns the problem in an RPC's error. If there is none, the adapter itself failed, or ctx expired.
+// problemOf returns the problem in an RPC's error. If there is none, the adapter itself failed or ctx expired.
 func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {

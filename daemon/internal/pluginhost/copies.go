@@ -14,12 +14,12 @@ import (
 )
 
 // copiesDir is the folder in the state directory that contains the programs of the added adapters, each named by its
-// checksum. Only these copies run: a program that can write to the folder of the original could replace that between
-// its check and its start.
+// checksum. Only these copies are run: a program that can write to the original's folder could replace the original
+// between its check and its start.
 const copiesDir = "adapters"
 
 // copyOf returns the path of an added adapter's copy. It makes the copy if there is no intact one, and refuses a
-// program whose bytes, as they were copied, are not those that were approved.
+// program whose bytes, as copied, differ from the approved ones.
 func (h *Host) copyOf(a addedAdapter) (string, error) {
 	dir := filepath.Join(h.opts.ConfigDir, copiesDir)
 	path := filepath.Join(dir, a.SHA256+copySuffix)
@@ -46,14 +46,14 @@ func (h *Host) copyOf(a addedAdapter) (string, error) {
 	return path, nil
 }
 
-// isOwnProgram reports whether copyProgram could have made a file: it is executable, not a link, and other users cannot
-// write to it.
+// isOwnProgram reports whether copyProgram could have created a file: it is executable, not a link, and not writable by
+// other users.
 func isOwnProgram(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().IsRegular() && isExecutable(info) && info.Mode().Perm()&0o022 == 0
 }
 
-// copyProgram copies a program to an executable temporary file in dir, and returns the checksum of what it copied.
+// copyProgram copies a program to an executable temporary file in dir, and returns the checksum of the copied bytes.
 func copyProgram(path, dir, name string) (temp, sum string, err error) {
 	// A process forked now would inherit the open file until it executes its own program, and the system refuses to run
 	// a program that is open for writing.
@@ -71,13 +71,13 @@ func copyProgram(path, dir, name string) (temp, sum string, err error) {
 	return file.Name(), sum, nil
 }
 
-// sweepCopies removes the copies of adapters that are not in the list, and what killed writers left behind. A copy that
-// still runs cannot be removed on Windows; the next start of the daemon removes it.
+// sweepCopies removes copies of adapters that are not in the list, and files that killed writers left behind. On
+// Windows a running copy cannot be removed; the next start of the daemon removes it.
 func (h *Host) sweepCopies(list []*adapter) {
 	dir := filepath.Join(h.opts.ConfigDir, copiesDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return // no adapter was added yet
+		return // no adapter has been added yet
 	}
 	for _, e := range entries {
 		sum := strings.TrimSuffix(e.Name(), copySuffix)

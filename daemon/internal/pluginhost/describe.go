@@ -20,7 +20,8 @@ const (
 	maxVersion = 64 // bytes
 )
 
-// shippedTransports returns what the shipped transport adapters describe; sessions need it before they first start.
+// shippedTransports returns the descriptions of the shipped transport adapters, which sessions need before an adapter
+// first starts.
 func shippedTransports() []backend.Transport {
 	return []backend.Transport{
 		{Name: LocalSim, Title: "LocalSimTransport: simulated glasses on this machine", VirtualClock: true},
@@ -30,7 +31,7 @@ func shippedTransports() []backend.Transport {
 	}
 }
 
-// reservedNames are no names of added adapters, because sessions report them.
+// reservedNames lists names that an added adapter must not have, because sessions report them.
 var reservedNames = []string{backend.TransportLocal, backend.TransportBrowser}
 
 // isFreeName reports whether an added adapter may have this name.
@@ -40,9 +41,9 @@ func isFreeName(name string) bool {
 		!slices.Contains(shipped(), name) && !slices.Contains(reservedNames, name)
 }
 
-// describedTransport reads the description of a transport adapter. The adapter itself names an added one, not the
-// person or its file, so that a session finds it under the same name on every machine. It may never call itself
-// differently.
+// describedTransport reads the description of a transport adapter. An added adapter is named by its own description and
+// not by the user or its file name, so that a session finds it under the same name on every machine. The name must
+// never change.
 func describedTransport(a *adapter, d *pluginv1.DescribeTransportResponse) (*backend.Transport, error) {
 	t := backend.Transport{Name: d.GetName(), Title: d.GetTitle(), DeviceModels: d.GetDeviceModels(),
 		NeedsAccount: d.GetNeedsAccount(), VirtualClock: d.GetVirtualClock(),
@@ -70,7 +71,7 @@ func describedTransport(a *adapter, d *pluginv1.DescribeTransportResponse) (*bac
 	return &t, nil
 }
 
-// checkDescription checks the parts of a description that are stored.
+// checkDescription checks the stored parts of a description.
 func checkDescription(t backend.Transport) error {
 	if utf8.RuneCountInString(t.Title) > maxTitle || !isLine(t.Title) {
 		return refuseWith("Change the title that the adapter describes.", "its title is not a line of at most %d characters",
@@ -94,7 +95,7 @@ func isLine(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// Transports lists the transports that sessions can select. It starts no adapter.
+// Transports lists the transports that sessions can select. It does not start adapters.
 func (h *Host) Transports() []backend.Transport {
 	var list []backend.Transport
 	for _, a := range h.all() {
@@ -105,7 +106,7 @@ func (h *Host) Transports() []backend.Transport {
 	return list
 }
 
-// Transport describes one transport without starting its adapter. The error is a *backend.Problem.
+// Transport describes one transport without starting its adapter. It returns a *backend.Problem on failure.
 func (h *Host) Transport(name string) (backend.Transport, error) {
 	a, err := h.findTransport(name)
 	if err != nil {

@@ -4,8 +4,8 @@ package pluginhost
 
 import "io/fs"
 
-// isExecutable reports whether somebody may run the file.
+// isExecutable reports whether the file is executable for any user.
 func isExecutable(info fs.FileInfo) bool { return info.Mode()&0o111 != 0 }
 
-// copySuffix ends the names of the copies of added adapters.
+// copySuffix is the suffix of the copies of added adapters.
 const copySuffix = ""

@@ -2,8 +2,8 @@ package pluginhost
 
 import "io/fs"
 
-// isExecutable returns true: on Windows the name of a file decides.
+// isExecutable returns true, because on Windows the file name determines whether a file is executable.
 func isExecutable(fs.FileInfo) bool { return true }
 
-// copySuffix ends the names of the copies of added adapters. Windows runs no file without it.
+// copySuffix is the suffix of the copies of added adapters. Windows runs only files with this suffix.
 const copySuffix = ".exe"

@@ -10,9 +10,9 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// UseFonts tells the transport adapters which fonts the person added, in order. One that runs uses them when UseFonts
-// returns; the others get them when they start. A failure is logged only: a stuck adapter is replaced, and starts with
-// the new list.
+// UseFonts passes the list of fonts that the user added to the transport adapters. Running adapters use the fonts when
+// UseFonts returns; the others get them when they start. Failures are only logged: a stuck adapter is replaced, and
+// starts with the new list.
 func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 	h.fontsMu.Lock()
 	h.fonts = list
@@ -32,14 +32,14 @@ func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
 	}
 }
 
-// hasBegun reports whether the adapter runs or starts.
+// hasBegun reports whether the adapter is running or starting.
 func (a *adapter) hasBegun() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.status.State == Running || a.status.State == Starting
 }
 
-// sendFonts passes the list on to an instance. mu is held meanwhile, so that the last list is the last one to arrive.
+// sendFonts passes the list to an instance. It holds mu throughout, so that the latest list arrives last.
 func (h *Host) sendFonts(ctx context.Context, inst *instance) error {
 	h.fontsMu.Lock()
 	defer h.fontsMu.Unlock()

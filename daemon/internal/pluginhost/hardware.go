@@ -10,10 +10,11 @@ import (
 // maxLinks bounds the links of one pair of glasses.
 const maxLinks = 8
 
-// maxSteps bounds the steps of a person.
+// maxSteps is the maximum number of steps for the user.
 const maxSteps = 8
 
-// maxHardwareText bounds a text about glasses, in bytes. A longer one, or one that is not a line, counts as empty.
+// maxHardwareText is the maximum length of a text about glasses, in bytes. A longer text, or one with several lines,
+// counts as empty.
 const maxHardwareText = 400
 
 func pairRequest(o backend.TransportOpen) *pluginv1.Pair {
@@ -25,8 +26,7 @@ func pairRequest(o backend.TransportOpen) *pluginv1.Pair {
 	return m
 }
 
-// pageURL returns the address of a page of this computer, or "" for anything else: it is opened in the person's
-// browser.
+// pageURL returns the address if it is a page on this computer, otherwise "": the page is opened in the user's browser.
 func pageURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" || u.Hostname() != "127.0.0.1" || u.User != nil || len(address) > maxHardwareText {

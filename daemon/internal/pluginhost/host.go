@@ -31,9 +31,9 @@ const (
 // shipped lists the adapters that are installed with the service, in display order.
 func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, RealDevice} }
 
-// shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter under whose program name
-// it is started: so the adapters share its code on disk and in memory. A file with the adapter's own program name in
-// the same folder takes precedence if the manifest lists it; others may be left from another version.
+// shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter whose program name it is
+// started with, so that the adapters share its code on disk and in memory. A file in the same folder with the adapter's
+// own program name takes precedence if the manifest lists it; an unlisted one may be left from another version.
 func shippedFile(dir, name string) string {
 	suffix := ""
 	if runtime.GOOS == "windows" {
@@ -46,31 +46,31 @@ func shippedFile(dir, name string) string {
 	return filepath.Join(dir, "serviced"+suffix)
 }
 
-// maxMessage bounds an adapter's reply, in bytes.
+// maxMessage is the maximum size of an adapter's reply, in bytes.
 const maxMessage = 8 << 20
 
 // Options configure a Host. Dir, Now, Elsewhere and the durations are optional.
 type Options struct {
 	// Dir is the directory of the adapters and their manifest; empty means this executable's directory.
 	Dir string
-	// ConfigDir is passed to the embedded backend, which keeps its data in backend/ under it. It also contains the list
-	// of the adapters that the person added.
+	// ConfigDir is passed to the embedded backend, which stores its data in the subdirectory backend/. It also contains
+	// the list of the adapters that the user added.
 	ConfigDir string
-	// SocketDir is the parent of the adapters' socket directories: owned by this user, at most 70 bytes long.
+	// SocketDir is the parent of the adapters' socket directories. It is owned by this user and its path is at most 70
+	// bytes long.
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// Outbound returns the settings for requests over HTTPS. Explain adds to the failure of a call to url what the
-	// caller can set to reach it. Both are optional.
+	// Outbound returns the settings for HTTPS requests. Explain adds to the failure of a call to url which setting of
+	// the caller would help. Both are optional.
 	Outbound func() outbound.Settings
 	Explain  func(ctx context.Context, url string, p *backend.Problem)
-	// Elsewhere reports whether the next daemon would be started from another folder than Dir.
+	// Elsewhere reports whether the next daemon would be started from a folder other than Dir.
 	Elsewhere func() bool
-	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is how
-	// long it may take to answer, 3 s by default. Tests shorten them.
+	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is
+	// the maximum time for its response, 3 s by default. Tests shorten them.
 	ProbeEvery, ProbeWait time.Duration
-	// RestAfter is how long nobody must have used an adapter before its process ends, a minute by default. Tests shorten
-	// it.
+	// RestAfter is how long an adapter must be unused before its process ends, a minute by default. Tests shorten it.
 	RestAfter time.Duration
 }
 
@@ -79,11 +79,11 @@ type PluginStatus struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is when it last started, Crashed when it last crashed, Resume when its backoff ends; each is zero if that
-	// never happened.
+	// Since is the time of the last start, Crashed of the last crash, and Resume of the end of the backoff; each is
+	// zero if there is none.
 	Since, Crashed, Resume time.Time
-	// Set for an adapter that the person added: when, the SHA-256 of its file in hexadecimal, its owner, and its own name
-	// for people.
+	// Set for an adapter that the user added: the time, the SHA-256 of its file in hexadecimal, its owner, and its own
+	// display name.
 	Added                time.Time
 	SHA256, Owner, Title string
 }
@@ -92,21 +92,21 @@ type PluginStatus struct {
 type Host struct {
 	opts        Options
 	now         func() time.Time
-	adapters    map[string]*adapter // the shipped ones; never changes
+	adapters    map[string]*adapter // the shipped adapters; never changes
 	life        context.Context
 	end         context.CancelFunc
 	supervisors sync.WaitGroup
 	contacts    contacts
 	fontsMu     sync.Mutex
-	fonts       []fonts.Added // that the person added
-	unavailable error         // the result of every call; nil for a host that runs adapters
+	fonts       []fonts.Added // fonts that the user added
+	unavailable error         // the error of every call; nil for a host that runs adapters
 
 	changing sync.Mutex // held while an adapter is added or removed; taken before addedMu
 	addedMu  sync.RWMutex
-	added    []*adapter // that the person added, in this order
+	added    []*adapter // the adapters that the user added, in this order
 }
 
-// Unavailable returns a host that runs no adapter: every call that needs one fails with err.
+// Unavailable returns a host that runs no adapters: every call that needs one fails with err.
 func Unavailable(err error) *Host {
 	h := &Host{now: time.Now, unavailable: err, adapters: map[string]*adapter{}}
 	h.life, h.end = context.WithCancel(context.Background())
@@ -139,8 +139,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Serve waits until ctx ends. Then it asks every adapter to stop, kills those that still run after 2 s, and waits for
-// all.
+// Serve waits until ctx ends. Then it asks every adapter to stop, kills the ones still running after 2 s, and waits for
+// all of them.
 func (h *Host) Serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.end()
@@ -168,7 +168,7 @@ func (h *Host) all() []*adapter {
 	return append(list, h.added...)
 }
 
-// Check verifies the files of every adapter without starting one. It returns the errors by adapter.
+// Check verifies the files of all adapters without starting them. It returns the errors by adapter.
 func (h *Host) Check() map[string]error {
 	found, checked := map[string]error{}, map[string]error{} // by adapter, by file
 	for _, a := range h.all() {
@@ -185,7 +185,8 @@ func (h *Host) Check() map[string]error {
 	return found
 }
 
-// Embedded starts the embedded backend if it neither runs nor rests, and returns its id ("embedded:<id>") and address.
+// Embedded returns the embedded backend's id ("embedded:<id>") and address. It starts the embedded backend unless it is
+// running or resting.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	if id, baseURL = h.RunningEmbedded(); id != "" {
 		return id, baseURL, nil
@@ -211,7 +212,7 @@ func isEmbedded(url string) bool {
 }
 
 // RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it is running, otherwise empty
-// strings. It does not start it. An embedded backend that rests counts as running, because its address answers.
+// strings. It does not start it. A resting embedded backend counts as running, because its address accepts connections.
 func (h *Host) RunningEmbedded() (id, baseURL string) {
 	a := h.adapters[Local]
 	a.mu.Lock()

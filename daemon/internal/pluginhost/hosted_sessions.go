@@ -10,7 +10,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// hosted is the client of the adapter of the browser simulator, whose sessions a backend hosts.
+// hosted is the client of the browser simulator's adapter, whose sessions are hosted by a backend.
 type hosted = pluginv1.HostedSessionsClient
 
 // targeted is a request that names its target.
@@ -19,9 +19,9 @@ type targeted[Req any] interface {
 	GetTarget() *pluginv1.Target
 }
 
-// callHosted calls the adapter of the browser simulator about the sessions of t's backend. That adapter alone gets the
-// token: it ships with the service, whatever other adapters describe. The embedded backend is started if necessary, as
-// its address is known only then. Errors are those of call.
+// callHosted calls the browser simulator's adapter about the sessions of t's backend. Only this adapter receives the
+// token, because it ships with the service; the descriptions of other adapters do not matter. The embedded backend is
+// started if necessary, because its address is known only then. It fails like call.
 func callHosted[Req, Resp any, R targeted[Req]](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[hosted, Req, Resp], req R,
 ) (*Resp, error) {
@@ -82,7 +82,7 @@ func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (b
 	return session(r.GetSession()), err
 }
 
-// MintSessionSecret creates another app secret for an open session. The result is a secret.
+// MintSessionSecret creates an additional app secret for an open session. The result is a secret.
 func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id string) (string, error) {
 	r, err := callHosted(ctx, h, t, callTimeout, hosted.MintSessionSecret,
 		&pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
@@ -96,7 +96,7 @@ func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, sinc
 	return h.WaitEvents(ctx, t, id, since, limit, 0)
 }
 
-// maxWait bounds the wait of WaitEvents, as documented in sessions.proto.
+// maxWait is the maximum wait of WaitEvents, as documented in sessions.proto.
 const maxWait = 25 * time.Second
 
 // WaitEvents is ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.

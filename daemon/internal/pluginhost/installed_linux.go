@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// installedAt returns when the file got its content or its place: the last change of its inode.
+// installedAt returns the time of the last change of the file's inode, which changes when the file is written or moved
+// into place.
 func installedAt(info fs.FileInfo) time.Time {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

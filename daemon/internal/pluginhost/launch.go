@@ -24,15 +24,15 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// startTimeout bounds the handshake of an adapter. describeTimeout bounds its Describe, in which the embedded backend
-// may have to migrate its database.
+// startTimeout is the time limit of an adapter's handshake. describeTimeout is the time limit of its Describe, in which
+// the embedded backend may have to migrate its database.
 const (
 	startTimeout    = 10 * time.Second
 	describeTimeout = 30 * time.Second
 )
 
-// embeddedDir is the directory of the embedded backend in the state directory, and portFile the file there that keeps
-// its port.
+// embeddedDir is the embedded backend's directory in the state directory, and portFile the file in it that stores the
+// port.
 const (
 	embeddedDir = "backend"
 	portFile    = "port"
@@ -40,10 +40,10 @@ const (
 
 // instance is one running process of an adapter.
 type instance struct {
-	name   string // the adapter's
+	name   string // the adapter's name
 	client *plugin.Client
 	proc   *process // set during the start; other goroutines read it only after launch has returned
-	// rpc is set only for a backend adapter, transport, sessions and describes only for a transport adapter.
+	// rpc is set only for a backend adapter; transport, sessions and describes only for a transport adapter.
 	rpc       pluginv1.BackendClient
 	transport pluginv1.TransportClient
 	sessions  pluginv1.HostedSessionsClient
@@ -53,9 +53,9 @@ type instance struct {
 	created   time.Time
 	busy      atomic.Int64  // calls and attachments in progress
 	used      atomic.Int64  // when the last of them ended: a time.Duration since created
-	isPaused  bool          // no call may begin, because the process may rest; guarded by the adapter's mu
+	isPaused  bool          // no call may begin, because the process may be about to rest; guarded by the adapter's mu
 	silent    atomic.Bool   // the last probe was not answered
-	stuck     chan struct{} // closed when the process runs but does not answer
+	stuck     chan struct{} // closed when the process is running but does not respond
 	rests     chan struct{} // closed when the process has agreed to rest
 }
 
@@ -68,7 +68,7 @@ func (i *instance) use() (done func()) {
 	}
 }
 
-// idle returns for how long no call or attachment was in progress; 0 while one is.
+// idle returns how long no call or attachment has been in progress; 0 while one is in progress.
 func (i *instance) idle() time.Duration {
 	if i.busy.Load() > 0 {
 		return 0
@@ -81,7 +81,7 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process has ended, is stuck or rests, or when ctx ends.
+// wait returns when the process has ended, is stuck or has agreed to rest, or when ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:
@@ -95,7 +95,7 @@ func (i *instance) wait(ctx context.Context) error {
 	}
 }
 
-// stopWait is how long a process may take to exit before it is killed. go-plugin itself would wait without a limit.
+// stopWait is how long to wait for a process to exit before it is killed. go-plugin itself would wait without a limit.
 const stopWait = 3 * time.Second
 
 // stop asks the process to exit, kills the rest of its group and removes its directory. It kills a stuck process
@@ -112,7 +112,7 @@ func (i *instance) stop() {
 	_ = os.RemoveAll(i.proc.dir)
 }
 
-// launch verifies and starts the adapter once. If it fails, it leaves nothing behind but the address.
+// launch verifies and starts the adapter once. On failure, it releases everything except the address.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	path, err := a.verify()
 	if err == nil && a.added != nil {
@@ -148,7 +148,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	return inst, nil
 }
 
-// newInstance prepares a process, which inherits the listeners. It sends the process on started when it runs.
+// newInstance prepares a process that inherits the listeners. It sends the process on started once it is running.
 func (h *Host) newInstance(a *adapter, path, dir string, listeners []*os.File) (inst *instance, started chan *process) {
 	// An adapter that is being added has no name until it describes itself.
 	log := h.opts.Log.With("adapter", cmp.Or(a.name, filepath.Base(a.file())))
@@ -223,8 +223,8 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 	return nil
 }
 
-// describeTransport reads a transport adapter's description and passes the fonts on. An added adapter learns nothing
-// about the state directory.
+// describeTransport reads a transport adapter's description and passes the fonts to the adapter. An added adapter gets
+// no information about the state directory.
 func (h *Host) describeTransport(ctx context.Context, a *adapter, client plugin.ClientProtocol, inst *instance) error {
 	if err := inst.dispense(client, pluginv1.TransportPlugin); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (i *instance) dispense(client plugin.ClientProtocol, service string) error 
 	return nil
 }
 
-// startError replaces those errors of go-plugin that a person must act upon.
+// startError rewords the go-plugin errors that require an action by the user.
 func startError(err error) error {
 	text := err.Error()
 	switch {
@@ -274,7 +274,7 @@ func startError(err error) error {
 	return err
 }
 
-// adapterPlugin gives access to the adapter's connection, whatever the adapter serves.
+// adapterPlugin gives access to the adapter's connection, independent of the services that the adapter offers.
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// maxLine bounds one line of an adapter's stderr, in bytes; a longer one is split.
+// maxLine is the maximum length of a line of an adapter's stderr, in bytes; longer lines are split.
 const maxLine = 16 << 10
 
 // lineLog logs each line of an adapter's stderr. It is not safe for concurrent use.

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/internal/fileowner"
 )
 
-// checkOwners refuses an adapter that anybody except this user and root could replace: through its file, the manifest,
-// or a directory above them. The checksum alone does not protect against a user who can write both.
+// checkOwners refuses an adapter that anyone except this user and root could replace: through its file, the manifest,
+// or a parent directory of either. The checksum alone does not protect against a user who can write both.
 func checkOwners(dir, path string) error {
 	for _, file := range []string{path, filepath.Join(dir, Manifest)} {
 		real, err := filepath.EvalSymlinks(file)
@@ -23,7 +23,7 @@ func checkOwners(dir, path string) error {
 			return err
 		}
 	}
-	// dir may be a symbolic link, which anybody who can write to its directory could redirect.
+	// dir may be a symbolic link, which anyone who can write to its directory could redirect.
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -31,10 +31,10 @@ func checkOwners(dir, path string) error {
 	return refuseOwner(fileowner.CheckDirectories(abs))
 }
 
-// checkFileOwners checks one file without symbolic links in its path, and the directories above it.
+// checkFileOwners checks one file whose path contains no symbolic links, and the directories above it.
 func checkFileOwners(path string) error { return refuseOwner(fileowner.CheckFile(path)) }
 
-// refuseOwner makes a finding of fileowner a refusal with its command as the fix hint.
+// refuseOwner converts a finding of fileowner to a refusal, with the suggested command as the fix hint.
 func refuseOwner(err error) error {
 	var found *fileowner.Error
 	if errors.As(err, &found) {

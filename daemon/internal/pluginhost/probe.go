@@ -14,19 +14,20 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Rules for detecting a process that is suspended or hangs. A slow backend does not count: the adapter answers a probe
-// itself, however long a call takes.
+// Rules for detecting a process that is suspended or hangs. A slow backend does not count, because the adapter itself
+// answers a probe, even during a long call.
 const (
 	probeEvery = 2 * time.Second // while a call or an attachment is in progress
 	probeWait  = 3 * time.Second
-	// idleProbes is the factor by which the probes of an idle adapter are rarer. It is probed because the embedded
-	// backend also serves pages, of which the host knows nothing.
+	// idleProbes is the factor by which an idle adapter is probed less often. It is probed because the embedded backend
+	// also serves pages, which the host cannot see.
 	idleProbes = 8
-	// probeMisses is the number of consecutive missed probes that make an adapter stuck; a single one may be due to load.
+	// probeMisses is the number of consecutive missed probes after which an adapter counts as stuck; a single miss may
+	// be due to load.
 	probeMisses = 2
 )
 
-// errStuck is the error of an adapter that is running but does not answer.
+// errStuck means that an adapter is running but does not respond.
 var errStuck = errors.New("did not answer")
 
 // watch probes the process until it is stuck, has ended or ctx ends. At most one probe is in progress.
@@ -64,7 +65,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	}
 }
 
-// probe reports whether the process answers a health check, whichever status it reports.
+// probe reports whether the process responds to a health check, with any status.
 func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -81,8 +82,8 @@ func (i *instance) isStuck() bool {
 	}
 }
 
-// isAtFault reports whether a call failed because of the adapter: either it is stuck, or it did not answer the last
-// probe and the call was not answered either.
+// isAtFault reports whether the adapter caused a call's failure: either the adapter is stuck, or it did not respond to
+// the last probe and the call was not answered either.
 func (i *instance) isAtFault(unanswered bool) bool {
 	return i.isStuck() || i.silent.Load() && unanswered
 }

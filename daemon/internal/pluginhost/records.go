@@ -49,7 +49,7 @@ func (h *Host) Credentials(ctx context.Context, t backend.Target, project string
 	return record[backendapi.CredentialList](ctx, h, t, &pluginv1.RecordRequest{Kind: kindCredentials, Project: project})
 }
 
-// CredentialLink creates a page on which the person sets a provider's credential.
+// CredentialLink creates a page on which the user sets a provider's credential.
 func (h *Host) CredentialLink(
 	ctx context.Context, t backend.Target, project, provider string,
 ) (backendapi.CredentialLink, error) {
@@ -114,7 +114,7 @@ func changeRecord[R any](
 	return record[R](ctx, h, t, req)
 }
 
-// record makes a call about a record and decodes the reply. Errors are those of call.
+// record makes a call about a record and decodes the reply. It fails like call.
 func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest) (r R, err error) {
 	req.Target = target(t)
 	resp, err := call(ctx, h, t, pluginv1.BackendClient.Record, req)
@@ -124,8 +124,8 @@ func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1
 	return readRecord[R](req.GetKind(), resp.GetBody())
 }
 
-// readRecord rejects unknown fields, because the adapter has the same version and sends none. Its error does not quote
-// the body.
+// readRecord rejects unknown fields: the adapter has the same version, so it does not send any. Its error does not
+// quote the body.
 func readRecord[R any](kind string, body []byte) (R, error) {
 	var r, none R
 	d := json.NewDecoder(bytes.NewReader(body))

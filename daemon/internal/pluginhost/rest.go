@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// restAfter is how long nobody must have used an adapter before its process ends, until it is needed again.
+	// restAfter is how long an adapter must be unused before its process ends. It starts again when needed.
 	restAfter = time.Minute
-	// restWait bounds how long an adapter may take to say whether it rests, and restAsks how often it is asked if it does
-	// not answer in time.
+	// restWait is how long to wait for an adapter to agree to rest or refuse, and restAsks how often it is asked if it
+	// does not answer in time.
 	restWait = 5 * time.Second
 	restAsks = 3
 )
 
-// errRests is the reason why the process of an adapter that rests ended.
+// errRests is the reason for the end of a process whose adapter rests.
 var errRests = errors.New("nobody used it")
 
-// mayRest reports whether the adapter's process may end while nobody uses it. Real glasses may still be cleared after
-// their session, and an added adapter may remember something, as nothing says that it must not.
+// mayRest reports whether the adapter's process may end while it is not in use. Real glasses may still be cleared after
+// their session, and an added adapter may keep state in memory, which the contract does not forbid.
 func (a *adapter) mayRest() bool { return a.added == nil && a.name != RealDevice }
 
-// watchIdle lets the process rest once nobody has used it for a while. It returns when that is so or ctx ends.
+// watchIdle lets the process rest once it has not been used for a while. It returns when the process has agreed to rest
+// or ctx ends.
 func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
 	after := a.host.opts.RestAfter
 	ticker := time.NewTicker(max(after/4, time.Millisecond))
@@ -46,14 +47,14 @@ func (a *adapter) watchIdle(ctx context.Context, inst *instance) {
 			continue
 		}
 		if inst.agreesToRest(ctx, after) {
-			close(inst.rests) // calls wait for the next process
+			close(inst.rests) // further calls wait for the next process
 			return
 		}
 		a.resumeCalls(inst)
 	}
 }
 
-// pauseCalls makes new calls wait. It returns false if one is in progress.
+// pauseCalls makes new calls wait. It returns false if a call is in progress.
 func (a *adapter) pauseCalls(inst *instance) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +62,7 @@ func (a *adapter) pauseCalls(inst *instance) bool {
 	return inst.isPaused
 }
 
-// resumeCalls lets the calls that wait continue.
+// resumeCalls lets the waiting calls continue.
 func (a *adapter) resumeCalls(inst *instance) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,8 +70,8 @@ func (a *adapter) resumeCalls(inst *instance) {
 	a.setState(a.status.State)
 }
 
-// agreesToRest asks an adapter that serves others, too, whether it may be stopped. If its answer came too late, it may
-// have been yes, and the adapter then accepts no connections, so it is asked again.
+// agreesToRest asks an adapter that has other clients as well whether it may be stopped. An answer that came too late
+// may have been yes, after which the adapter accepts no connections, so it is asked again.
 func (i *instance) agreesToRest(ctx context.Context, idle time.Duration) bool {
 	if i.rpc == nil {
 		return true
@@ -96,19 +97,19 @@ func (i *instance) askToRest(ctx context.Context, idle time.Duration) (*pluginv1
 	return i.rpc.Rest(ctx, &pluginv1.RestRequest{IdleMs: uint32(idle.Milliseconds())})
 }
 
-// heldFor is how long the embedded backend's port counts as held after its file was touched. Apps try to connect again
-// for 19 s.
+// heldFor is how long the embedded backend's port counts as held after its file was touched. Apps try to reconnect for
+// 19 s.
 const heldFor = 30 * time.Second
 
-// wasHeld reports whether the port in a file was held a moment ago.
+// wasHeld reports whether the port in a file was held until recently.
 func wasHeld(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && time.Since(info.ModTime()).Abs() <= heldFor
 }
 
-// AwaitConnections lets the embedded backend rest from the start if it has served before, so that pages and apps that
-// wait for it can connect after the daemon was restarted. It does nothing where an adapter cannot rest, or if another
-// program has the address.
+// AwaitConnections puts the embedded backend into the resting state at the start if it has served before, so that
+// waiting pages and apps can connect after the daemon was restarted. It has no effect where an adapter cannot rest, or
+// if another program uses the address.
 func (h *Host) AwaitConnections(ctx context.Context) {
 	a, dir := h.adapters[Local], filepath.Join(h.opts.ConfigDir, embeddedDir)
 	if h.unavailable != nil || !wasHeld(filepath.Join(dir, portFile)) {
@@ -126,7 +127,7 @@ func (h *Host) AwaitConnections(ctx context.Context) {
 		a.address.close()
 		return
 	}
-	a.setState(Starting) // until it rests
+	a.setState(Starting) // until it is resting
 	h.supervisors.Go(func() {
 		if a.rest(a.life) {
 			a.supervise(a.life)
@@ -146,7 +147,7 @@ func (a *adapter) rest(ctx context.Context) bool {
 	a.inst, a.status.PID, a.wake = nil, 0, cancel
 	a.setState(Stopped)
 	a.mu.Unlock()
-	debug.FreeOSMemory() // the daemon is usually idle now, and the collector alone would keep what it needed before
+	debug.FreeOSMemory() // the daemon is usually idle now, and the garbage collector alone would keep the memory
 	a.address.wait(connected)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,7 +155,7 @@ func (a *adapter) rest(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if a.status.State == Stopped { // a connection waits; a call has changed the state itself
+	if a.status.State == Stopped { // a connection is waiting; a call would have changed the state itself
 		a.setState(Starting)
 	}
 	return true

@@ -18,13 +18,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three
-// ways: the environment is restricted, stdin is a pipe that closes when the daemon exits, and the whole process group
-// is killed.
+// process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own runner in
+// three ways: the environment is restricted, stdin is a pipe that closes when the daemon exits, and the whole process
+// group is killed.
 type process struct {
 	cmd     *exec.Cmd
 	stdout  io.ReadCloser
-	stdin   *os.File // the daemon's end; nothing is ever written to it
+	stdin   *os.File // the daemon's end; never written to
 	log     *lineLog
 	dir     string // sockets and temporary files of this start; removed by instance.stop
 	onStart func() // called once the process is running
@@ -32,8 +32,9 @@ type process struct {
 	wait    func() error
 }
 
-// command returns the command that runs the adapter from a file, with the listeners that it inherits. A shipped
-// adapter's name tells serviced what to be; an added one, which runs from a copy, gets its own path.
+// command returns the command that runs the adapter from a file, with the listeners that it inherits. The program name
+// of a shipped adapter selects the adapter as which serviced acts; an added adapter, which runs from a copy, gets its
+// own path.
 func (a *adapter) command(path string, listeners []*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), path)
 	cmd.Args[0] = programpath.AdapterPrefix + a.name
@@ -104,7 +105,7 @@ func (p *process) Kill(context.Context) error {
 
 func (p *process) Stdout() io.ReadCloser { return p.stdout }
 
-// Stderr is empty for go-plugin, whose log parser panics on some lines; lineLog reads it instead.
+// Stderr is always empty for go-plugin, whose log parser panics on some lines; lineLog reads it instead.
 func (p *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 func (p *process) Name() string { return p.cmd.Path }
@@ -127,7 +128,7 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// workDir returns a directory that nobody can delete and that does not keep a volume from being unmounted.
+// workDir returns a directory that cannot be deleted and does not keep a volume from being unmounted.
 func workDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -146,11 +147,11 @@ var allowedVariables = []string{
 // proxyVariables are inherited by shipped adapters only, because a proxy's address may contain a password.
 var proxyVariables = []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy"}
 
-// bluetoothVariable names the D-Bus of BlueZ where it is not the usual one. Only shipped adapters inherit it.
+// bluetoothVariable contains the address of BlueZ's D-Bus if it is not the usual one. Only shipped adapters inherit it.
 const bluetoothVariable = "DBUS_SYSTEM_BUS_ADDRESS"
 
-// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, the directory of
-// this start, and the number of listeners that it inherits.
+// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own variables, the
+// directory of this start, and the number of inherited listeners.
 func (a *adapter) environment(handshake []string, dir string, listeners int) []string {
 	names := allowedVariables
 	if a.added == nil {

@@ -13,15 +13,15 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Bounds of a scan. scanGrace is how much longer than requested the adapter may take.
+// Limits of a scan. scanGrace is how much longer than requested the adapter may take.
 const (
 	maxScan   = time.Minute
 	maxFound  = 64
 	scanGrace = 15 * time.Second
 )
 
-// Scan looks for real glasses for a time from 1 s to 60 s and returns at most 64 pairs, in the order in which they were
-// found. Errors are a *backend.Problem, or that of ctx.
+// Scan searches for real glasses for a time from 1 s to 60 s and returns at most 64 pairs, in the order in which they
+// were found. It returns a *backend.Problem or ctx's error on failure.
 func (h *Host) Scan(ctx context.Context, length time.Duration) ([]backend.FoundPair, error) {
 	a, err := h.findTransport(RealDevice)
 	if err != nil {

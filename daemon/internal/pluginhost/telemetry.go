@@ -19,13 +19,13 @@ func (h *Host) UploadTelemetry(ctx context.Context, t backend.Target,
 	}, err
 }
 
-// PurgeTelemetry erases the backend's events for the target's install id and returns their number.
+// PurgeTelemetry erases the backend's events for the target's install id and returns the number of erased events.
 func (h *Host) PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.PurgeTelemetry, &pluginv1.PurgeTelemetryRequest{Target: anonymous(t)})
 	return r.GetDeleted(), err
 }
 
-// anonymous returns the target with the install id but nothing else about the caller.
+// anonymous returns the target with the install id and no other information about the caller.
 func anonymous(t backend.Target) *pluginv1.Target {
 	return target(backend.Target{BaseURL: t.BaseURL, InstallID: t.InstallID})
 }

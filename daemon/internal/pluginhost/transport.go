@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxQueued bounds the queued frames in each direction of an attachment. If the queue to the glasses is full, frames
-// are refused. If the queue from the glasses is full, the adapter blocks.
+// maxQueued is the maximum number of queued frames in each direction of an attachment. If the queue to the glasses is
+// full, frames are refused. If the queue from the glasses is full, the adapter blocks.
 const maxQueued = 256
 
 type (
@@ -31,15 +31,15 @@ type attachment struct {
 	life   context.Context
 	out    chan *pluginv1.AttachRequest
 	in     chan inbound
-	closed error // why in was closed; set before the close
-	// hardware receives the state of real glasses; nil for nobody.
+	closed error // why in was closed; set before in is closed
+	// hardware is called with the state of real glasses; it may be nil.
 	hardware func(backend.Hardware)
 	workers  sync.WaitGroup
 }
 
-// Attach attaches a session's glasses through the transport adapter of this name, which it starts if necessary. ctx
-// bounds only the opening; the glasses stay attached until Close, or until the adapter or the host stops. Errors are a
-// *backend.Problem, or that of ctx.
+// Attach attaches a session's glasses through the named transport adapter, which it starts if necessary. ctx applies
+// only to the opening; the glasses stay attached until Close, or until the adapter or the host stops. It returns a
+// *backend.Problem or ctx's error on failure.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	request, err := openRequest(open)
 	if err != nil {

@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// upgradeWindow is how long after the last change of the installed files a mismatch between them counts as an upgrade
-// in progress: package managers replace files one after the other. upgradePause is when to try again.
+// upgradeWindow is the time after the last change of the installed files during which a mismatch between them counts as
+// an upgrade in progress, because package managers replace files one after the other. upgradePause is how long to wait
+// before trying again.
 const (
 	upgradeWindow = time.Minute
 	upgradePause  = 5 * time.Second
 )
 
-// restartElsewhere is the fix hint if another version was installed beside this one after the daemon started, which
+// restartElsewhere is the fix hint if another version was installed side by side after the daemon started. The daemon
 // still uses the files of its own folder.
 const restartElsewhere = "Run `servicectl daemon restart`: the service was installed again after this daemon " +
 	"started. If that does not help, install it once more."
 
-// explainMismatch marks the refusal of files that are not of one version as temporary while they are young, and while
-// their folder does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
+// explainMismatch marks a refusal because of mixed versions as temporary while the files are recent, or if their folder
+// does not exist: then this version was removed, and the daemon ends as soon as no app is attached.
 func (a *adapter) explainMismatch(path string, err error) error {
 	var r *refusal
 	if a.added != nil || !errors.As(err, &r) || !r.mismatch {
@@ -42,9 +43,9 @@ func (a *adapter) explainMismatch(path string, err error) error {
 	return &refusal{reason: r.reason, mismatch: true, upgrading: true, fixHint: hint}
 }
 
-// lastChange returns when the manifest, the adapter or the list of files in their folder last changed; exists is false
-// if there is no such folder. Package managers set the modification time of a file to that of its build, so files are
-// judged by the time of their installation.
+// lastChange returns the time of the last change of the manifest, the adapter or the list of files in their folder;
+// exists is false if the folder does not exist. Package managers set a file's modification time to its build time, so
+// the time of installation is used instead.
 func lastChange(dir, path string) (last time.Time, exists bool) {
 	for _, file := range []string{filepath.Join(dir, Manifest), path} {
 		if info, err := os.Stat(file); err == nil && installedAt(info).After(last) {

@@ -18,15 +18,15 @@ import (
 // adapters. Each line is a SHA-256 in hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 
-// maxManifestLines bounds the manifest, which normally has a handful of lines.
+// maxManifestLines is the maximum number of lines of the manifest, which normally has about five.
 const maxManifestLines = 256
 
-// refusal says why a file must not run, and how a person can fix that.
+// refusal is the reason why a file must not run, and how the user can fix it.
 type refusal struct {
 	reason, fixHint string
-	// mismatch is set if the files are not of one version, as while an upgrade replaces them one after the other.
+	// mismatch is set if the files are from different versions, as while an upgrade replaces them one after the other.
 	mismatch bool
-	// upgrading is set if the files changed only just now: an upgrade is probably being installed, and a retry helps.
+	// upgrading is set if the files changed recently: an upgrade is probably being installed, and a retry helps.
 	upgrading bool
 }
 
@@ -37,12 +37,12 @@ const reinstall = "Install the service again so that its binaries match plugins.
 
 func refuse(format string, args ...any) error { return refuseWith(reinstall, format, args...) }
 
-// refuseWith is refuse with a specific fix hint.
+// refuseWith is like refuse but with a specific fix hint.
 func refuseWith(fixHint, format string, args ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: fixHint}
 }
 
-// refuseMismatch is refuse for files that are not of one version.
+// refuseMismatch is like refuse, for files from different versions.
 func refuseMismatch(format string, args ...any) error {
 	return &refusal{reason: fmt.Sprintf(format, args...), fixHint: reinstall, mismatch: true}
 }
@@ -50,7 +50,7 @@ func refuseMismatch(format string, args ...any) error {
 // runHint returns the hint to run a command.
 func runHint(command string) string { return "Run `" + command + "`, then try again." }
 
-// FixHint returns how a person can fix an error of Check.
+// FixHint returns how the user can fix an error of Check.
 func FixHint(err error) string {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -68,7 +68,7 @@ func (a *adapter) verify() (path string, err error) {
 	return path, a.explainMismatch(path, verify(a.host.opts.Dir, path))
 }
 
-// file returns the path of the adapter's file. An upgrade may change that of a shipped one while the daemon runs.
+// file returns the path of the adapter's file. For a shipped adapter, an upgrade may change it while the daemon runs.
 func (a *adapter) file() string {
 	if a.added != nil {
 		return a.added.Path
@@ -76,8 +76,8 @@ func (a *adapter) file() string {
 	return shippedFile(a.host.opts.Dir, a.name)
 }
 
-// verify checks that path is a regular file in dir itself, that nobody except this user and root could replace it, and
-// that its checksum is in the manifest. It reads the manifest each time, so that an upgrade in place needs no restart.
+// verify checks that path is a regular file in dir itself, that only this user and root could replace it, and that its
+// checksum is in the manifest. It reads the manifest each time, so that an upgrade in place needs no restart.
 func verify(dir, path string) error {
 	if err := checkInside(dir, path); err != nil {
 		return err
