@@ -13,13 +13,13 @@ const (
 	maxConstant  = 8000 // bytes of one constant
 )
 
-// constant is a named list or text of the app. Its strings are phrases if the app announces it.
+// constant is a named list or text of the app. If the app announces it, its strings are phrases.
 type constant struct {
 	name, file string
 	phrases    []Use
 }
 
-// announcement is a call that announces phrases by a name.
+// announcement is a call that announces phrases by the name of a constant.
 type announcement struct {
 	names []string
 	at    Use
@@ -38,7 +38,7 @@ var (
 var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
 	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
-// constants records the constants that a file defines and the names under which it imports others.
+// constants records the constants that a file defines, and the names under which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
 	for _, m := range constantPattern().FindAllStringSubmatchIndex(text, maxConstants) {
@@ -147,13 +147,13 @@ func (in *inspector) resolve() {
 		}
 	}
 	i := slices.IndexFunc(in.found.Commands, func(u Use) bool { return u.Name == glasses.TypePhrasesAnnounce })
-	if i >= 0 && !in.announces { // by a frame that the app builds itself
+	if i >= 0 && !in.announces { // announced by a frame that the app builds itself
 		in.found.UnknownPhrases = append(in.found.UnknownPhrases, in.found.Commands[i])
 	}
 }
 
-// constantOf returns the constant of this name in a file. If the file has none, it returns the only one in the
-// project.
+// constantOf returns the constant with this name in a file. If the file does not define it, constantOf returns the
+// project's only constant with this name.
 func (in *inspector) constantOf(name, file string) (constant, bool) {
 	if original, ok := in.aliases[file+" "+name]; ok {
 		name = original

@@ -68,7 +68,7 @@ var exampleFiles = map[string]struct{ ext, run string }{
 		"Xcode project)"},
 }
 
-// ExampleOf returns the example of a topic in a language. Errors are *Error.
+// ExampleOf returns the example of a topic in a language. It returns an *Error on failure.
 func ExampleOf(language, topic string) (Example, error) {
 	kind, ok := exampleFiles[language]
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// Version is the version of the generated module. It grows with every change that an app could notice.
+// Version is the version of the generated module. It increases with every change that an app could notice.
 const Version = "1.3"
 
 // The languages for which a module can be generated.
@@ -111,8 +111,9 @@ func Generate(r Request) ([]File, error) {
 	return files, nil
 }
 
-// A loader lets TypeScript import the module as glasses.js, which tsc expects by default, before there is JavaScript:
-// Node runs TypeScript and looks for that file. A build may replace it, so no manifest contains its sum.
+// A loader lets TypeScript code import the module as glasses.js, the name that tsc expects by default, before any
+// JavaScript exists: Node runs TypeScript and looks for that file. A build may replace the loader, so no manifest
+// contains its checksum.
 const (
 	loaderName = "glasses.js"
 	loader     = "// " + generatedBy + `with this file Node runs the module without a build; tsc may replace it.
@@ -135,7 +136,7 @@ func header(r Request) string {
 	return mark + strings.Join(lines, "\n"+mark) + "\n\n"
 }
 
-// choose keeps the lines that the capabilities need. Templates mark their parts with comment lines: "//: if
+// choose keeps the lines that the capabilities need. Templates mark parts with comment lines, from "//: if
 // camera,motion" (any of them) to "//: end"; Python uses "#:". Parts may be nested.
 func choose(text string, capabilities []string) string {
 	var out strings.Builder

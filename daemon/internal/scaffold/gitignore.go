@@ -14,8 +14,8 @@ const (
 	maxStars    = 3       // occurrences of ** in a pattern
 )
 
-// gitIgnore decides which files version control ignores, as git does by the .gitignore files of a project and
-// .git/info/exclude. It does not know the user's own settings, nor files above the project.
+// gitIgnore determines which files version control ignores, as git does, from the project's .gitignore files and
+// .git/info/exclude. It ignores the user's own settings and files above the project.
 type gitIgnore struct {
 	byFolder map[string][]ignorePattern
 	patterns int
@@ -27,7 +27,7 @@ type gitIgnore struct {
 
 // ignorePattern is a line of a .gitignore file.
 type ignorePattern struct {
-	segments   []string // of the path below its folder; of any folder below if there is one segment that is not anchored
+	segments   []string // of the path below its folder; one segment that is not anchored also matches in subfolders
 	isAnchored bool
 	isNegated  bool
 	isFolder   bool // matches only folders
@@ -51,7 +51,7 @@ func (g *gitIgnore) add(folder string, data []byte) {
 		line, p.isNegated = strings.CutPrefix(line, "!")
 		line, p.isFolder = strings.CutSuffix(line, "/")
 		if rest, ok := strings.CutPrefix(line, "**/"); ok && !strings.Contains(rest, "/") {
-			line = rest // the same without an anchor
+			line = rest // the same pattern without an anchor
 		}
 		p.isAnchored = strings.Contains(line, "/")
 		p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
@@ -66,7 +66,7 @@ func (g *gitIgnore) ignores(name string, isFolder bool) bool {
 	return g.names(name, isFolder) && !g.tracks(name, isFolder)
 }
 
-// names reports whether patterns ignore a file or folder, itself or with a folder above it.
+// names reports whether patterns match a file or folder, or one of its parent folders.
 func (g *gitIgnore) names(name string, isFolder bool) bool {
 	for i := range len(name) {
 		if name[i] == '/' && g.matches(name[:i], true) {
@@ -76,7 +76,7 @@ func (g *gitIgnore) names(name string, isFolder bool) bool {
 	return g.matches(name, isFolder)
 }
 
-// matches applies the patterns of the nearest folder first, and of those the last.
+// matches applies the patterns of the nearest folder first. Within a file, the last matching pattern counts.
 func (g *gitIgnore) matches(name string, isFolder bool) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		below := strings.Split(strings.TrimPrefix(name, dir+"/"), "/")
@@ -131,7 +131,8 @@ func (g *gitIgnore) tracks(name string, isFolder bool) bool {
 		if at < 0 {
 			return false
 		}
-		// The length of the whole path precedes it, so that the end of another path does not count.
+		// The length of the whole path precedes it in the index, so that a match with the end of another path does not
+		// count.
 		if end := bytes.IndexByte(rest[at:], 0); at >= 2 && end == int(rest[at-2]&0x0f)<<8|int(rest[at-1]) {
 			return true
 		}

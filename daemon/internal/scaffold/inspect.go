@@ -48,7 +48,7 @@ type Inspection struct {
 	lineFindings []lineFinding // problems of single lines
 }
 
-// LanguageUse is a language and the number of the project's files in it.
+// LanguageUse is a language and the number of the project's files written in it.
 type LanguageUse struct {
 	Language string `json:"language"`
 	Files    int    `json:"files"`
@@ -61,8 +61,8 @@ type ModuleState struct {
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
-	// FromExample reports whether the module came with an example. It then has no key and no project, and no
-	// manifest names it.
+	// FromExample reports whether the module came with an example. It then has no key and no project, and is not listed
+	// in a manifest.
 	FromExample bool `json:"fromExample"`
 }
 
@@ -89,8 +89,8 @@ type Declared struct {
 // KeyState is the state of a project key's file.
 type KeyState struct {
 	Path string `json:"path"`
-	// Ignored reports whether a .gitignore names it, Tracked whether version control tracks it nevertheless, and Private
-	// whether only its owner may read it.
+	// Ignored reports whether a .gitignore pattern matches the file, Tracked whether version control tracks it
+	// nevertheless, and Private whether only its owner may read it.
 	Ignored bool `json:"ignored"`
 	Tracked bool `json:"tracked"`
 	Private bool `json:"private"`
@@ -102,7 +102,7 @@ type lineFinding struct {
 	line             int
 }
 
-// ignoredFolders contain no files of the app itself.
+// ignoredFolders lists folders that contain no files of the app itself.
 var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
 	".build", "Pods", "DerivedData", ".idea", "target", "vendor", ".next", ".nuxt", ".output", ".svelte-kit", ".angular",
 	".turbo", ".vercel", ".expo", ".dart_tool", "coverage", ".tox", ".mypy_cache", ".pytest_cache", "site-packages"}
@@ -112,7 +112,8 @@ var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts"
 	".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
 
-// Inspect reads a project folder, within limits. It writes nothing, follows no symbolic link, and returns no secret.
+// Inspect reads a project folder, within limits. It does not write files or follow symbolic links, and its result
+// contains no secret.
 func Inspect(ctx context.Context, files clientio.Files, root string) (Inspection, error) {
 	if !filepath.IsAbs(root) {
 		return Inspection{}, &Error{CodeFolder, "the folder is not known", "pass dir, or call from the project's folder"}
@@ -147,7 +148,7 @@ func readError(root string, err error) error {
 }
 
 type inspector struct {
-	ctx       context.Context // the context of the call for which the project is inspected
+	ctx       context.Context // the context of the call that inspects the project
 	files     clientio.Files  // below the project's folder
 	found     Inspection
 	languages map[string]int
@@ -156,14 +157,14 @@ type inspector struct {
 	sources   []string
 	git       gitIgnore
 	ignored   []string // folders that version control ignores
-	inIgnored bool     // whether walk is in one of them
+	inIgnored bool     // whether walk is inside one of them
 	names     []string // names of all files
 	folders   int
 	reads     int // number of attempts to read a file
 	bytes     int // bytes read
 
 	known         []constant
-	aliases       map[string]string // the names under which constants are imported; a key is a file, a space and the name
+	aliases       map[string]string // names under which constants are imported; a key is a file, a space and the name
 	announcements []announcement
 	bound         map[string]bool // variables of the current file that hold glasses
 	announces     bool            // whether a call announces phrases
@@ -239,7 +240,7 @@ func isModuleName(base string) bool {
 	return false
 }
 
-// readGit reads what version control tracks, and what it ignores besides the .gitignore files.
+// readGit reads which files version control tracks, and which it ignores in addition to the .gitignore files.
 func (in *inspector) readGit() {
 	in.git.index, _ = in.files.Read(in.ctx, ".git/index", 32<<20)
 	if data, err := in.files.Read(in.ctx, ".git/info/exclude", maxRead); err == nil {
@@ -247,8 +248,8 @@ func (in *inspector) readGit() {
 	}
 }
 
-// walkIgnored looks for modules and keys in the folders that version control ignores; their other files are copies
-// that a build made, or private.
+// walkIgnored looks for modules and keys in the folders that version control ignores. Other files in them are build
+// copies or private.
 func (in *inspector) walkIgnored() {
 	truncated := in.found.Truncated
 	in.inIgnored = true

@@ -13,14 +13,15 @@ import (
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
-	PageName     = "connect.html" // the page on which the app's user connects glasses
+	PageName     = "connect.html" // the page on which the app's user connects the glasses
 	ignoreName   = ".gitignore"
 )
 
-// ProjectFile names the app at the root of its project. Sessions look for it in the working directory and above.
+// ProjectFile contains the app's id, at the root of its project. Sessions look for it in the working directory and its
+// parents.
 const ProjectFile = "service.json"
 
-// Manifest lists the files generated into a folder, so that manual changes are noticed.
+// Manifest lists the files generated into a folder, so that manual changes are detected.
 type Manifest struct {
 	Manifest int      `json:"manifest"` // the version of this format: 1
 	Project  string   `json:"project"`
@@ -47,7 +48,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseManifest parses a manifest. A name that leads out of the folder makes it invalid.
+// parseManifest parses a manifest. A file name that leads out of the folder is an error.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
@@ -77,7 +78,7 @@ func (m Manifest) sum(name string) string {
 	return ""
 }
 
-// withModule returns the manifest with a module added, which replaces a module of the same language.
+// withModule returns the manifest with a module added. It replaces a module of the same language.
 func (m Manifest) withModule(module Module) Manifest {
 	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules),
 		func(old Module) bool { return old.Language == module.Language }), module)

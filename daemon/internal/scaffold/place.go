@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// ModuleOf returns an example's module with further capabilities. Errors are *Error.
+// ModuleOf returns an example's module with additional capabilities. It returns an *Error on failure.
 func ModuleOf(e Example, more []string) (files []File, capabilities []string, err error) {
 	r, err := Normalise(Request{Language: e.Language, Capabilities: slices.Concat(e.Capabilities, more)})
 	if err != nil {
@@ -26,8 +26,9 @@ func ModuleOf(e Example, more []string) (files []File, capabilities []string, er
 }
 
 // Place writes an example and its module into the folder root, which is absolute. The module gets the capabilities of
-// the example and of an existing module, plus those in more. An example that was changed by hand is kept. A module
-// that was changed by hand, or that belongs to a project, is reported and nothing is written. Errors are *Error.
+// the example and of an existing module, plus the ones in more. An example that was changed by hand is kept. If the
+// module was changed by hand, or belongs to a project, Place writes no files and returns an error. Its errors are of
+// type *Error.
 func Place(
 	ctx context.Context, files clientio.Files, root string, e Example, more []string,
 ) (written []WrittenFile, capabilities []string, err error) {
@@ -93,13 +94,13 @@ func (p *project) exampleModule(ctx context.Context, language string, f File) ([
 		"move the changes into a file of the app's own, delete this one, and call again"}
 }
 
-// exampleHint says how to add a capability to an example's module without an account.
+// exampleHint returns how to add a capability to an example's module without an account.
 func exampleHint(id string) string {
 	return fmt.Sprintf(`call getCodeExample with the same language and topic, dir, and capabilities ["%s"], `+
 		"which adds it to the module and needs no account", id)
 }
 
-// generateHint says how to add a capability to the generated module.
+// generateHint returns how to add a capability to the generated module.
 func (c *checker) generateHint(capability guide.Capability) string {
 	if !c.generated() {
 		return exampleHint(capability.ID)

@@ -37,7 +37,7 @@ var (
 	literalPattern = pattern(`"([a-z]+\.[a-z]+)"`)
 	inputPattern   = pattern(`["']input["']`)
 	stringPattern  = pattern(`"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'`)
-	// receiverPattern matches the end of an expression before a method, and boundPattern a variable that holds glasses.
+	// receiverPattern matches the end of an expression before a method, boundPattern a variable that holds glasses.
 	receiverPattern = pattern(`([A-Za-z_]\w*)\s*[?!]?\.$`)
 	boundPattern    = pattern(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,40})?=\s*(?:try\s+)?(?:await\s+)?(?:\w+\.)?connect\(` +
 		`|\bconnect\([^)\n]*\)\s+as\s+([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*\??:\s*(?:\w+\.)?Glasses\b`)
@@ -53,7 +53,7 @@ var (
 	simulatorPattern = pattern(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// pattern compiles an expression when it is first needed: most daemons never inspect an app.
+// pattern compiles an expression on first use, because most daemons never inspect an app.
 func pattern(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
@@ -109,7 +109,7 @@ func (in *inspector) declare(platform, name string, found [][]string) {
 	in.found.Declared = append(in.found.Declared, d)
 }
 
-// line records the problems of a single line. It quotes no secret.
+// line records the problems of a single line. It never quotes a secret.
 func (in *inspector) line(name string, number int, line string, config bool) {
 	if len(line) > 2000 {
 		line = line[:2000]
@@ -125,7 +125,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 		classify(FindPlaceholder, todoPattern().FindString(line))
 	}
 	if config && in.git.ignores(name, false) {
-		return // the place for secrets
+		return // secrets belong in this file
 	}
 	if m := secretPattern().FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
@@ -167,8 +167,8 @@ func (in *inspector) commands(name string, number int, line string) {
 	}
 }
 
-// phrases records the texts that the app announces: the strings up to the bracket that closes the call. It does not
-// scan a text twice, so that a file full of unclosed calls does not take longer.
+// phrases records the texts that the app announces: the strings up to the bracket that closes the call. It scans each
+// text only once, so that a file full of unclosed calls does not take longer.
 func (in *inspector) phrases(name, text string) {
 	line, counted := 1, 0
 	for at := 0; ; {
@@ -179,7 +179,7 @@ func (in *inspector) phrases(name, text string) {
 		receiver := receiverPattern().FindStringSubmatch(text[max(0, at+i-80) : at+i])
 		at += i + len("announce(")
 		if receiver == nil || !in.isGlasses(receiver[1]) {
-			continue // a function of the app's own
+			continue // the app's own function
 		}
 		line += strings.Count(text[counted:at], "\n")
 		counted = at
@@ -203,7 +203,7 @@ func (in *inspector) phrases(name, text string) {
 	}
 }
 
-// bind notes the variables of a file that hold glasses.
+// bind records the variables of a file that hold glasses.
 func (in *inspector) bind(text string) {
 	in.bound = map[string]bool{}
 	for _, m := range boundPattern().FindAllStringSubmatch(text, 200) {
@@ -216,7 +216,7 @@ func (in *inspector) isGlasses(name string) bool {
 	return in.bound[name] || strings.HasSuffix(strings.ToLower(name), "glasses")
 }
 
-// isBuildCopy reports whether a file is JavaScript that was made from another file of the project.
+// isBuildCopy reports whether a file is JavaScript that was built from another file of the project.
 func (in *inspector) isBuildCopy(name, text string) bool {
 	if extensions[path.Ext(name)] != "javascript" {
 		return false
@@ -234,8 +234,8 @@ func isCompiled(name string) bool {
 
 var modulePattern = pattern(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
-// exampleModule records a generated module that no manifest names, such as one that came with an example. It is intact
-// if this version generates the same file; a module of another version cannot be compared.
+// exampleModule records a generated module that is not listed in a manifest, such as one that came with an example. It
+// is intact if this version generates the same file; a module of another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
 	m := modulePattern().FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {

@@ -12,7 +12,7 @@ import (
 // The severities of a finding.
 const (
 	SeverityError   = "error"   // the app will not work, or leaks a secret
-	SeverityWarning = "warning" // the app works here and fails elsewhere
+	SeverityWarning = "warning" // the app works here but fails elsewhere
 	SeverityInfo    = "info"
 )
 
@@ -50,7 +50,7 @@ const (
 // Verdicts of a validation.
 const (
 	VerdictReady         = "ready"
-	VerdictIncomplete    = "incomplete" // no error was found, but not everything in the files could be checked
+	VerdictIncomplete    = "incomplete" // no errors were found, but some files could not be checked completely
 	VerdictNeedsWork     = "needs_work"
 	VerdictNotIntegrated = "not_integrated"
 )
@@ -111,7 +111,7 @@ const regenerate = "call generateConnectionModule again with the same language a
 func (c *checker) modules() {
 	if len(c.in.Modules) == 0 {
 		severity, message := SeverityError, "there is no generated module"
-		if len(c.in.Commands) > 0 { // the app speaks the protocol itself
+		if len(c.in.Commands) > 0 { // the app uses the protocol directly
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
 		c.add(severity, FindNoModule, "", 0, message,
@@ -147,13 +147,12 @@ func (c *checker) modules() {
 	}
 }
 
-// generated reports whether a module was generated for this project. The module of an example needs no project or key.
+// generated reports whether a module was generated for this project. An example's module needs no project or key.
 func (c *checker) generated() bool {
 	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 }
 
-// pages checks the copies of the connection page. Their findings are not errors, because the app works without the
-// page.
+// pages checks the copies of the connection page. Its findings are not errors, because the app works without the page.
 func (c *checker) pages() {
 	for _, f := range c.in.Pages {
 		switch f.State {
@@ -227,7 +226,7 @@ func (c *checker) phrases() {
 		if byFile[p.File] == nil {
 			files = append(files, p.File)
 		}
-		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is no clash
+		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is not a conflict
 			byFile[p.File] = append(byFile[p.File], p.Name)
 		}
 	}
@@ -249,7 +248,7 @@ func (c *checker) phrases() {
 	}
 }
 
-// moduleDir is the folder of the first module that was generated for this project.
+// moduleDir returns the folder of the first module that was generated for this project.
 func (c *checker) moduleDir() string {
 	i := slices.IndexFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 	return c.in.Modules[i].Dir

@@ -29,7 +29,7 @@ type Order struct {
 	Files   clientio.Files // the files of the client
 	Root    string         // the project's folder, absolute
 	Dir     string         // the module's folder, below Root; DefaultDir if empty
-	Project string         // app id; if empty, the one in service.json in or above Root, or else a new random one
+	Project string         // app id; if empty, from service.json in or above Root, otherwise a new random one
 	Force   bool           // overwrite generated files that were changed by hand
 	Page    Page           // fetches the connection page; if nil, the page stays unchanged
 }
@@ -47,8 +47,8 @@ type Written struct {
 	PageErr      error  // why the connection page could not be fetched; the module is still written
 }
 
-// WrittenFile is one file of a project and the outcome for it: created, updated, unchanged, or kept. Kept means a
-// connection page that was changed by hand.
+// WrittenFile is one file of a project with its outcome: created, updated, unchanged, or kept. Kept means a connection
+// page that was changed by hand.
 type WrittenFile struct {
 	Path  string // relative to the project's folder, with slashes
 	State string
@@ -60,11 +60,11 @@ type Mint func(ctx context.Context, project string) (key string, err error)
 // Page fetches the connection page of a project as one HTML file.
 type Page func(ctx context.Context, project string) (html []byte, err error)
 
-// Write generates a module into a project. It preserves the person's own work: if a generated file was changed by
-// hand, it reports CodeDrift and writes nothing, unless Force is set. It leaves all other files alone. It calls mint
-// if the folder has no key yet, before it writes anything. It fetches the connection page after the key, because
-// creating the key creates the project. Problems with the page do not make Write fail. Errors are *Error, or
-// mint's errors.
+// Write generates a module into a project. It preserves the user's own work: if a generated file was changed by hand,
+// Write returns CodeDrift and writes no files, unless Force is set. It leaves all other files alone. If the folder has
+// no key yet, Write calls mint before it writes anything. It fetches the connection page after the key, because
+// creating the key creates the project. Problems with the page do not make Write fail. It returns an *Error, or mint's
+// error, on failure.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {
@@ -103,7 +103,8 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 		PageErr: pageErr}, nil
 }
 
-// project is a project and the state of an order for it. No path leaves its folder, not even through a symbolic link.
+// project is a project and the state of an order for it. No path leads out of its folder, not even through a symbolic
+// link.
 type project struct {
 	files    clientio.Files
 	dir      string // with slashes, relative to root
@@ -195,7 +196,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 			return "", "", nil // the file does not exist or may not be read
 		}
 		if found := filepath.Dir(where); found != dir && caller.IsShared(found) {
-			return "", "", nil // it belongs to no app below
+			return "", "", nil // it belongs to none of the apps below
 		}
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
@@ -212,7 +213,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 	return "", "", nil
 }
 
-// changedFiles returns the existing files whose content is neither the new nor the last generated one.
+// changedFiles returns the existing files whose content is neither the new nor the previously generated content.
 func (p *project) changedFiles(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {
