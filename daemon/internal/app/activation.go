@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// handoverWait is how long a daemon started by the service manager waits for a daemon that a client started. The
-	// latter notices within watchInterval that its sockets were replaced, and finishes its work.
+	// handoverWait is how long a daemon started by the service manager waits for a daemon that a client started to
+	// stop. The latter notices within watchInterval that its sockets were replaced, and finishes its work.
 	handoverWait = 25 * time.Second
-	// lockWait is how long any other daemon waits. Clients hold the lock briefly to see whether it is taken, and a daemon
-	// that is stopping releases it soon.
+	// lockWait is how long any other daemon waits. Clients hold the lock briefly to test it, and a stopping daemon
+	// releases it soon.
 	lockWait = 500 * time.Millisecond
 	// lockPoll is the interval between attempts to take the lock.
 	lockPoll = 50 * time.Millisecond
@@ -31,7 +31,7 @@ type Notifier interface {
 	Alive(now time.Time)
 }
 
-// noopNotifier is the Notifier of a daemon that no service manager started.
+// noopNotifier is the Notifier of a daemon that was not started by a service manager.
 type noopNotifier struct{}
 
 func (noopNotifier) Ready()          {}
@@ -39,8 +39,8 @@ func (noopNotifier) Waiting(string)  {}
 func (noopNotifier) Stopping(string) {}
 func (noopNotifier) Alive(time.Time) {}
 
-// await takes the lock. A managed daemon waits up to handoverWait for its predecessor to stop, any other up to
-// lockWait.
+// await acquires the lock. A managed daemon waits up to handoverWait for its predecessor to stop, any other daemon up
+// to lockWait.
 func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	got, err = h.lock.TryLock()
 	if got || err != nil {
@@ -60,8 +60,8 @@ func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	return got, err
 }
 
-// adopt returns the service manager's socket for path if clients would find it there. If its file was deleted or
-// replaced, clients cannot reach it, so the daemon creates a socket itself.
+// adopt returns the service manager's socket for path if clients can find it there. If the socket file was deleted or
+// replaced, clients cannot connect to it, so the daemon creates a socket itself.
 func (h *instance) adopt(path string) net.Listener {
 	l := h.inherited[path]
 	if l == nil {

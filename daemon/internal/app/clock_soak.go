@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// soakDir is the directory through which the soak test (test/soak) shifts the clock of this build and reads its
-// goroutine count. The linker sets it; shipped builds contain neither this file nor the variable.
+// soakDir is the directory through which the soak test (test/soak) shifts this build's clock and reads its goroutine
+// count. The linker sets it; shipped builds contain neither this file nor the variable.
 var soakDir string
 
-// systemClock returns the system's time plus the number of seconds in the file "clock". It shifts both the wall and
-// the monotonic reading, so durations jump too. That is harsher than setting the wall clock and resembles a suspended
+// systemClock returns the system's time plus the number of seconds in the file "clock". It shifts both the wall and the
+// monotonic reading, so durations jump too. That is a harder test than setting the wall clock and resembles a suspended
 // machine.
 func systemClock() time.Time {
 	now := time.Now()

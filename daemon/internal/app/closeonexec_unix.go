@@ -13,10 +13,10 @@ import (
 // closeOnExec prevents child processes from inheriting the descriptor.
 func closeOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) }
 
-// closeInherited closes the descriptors that this process inherited, apart from stdio and those that were taken over
-// since. Inherited descriptors lack the flag close-on-exec; every descriptor that a Go program opens has it.
+// closeInherited closes inherited descriptors, except stdio and those that were taken over. Inherited descriptors lack
+// the close-on-exec flag; Go sets it on every descriptor that it opens.
 func closeInherited() {
-	syscall.ForkLock.Lock() // on some systems a descriptor is opened first and gets the flag then
+	syscall.ForkLock.Lock() // some systems open a descriptor first and set the flag afterwards
 	defer syscall.ForkLock.Unlock()
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {

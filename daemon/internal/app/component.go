@@ -12,7 +12,7 @@ type component struct {
 	serve func(context.Context) error
 }
 
-// componentTracker tracks the running components, so that a shutdown error can name a component that does not stop.
+// componentTracker tracks the running components, so that a shutdown error can name the ones that do not stop.
 type componentTracker struct {
 	mu    sync.Mutex
 	names []string
@@ -32,7 +32,7 @@ func (r *componentTracker) run(ctx context.Context, p component) error {
 	return p.serve(ctx)
 }
 
-// left returns the names of the running components.
+// left returns the names of the components that are still running.
 func (r *componentTracker) left() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

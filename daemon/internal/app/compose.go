@@ -47,7 +47,7 @@ type daemon struct {
 	level        *slog.LevelVar
 	now          func() time.Time
 	notify       Notifier
-	keepsRunning bool // do not stop when idle, because nothing would start the daemon again
+	keepsRunning bool // do not stop when idle, because the daemon would not be started again
 	program      program
 	blocked      *backend.Problem // why adapters and sockets are unavailable; nil outside a sandbox
 
@@ -152,7 +152,7 @@ func (d *daemon) assemble() (err error) {
 
 // ownBackend returns the backend for calls whose environment names none.
 func (d *daemon) ownBackend() string {
-	b, _ := d.config.Current().Backend(caller.Caller{}) // without an environment it cannot fail
+	b, _ := d.config.Current().Backend(caller.Caller{}) // cannot fail without an environment
 	return b.URL
 }
 
@@ -163,8 +163,8 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 	return codes.New(d.paths.Run, d.now, d.log)
 }
 
-// assembleSessions creates the sessions and, outside a sandbox, the app listener. In a sandbox it leaves local
-// sessions alone, because they may belong to a daemon that runs at the same time.
+// assembleSessions creates the sessions and, outside a sandbox, the app server. In a sandbox it leaves local sessions
+// alone, because they may belong to a daemon that runs at the same time.
 func (d *daemon) assembleSessions() {
 	d.pairs = pairs.Open(d.paths.Dir, d.now, d.log)
 	o := session.Options{
@@ -212,8 +212,8 @@ func (d *daemon) background() []component {
 	return append(list, d.further...)
 }
 
-// serveSessions runs the app listener, the sessions, the components that use adapters while stopping, and the
-// adapters. The adapters stop last.
+// serveSessions runs the app server, the sessions, the other given components, which may use adapters while stopping,
+// and the adapters. The adapters stop last.
 func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
@@ -230,7 +230,7 @@ func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	return errors.Join(err, host.Wait())
 }
 
-// runBackground runs the background components until ctx ends. It closes the channel when all have stopped.
+// runBackground runs the background components until ctx ends. It closes the channel when all of them have stopped.
 func (d *daemon) runBackground(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	var all errgroup.Group
@@ -246,12 +246,12 @@ func (d *daemon) runBackground(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// backendOf returns the backend that serves the caller.
+// backendOf returns the backend that the caller uses.
 func (d *daemon) backendOf(ctx context.Context) (config.Backend, error) {
 	return d.config.Current().Backend(caller.From(ctx))
 }
 
-// browser opens pages through the process that called.
+// browser opens pages through the calling process.
 type browser struct{}
 
 func (browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {

@@ -28,7 +28,7 @@ const (
 	checkFail = "fail"
 )
 
-// doctorTimeout bounds each check that calls an adapter or a backend.
+// doctorTimeout is the time limit of each check that calls an adapter or a backend.
 const doctorTimeout = 15 * time.Second
 
 // doctor runs every check for the caller in ctx.
@@ -74,8 +74,8 @@ func (d *daemon) checkDirectory() control.Check {
 	return passed(name, d.paths.Dir)
 }
 
-// checkWritable writes a non-empty file to a directory and removes it. An empty file would prove nothing: it can be
-// created even on a full disk.
+// checkWritable writes a non-empty file to a directory and removes it. An empty file can be created even on a full
+// disk.
 func checkWritable(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
@@ -109,7 +109,7 @@ func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile))
 }
 
-// checkAppendable returns the reason if the file cannot be appended to; nil if it does not exist yet.
+// checkAppendable returns an error if the file cannot be appended to. It returns nil if the file does not exist yet.
 func checkAppendable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -127,8 +127,8 @@ func checkAppendable(path string) error {
 	return f.Close()
 }
 
-// checkProgram checks that a client could start this daemon again. damaged reports whether the files of its folder are
-// not those of the manifest.
+// checkProgram checks that a client could start this daemon again. damaged reports whether the files in its folder
+// differ from the manifest.
 func checkProgram(p program, damaged bool) control.Check {
 	const name = "daemon's program"
 	switch {
@@ -197,10 +197,10 @@ func (d *daemon) checkConsent(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters reports on the adapters without running them. wrong are the faults of their files, by adapter. A fault
-// that several adapters have, because they are one file, is reported once.
+// checkAdapters reports on the adapters without running them. wrong maps adapters to faults of their files. A fault
+// shared by several adapters, because they are the same file, is reported once.
 func checkAdapters(list []pluginhost.PluginStatus, wrong map[string]error, now time.Time) []control.Check {
-	sharing := map[string][]string{} // names of adapters by their fault
+	sharing := map[string][]string{} // names of adapters by fault
 	for _, s := range list {
 		if err := wrong[s.Name]; err != nil {
 			sharing[err.Error()] = append(sharing[err.Error()], s.Name)

@@ -43,7 +43,7 @@ func (f facade) Verify(ctx context.Context) account.Link {
 	return f.d.link.Verify(ctx, caller.From(ctx))
 }
 
-// BackendURL returns the URL of the caller's backend; empty if the setting is invalid.
+// BackendURL returns the URL of the caller's backend, or "" if the setting is invalid.
 func (f facade) BackendURL(ctx context.Context) string {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f facade) Open(ctx context.Context, url string) (opened bool, reason strin
 	return clientio.Open(ctx, caller.From(ctx), url)
 }
 
-// codeNotEmbedded is the code for a call that only the embedded backend supports.
+// codeNotEmbedded is the error code for a call that only the embedded backend supports.
 const codeNotEmbedded = "not_embedded"
 
 // requireEmbedded returns an error unless the caller uses the embedded backend, whose accounts belong to this user.
@@ -148,7 +148,7 @@ func (f facade) RemovePlugin(_ context.Context, name string) (control.Plugin, er
 	return control.Plugin(s), err
 }
 
-// Load returns the current load. A browser session is kept by its backend and is not counted.
+// Load returns the current load. It does not count browser sessions, because a backend keeps them.
 func (f facade) Load() control.Load {
 	return control.Load{
 		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
@@ -165,7 +165,7 @@ func (f facade) unclearedGlasses() (names []string) {
 	return names
 }
 
-// configProblem says why the current config.yaml is not in use; empty if it is.
+// configProblem returns why the current config.yaml is not in use, or "" if it is in use.
 func (d *daemon) configProblem() string {
 	if err := d.config.Problem(); err != nil {
 		return err.Error()
@@ -180,8 +180,8 @@ const (
 	signInPath    = "/signin"
 )
 
-// Backend returns the caller's backend and the outcome of the last call to it. It makes no call itself; use the doctor
-// for that.
+// Backend returns the caller's backend and the outcome of the last call to it. It does not call the backend; the doctor
+// does.
 func (f facade) Backend(ctx context.Context) control.Backend {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {
@@ -223,7 +223,7 @@ func (f facade) KnownPairs() []control.KnownPair {
 		i := slices.IndexFunc(list, func(k control.KnownPair) bool {
 			return k.Name == r.Name && k.DeviceModel == r.DeviceModel
 		})
-		if i < 0 { // it was forgotten meanwhile
+		if i < 0 { // the backend's state was forgotten in the meantime
 			i = len(list)
 			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
 			list = append(list, control.KnownPair{Known: known})

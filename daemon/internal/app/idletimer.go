@@ -2,7 +2,7 @@ package app
 
 import "time"
 
-// idleTimer reports when a daemon has been idle for limit; a limit of 0 means never.
+// idleTimer determines when a daemon has been idle for limit. A limit of 0 means never.
 type idleTimer struct {
 	since time.Time
 	asked time.Time
@@ -10,7 +10,8 @@ type idleTimer struct {
 	limit time.Duration
 }
 
-// over reports whether the limit was reached. adapters makes a call, so it runs only a few times per limit.
+// over reports whether the limit was reached. It calls adapters only a few times per limit, because adapters makes a
+// call to another process.
 func (i *idleTimer) over(now time.Time, calls int64, busy bool, adapters func() bool) bool {
 	if busy || calls != i.calls {
 		i.since, i.calls = now, calls

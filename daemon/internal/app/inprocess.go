@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// InProcess serves one agent on in and out when its sandbox forbids the daemon's sockets. It takes no lock and starts
-// no adapter, because a daemon may be running at the same time. It returns when in or ctx ends.
+// InProcess serves one agent on in and out when a sandbox forbids the daemon's sockets. It neither takes the lock nor
+// starts adapters, because a daemon may be running at the same time. It returns when in or ctx ends.
 func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) error {
 	paths, err := statePaths(o.Dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func InProcess(ctx context.Context, o Options, in io.Reader, out io.Writer) erro
 	}
 }
 
-// workingDir returns the directory in which the agent started this process; empty if unknown.
+// workingDir returns the directory in which the agent started this process, or "" if it is unknown.
 func workingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {

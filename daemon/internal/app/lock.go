@@ -17,21 +17,22 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// ErrRunning is returned for a directory in which a daemon already runs.
+// ErrRunning means that a daemon is already running in the directory.
 var ErrRunning = errors.New("another serviced is already running in this directory")
 
-// instance is the lock that a daemon holds until it exits, together with the two sockets and daemon.json.
+// instance represents a running daemon: the lock, which is held until the process exits, the two sockets and
+// daemon.json.
 type instance struct {
 	paths        rendezvous.Paths
 	lock         *flock.Flock
 	file         os.FileInfo
-	sockets      map[string]os.FileInfo // by path, as they were created
+	sockets      map[string]os.FileInfo // by path, as they were when created
 	inherited    Listeners              // the service manager's sockets, which survive this daemon
 	activated    bool                   // whether an inherited socket is in use
 	Control, MCP net.Listener
 }
 
-// daemonRecord is daemon.json, read by people and by clients that report on an unresponsive daemon.
+// daemonRecord is the content of daemon.json, for users and for clients that report an unresponsive daemon.
 type daemonRecord struct {
 	PID         int       `json:"pid"`
 	Version     string    `json:"version"`
@@ -43,7 +44,7 @@ type daemonRecord struct {
 	MCP         string    `json:"mcpSocket"`
 }
 
-// acquire locks the directory, then opens the sockets or adopts those of the service manager. It never touches the
+// acquire locks the directory, then opens the sockets or adopts the service manager's sockets. It never touches the
 // sockets of a running daemon.
 func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Time) (*instance, error) {
 	h := &instance{
@@ -92,8 +93,8 @@ func (h *instance) open(managed bool, started time.Time) (err error) {
 	return os.WriteFile(filepath.Join(h.paths.Run, rendezvous.DaemonRecord), append(data, '\n'), 0o600)
 }
 
-// listen opens one socket. Because we hold the lock, a file at its path belongs to the service manager or was left by
-// a dead daemon.
+// listen opens one socket. Because we hold the lock, a file at its path either belongs to the service manager or was
+// left by a dead daemon.
 func (h *instance) listen(path string) (net.Listener, error) {
 	if l := h.adopt(path); l != nil {
 		return l, nil
@@ -131,8 +132,9 @@ func (h *instance) isGone() bool {
 	return !os.SameFile(info, h.file)
 }
 
-// isReplaced reports whether the socket at the path is not the socket that the daemon created. Its inode is not reused
-// while it listens. Windows cannot open a socket to compare it, so there it reports only a missing one.
+// isReplaced reports whether the socket at the path is not the one that the daemon created. The socket's inode is not
+// reused while the daemon listens. Windows cannot open a socket to compare it, so only a missing socket is reported
+// there.
 func isReplaced(path string, made map[string]os.FileInfo) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -145,7 +147,7 @@ func isReplaced(path string, made map[string]os.FileInfo) bool {
 func (h *instance) release() {
 	var ours []string
 	for path := range h.sockets {
-		if !h.isActivated(path) && !isReplaced(path, h.sockets) { // compared before closing, which frees the inode
+		if !h.isActivated(path) && !isReplaced(path, h.sockets) { // compare before closing, which frees the inode
 			ours = append(ours, path)
 		}
 	}
@@ -161,13 +163,13 @@ func (h *instance) release() {
 		_ = os.Remove(filepath.Join(h.paths.Run, rendezvous.DaemonRecord))
 		h.removeAdapterDirs()
 	} else if _, err := os.Stat(h.paths.Run); errors.Is(err, os.ErrNotExist) {
-		h.removeAdapterDirs() // no other daemon will do it
+		h.removeAdapterDirs() // a later daemon does not remove them
 	}
 	_ = h.lock.Unlock()
 }
 
-// removeAdapterDirs deletes everything in the adapters' directory. If its path is too long for sockets, it also deletes
-// the directory with a short path that is used instead.
+// removeAdapterDirs empties the adapters' directory. If the path of that directory is too long for sockets, it also
+// deletes the short directory used instead.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()
 	removeEntries(adapters)
@@ -185,7 +187,7 @@ func removeEntries(dir string) {
 	}
 }
 
-// runningPID returns the pid of the running daemon; 0 if unknown.
+// runningPID returns the pid of the running daemon, or 0 if it is unknown.
 func runningPID(p rendezvous.Paths) int {
 	var r daemonRecord
 	data, err := os.ReadFile(filepath.Join(p.Run, rendezvous.DaemonRecord))

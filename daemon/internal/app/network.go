@@ -17,8 +17,8 @@ import (
 // outbound returns the settings for requests over HTTPS.
 func (d *daemon) outbound() outbound.Settings { return d.config.Current().Outbound }
 
-// explain adds to a failure to reach a backend which variable of the caller the daemon does not use, and the setting to
-// use instead. Other failures, such as a sandbox that forbids the connection, keep their own hint.
+// explain adds to a failure to reach a backend which of the caller's variables the daemon does not use, and which
+// setting to use instead. Other failures, such as a sandbox that forbids the connection, keep their own hint.
 func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem) {
 	if p.HTTPStatus != 0 || !p.Retryable && !p.Untrusted {
 		return
@@ -33,13 +33,13 @@ func (d *daemon) explain(ctx context.Context, address string, p *backend.Problem
 	}
 }
 
-// checkNetwork reports how calls leave this machine, and the caller's variables that would change that. They are only a
-// problem if the backend cannot be reached.
+// checkNetwork reports how calls leave this machine, and which of the caller's variables would change that. Such
+// variables are a problem only if the backend cannot be reached.
 func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 	const name = "proxy and certificates"
 	b, err := d.backendOf(ctx)
 	if err != nil {
-		return passed(name, "not checked: "+err.Error()) // the check of the configuration fails
+		return passed(name, "not checked: "+err.Error()) // the configuration check reports the error
 	}
 	u, err := url.Parse(b.URL)
 	if err != nil || u.Scheme != "https" {
@@ -61,7 +61,7 @@ func (d *daemon) checkNetwork(ctx context.Context, reached bool) control.Check {
 	return warning(name, detail, strings.Join(fixes, " "))
 }
 
-// usedNetwork describes the proxy and the certificates for calls to u, without a password.
+// usedNetwork describes the proxy and the certificates used for calls to u. It omits passwords.
 func (d *daemon) usedNetwork(u *url.URL) string {
 	s := d.outbound()
 	detail := "no proxy"

@@ -9,15 +9,15 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// program identifies this process's executable as it was when the process started.
+// program identifies this process's executable as of the start of the process.
 type program struct {
-	path string      // where clients find the next daemon; an upgrade may only switch a link there; empty if unknown
-	real string      // path with links resolved; its folder has the adapters
+	path string      // where clients find the next daemon; may be a link that an upgrade changes; empty if unknown
+	real string      // path with links resolved; its folder contains the adapters
 	file fs.FileInfo // nil if it could not be found
 }
 
-// currentProgram returns this process's executable, under the path under which it was called or, if that is the file
-// itself, under its stable path. Call it early, so that a later replacement is noticed.
+// currentProgram returns this process's executable. Its path is the one under which it was called or, if that is the
+// file itself, its stable path. Call it early, so that a later replacement is detected.
 func currentProgram() program {
 	path, err := programpath.Called()
 	if err != nil {
@@ -42,8 +42,8 @@ func programAt(path string) program {
 	return p
 }
 
-// isReplaced reports whether another file is at the path. That happens after an upgrade; the next daemon runs the new
-// file. A missing file does not count; isGone reports it.
+// isReplaced reports whether another file is at the path, as after an upgrade; the next daemon runs the new file. A
+// missing file does not count; isGone reports it.
 func (p program) isReplaced() bool {
 	if p.file == nil {
 		return false
@@ -55,18 +55,19 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// isElsewhere reports whether the path leads to another folder now, as after an installation beside this version.
+// isElsewhere reports whether the path now leads to another folder, as after another version was installed side by
+// side.
 func (p program) isElsewhere() bool {
 	real, err := filepath.EvalSymlinks(p.path)
 	return err == nil && filepath.Dir(real) != filepath.Dir(p.real)
 }
 
-// isGone reports whether the program was removed: nothing is at its path, so clients could not start a daemon. A
-// program that could not be found even at the start does not count.
+// isGone reports whether the program was removed: its path does not exist, so clients cannot start a daemon. A program
+// that was not found at the start does not count.
 func (p program) isGone() bool { return p.file != nil && isMissing(p.path) }
 
-// isDeleted reports whether the file of this process was deleted, and its adapters with it. The program is gone then,
-// or an upgrade switched a link to another version and removed this one.
+// isDeleted reports whether the file of this process was deleted, and its adapters with it. Either the program was
+// removed, or an upgrade switched a link to another version and removed this one.
 func (p program) isDeleted() bool { return p.file != nil && (isMissing(p.path) || isMissing(p.real)) }
 
 func isMissing(path string) bool {

@@ -8,11 +8,12 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// readyPipe is the descriptor from which a client that started this daemon reads one line; its file may be nil.
+// readyPipe is the pipe on which the client that started this daemon waits for one line. Its file may be nil.
 type readyPipe struct{ file *os.File }
 
-// openReadyPipe takes over the descriptor, so that adapters inherit neither it nor its environment variable. The daemon
-// keeps no other descriptor of the client that started it: it would hold that client's locks and pipes for hours.
+// openReadyPipe takes over the descriptor, so that adapters inherit neither the descriptor nor its environment
+// variable. It closes all other descriptors inherited from that client, because the daemon would hold the client's
+// locks and pipes for hours.
 func openReadyPipe() *readyPipe {
 	value, ok := os.LookupEnv(rendezvous.ReadyVar)
 	if !ok {
@@ -31,7 +32,7 @@ func openReadyPipe() *readyPipe {
 // ok reports that both sockets accept requests.
 func (r *readyPipe) ok() { r.say("ready") }
 
-// failed reports why the daemon did not start. After ok it does nothing.
+// failed reports why the daemon did not start. It has no effect after ok.
 func (r *readyPipe) failed(err error) {
 	r.say("error: " + strings.Join(strings.Fields(err.Error()), " "))
 }

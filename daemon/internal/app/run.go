@@ -19,14 +19,14 @@ import (
 // Options configure a daemon. The zero value is for a daemon started by a client: it stops when idle and prints
 // nothing.
 type Options struct {
-	// Dir is the state directory; if empty, rendezvous.Dir takes it from the environment.
+	// Dir is the state directory. If it is empty, rendezvous.Dir determines it from the environment.
 	Dir string
-	// Foreground also logs to Stderr, as text.
+	// Foreground makes the daemon also log to Stderr, as text.
 	Foreground bool
-	// Managed daemons belong to the system's service manager and do not stop when idle.
+	// Managed means that the system's service manager runs the daemon, which then does not stop when idle.
 	Managed bool
-	// Sockets are the service manager's, to which clients may already have connected. A daemon with sockets stops when
-	// idle, because the service manager starts it again for the next client.
+	// Sockets are the service manager's sockets, to which clients may already have connected. A daemon with sockets
+	// stops when idle, because the service manager starts it again for the next client.
 	Sockets Listeners
 	// Notify reports the daemon's state to the service manager; it may be nil.
 	Notify Notifier
@@ -43,8 +43,8 @@ type Options struct {
 	stopLimit time.Duration
 }
 
-// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or
-// its directory, a socket or its program was deleted. It returns ErrRunning if another daemon uses the directory.
+// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or its
+// directory, a socket or its program was deleted. It returns ErrRunning if another daemon uses the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
@@ -117,8 +117,7 @@ var (
 	errUpgrade = errors.New("another version of its program was installed, and it was idle")
 )
 
-// stopLimit bounds how long the components may take to stop. Clients wait a little longer than that for the daemon to
-// exit.
+// stopLimit is the maximum time for the components to stop. Clients wait slightly longer for the daemon to exit.
 const stopLimit = 15 * time.Second
 
 // serve runs the components until there is a reason to stop, and waits until all have stopped. A component that does

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// sandboxProblem is the result of every call that needs an adapter while a sandbox forbids sockets. It names the
-// socket to allow.
+// sandboxProblem returns the error for calls that need an adapter while a sandbox forbids sockets. It names the socket
+// to allow.
 func sandboxProblem(socket string) *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeSandboxBlocked,
@@ -22,7 +22,7 @@ func sandboxProblem(socket string) *backend.Problem {
 	}
 }
 
-// directoryProblem is the same for a sandbox that forbids the state directory.
+// directoryProblem returns the error for calls while a sandbox forbids access to the state directory.
 func directoryProblem(dir string, cause error) *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeSandboxBlocked,
@@ -33,8 +33,8 @@ func directoryProblem(dir string, cause error) *backend.Problem {
 	}
 }
 
-// openInSandbox returns the identity of this install. If it cannot be stored, it returns one for this process and the
-// cause.
+// openInSandbox returns the identity of this install. If it cannot be stored, openInSandbox returns a temporary
+// identity and the cause.
 func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Install, error) {
 	err := statefile.EnsureDir(dir)
 	if err == nil {
@@ -46,7 +46,7 @@ func openInSandbox(dir string, now time.Time, log *slog.Logger) (*identity.Insta
 	return identity.Temporary(dir), err
 }
 
-// blockedCodes finds no device code, so that an attempt to complete a link reports the sandbox as the reason.
+// blockedCodes contains no device codes. An attempt to complete a link fails with the sandbox as the reason.
 type blockedCodes struct{ problem error }
 
 func (b blockedCodes) Find(string) (codes.Issued, bool, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// prepareDirs creates the directories of a daemon. It refuses those that statefile.EnsureDir does not trust, and those
-// that other users could replace because of a directory above them.
+// prepareDirs creates the daemon's directories. It refuses directories that statefile.EnsureDir does not trust, and
+// directories that other users could replace because they control a parent directory.
 func prepareDirs(p rendezvous.Paths) error {
 	dirs := []string{p.Dir, p.Run, filepath.Join(p.Dir, rendezvous.LogDir)}
 	for _, dir := range []string{p.Sockets, p.Adapters()} {

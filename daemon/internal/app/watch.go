@@ -12,9 +12,9 @@ const watchInterval = time.Second
 // old version before they install the new one.
 const removedAfter = 5 * time.Second
 
-// watch stops the daemon when its directory or a socket was deleted, when its program was deleted and nothing needs
-// this version, or when it is idle. If another version of its program is installed, agents that are only connected do
-// not keep it from being idle: service-mcp continues with the new version.
+// watch stops the daemon when its directory or a socket was deleted, when its program was deleted and this version is
+// no longer needed, or when it is idle. If another version of its program is installed, agents that are connected but
+// inactive do not keep it running: service-mcp reconnects to the new version.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -58,9 +58,9 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 	}
 }
 
-// endsDeleted returns why the daemon must end now that its program was deleted, or nil if something needs it still. A
-// removal waits for the calls that run. An upgrade waits for the same as a replaced program does, but for no idle time,
-// because this version's adapters no longer start.
+// endsDeleted returns the reason to stop after the daemon's program was deleted, or nil if the daemon is still needed.
+// After a removal it waits for running calls. After an upgrade it waits for the same activity as a replaced program
+// does, but not for the idle timeout, because this version's adapters can no longer start.
 func (d *daemon) endsDeleted(ctx context.Context) error {
 	switch {
 	case d.program.isGone():
@@ -82,8 +82,8 @@ func (d *daemon) working() bool {
 	return running > 0 || d.control.Active() > 0
 }
 
-// busy reports whether the daemon is working, a code is being polled, an app is attached, or an agent is connected.
-// With replaced, an agent does not count.
+// busy reports whether the daemon is working, a code is being polled, an app is attached, or an agent is connected. If
+// replaced is set, agents do not count.
 func (d *daemon) busy(replaced bool) bool {
 	return d.working() || d.link.Polling() > 0 || d.sessions.Attached() > 0 || !replaced && d.gate.Clients() > 0
 }
