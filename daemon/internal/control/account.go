@@ -9,14 +9,14 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// The verdicts of whoami, for which the command exits with 0, 1 and 2.
+// The verdicts of whoami, which map to the command's exit codes 0, 1 and 2.
 const (
 	verdictLinked    = "linked"
 	verdictNotLinked = "not_linked"
 	verdictUnknown   = "unknown"
 )
 
-// Whoami returns the stored verdict. It asks the backend first if the request says so or if this link was never
+// Whoami returns the stored verdict. It asks the backend first if the request requires it or if this link was never
 // verified.
 func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
@@ -29,7 +29,7 @@ func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*contr
 	}, nil
 }
 
-// verdict returns the verdict on a token; unknown if the backend was not reached.
+// verdict returns the verdict on a token, or unknown if the backend was not reached.
 func verdict(l account.Link) string {
 	switch {
 	case !l.Linked():

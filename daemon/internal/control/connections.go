@@ -20,18 +20,18 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Limits bound the resources that clients can make the daemon hold. One process may use half of each, so that a
-// runaway process leaves the rest to others. Zero values mean the defaults.
+// Limits bound the resources that clients can use in the daemon. One process may use half of each, so that a runaway
+// process leaves the rest to others. Zero values mean the defaults.
 type Limits struct {
-	// Connections bounds the open connections; 256 by default, or fewer if the limit on open files is low. A new
-	// connection replaces an idle one.
+	// Connections is the maximum number of open connections; 256 by default, or fewer if the limit on open files is
+	// low. A new connection replaces an idle one.
 	Connections int
-	// Calls bounds the calls in progress on all connections; 192 by default.
+	// Calls is the maximum number of calls in progress on all connections; 192 by default.
 	Calls int
 }
 
-// reservedCalls are reserved so that diagnostics work under load. Above the limit, refusalConnections may stay open
-// for refusalTime each, so that their clients receive the reason.
+// reservedCalls is the number of calls reserved for diagnostics, so that they work under load. Above the limit,
+// refusalConnections may stay open for refusalTime each, so that their clients receive the reason.
 const (
 	reservedCalls      = 16
 	refusalConnections = 16
@@ -41,7 +41,7 @@ const (
 // diagnosticCalls are the calls that may use reservedCalls.
 var diagnosticCalls = map[string]bool{"Hello": true, "Status": true, "ListPlugins": true, "Stop": true}
 
-// logInterval is the interval at which the log repeats a refusal, so that refused clients cannot fill the disk.
+// logInterval is the minimum interval between logged refusals, so that refused clients cannot fill the disk.
 const logInterval = 10 * time.Second
 
 // connLimiter counts connections and calls, and refuses those above the limits.
@@ -79,7 +79,7 @@ func newConnLimiter(l Limits, log *slog.Logger) *connLimiter {
 	}
 }
 
-// admit admits a connection, replacing an idle one if there are too many. If none is idle, the calls of the new
+// admit admits a connection, replacing an idle one if there are too many. If none are idle, the calls of the new
 // connection are refused with the reason. admit returns nil if there is no capacity even for that.
 func (h *connLimiter) admit(conn net.Conn) *limitedConn {
 	h.mu.Lock()
@@ -128,15 +128,15 @@ func (h *connLimiter) addRefused(g *limitedConn) *limitedConn {
 	return g
 }
 
-// evictIdle closes the longest-idle connection. It returns false if none is idle.
+// evictIdle closes the connection that has been idle longest. It returns false if none are idle.
 func (h *connLimiter) evictIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.evict(0)
 }
 
-// evict closes the longest-idle connection of process pid, or of any process if pid is 0. The caller holds
-// mu.
+// evict closes the connection of process pid, or of any process if pid is 0, that has been idle longest. The caller
+// holds mu.
 func (h *connLimiter) evict(pid int) bool {
 	var oldest *limitedConn
 	for g := range h.open {
@@ -173,7 +173,7 @@ func (h *connLimiter) remove(g *limitedConn) {
 	})
 }
 
-// The caller of release holds mu.
+// release subtracts connections and calls from a process's counts. The caller holds mu.
 func (h *connLimiter) release(pid, connections, calls int) {
 	p := h.of(pid)
 	p.connections -= connections
@@ -247,8 +247,8 @@ func tooManyCalls(message string) *controlv1.Error {
 		FixHint: "Wait until calls have ended, or stop the program that makes them, then try again."}
 }
 
-// connCredentials are the socket's transport credentials. They authenticate nothing; they let each call find its
-// connection.
+// connCredentials are the socket's transport credentials. They do not authenticate; they attach each call's connection
+// to its context.
 type connCredentials struct {
 	credentials.TransportCredentials
 }

@@ -13,7 +13,7 @@ import (
 
 // The caller of every method is in its context (package caller).
 
-// Accounts gives access to the account link as seen by the caller's backend.
+// Accounts gives access to the account link from the point of view of the caller's backend.
 type Accounts interface {
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
@@ -26,8 +26,8 @@ type Accounts interface {
 	Logout(ctx context.Context) (LoggedOut, error)
 }
 
-// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the person
-// can revoke the token if the backend was not reached.
+// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the user can
+// revoke the token if the backend was not reached.
 type LoggedOut struct {
 	Was, Revoked    bool
 	Path, RevokeURL string
@@ -37,7 +37,7 @@ type LoggedOut struct {
 type Logins interface {
 	// Begin issues a code. replace allows a live link of another account or backend to be replaced.
 	Begin(ctx context.Context, replace bool) (Attempt, error)
-	// Open opens the verification page for the caller; reason says why it was not opened.
+	// Open opens the verification page for the caller. reason is why it was not opened.
 	Open(ctx context.Context, url string) (opened bool, reason string)
 }
 
@@ -67,8 +67,8 @@ type System interface {
 	Load() Load
 	Backend(ctx context.Context) Backend
 	Doctor(ctx context.Context) []Check
-	// HoldLocalSession marks a local session as one that ends with its client. release closes it; closing it again is
-	// not an error.
+	// HoldLocalSession ties a local session to its client. release closes the session; closing it again is not an
+	// error.
 	HoldLocalSession(id string) (release func(ctx context.Context) error)
 	// Stop starts the shutdown and returns immediately.
 	Stop()
@@ -89,13 +89,13 @@ type About struct {
 
 // Load is the current state of a daemon.
 type Load struct {
-	// MCPClients counts the connected agents, Sessions the open sessions, Polling the codes being polled.
+	// MCPClients is the number of connected agents, Sessions of open sessions, and Polling of codes being polled.
 	MCPClients, Sessions, Polling int
 	// Replaced reports whether the executable at About.Program was replaced, so that a restart would run the new one.
 	Replaced bool
-	// ConfigProblem says why the current config.yaml is not in use; empty if it is.
+	// ConfigProblem is the reason why the current config.yaml is not in use; empty if it is in use.
 	ConfigProblem string
-	// UnclearedGlasses names the glasses that may still show a picture of a session that ended without clearing it.
+	// UnclearedGlasses lists the glasses that may still show a picture of a session that ended without clearing it.
 	UnclearedGlasses []string
 }
 
@@ -117,17 +117,17 @@ type Plugin struct {
 	// Since is the last start, Crashed the last crash, and Resume the next start after a crash; each is zero if there is
 	// none.
 	Since, Crashed, Resume time.Time
-	// Set for an adapter that the person added: the time, the SHA-256 of its file in hexadecimal, its owner, and
-	// the adapter's name for people.
+	// Set for an adapter that the user added: the time, the SHA-256 of its file in hexadecimal, its owner, and the
+	// adapter's display name.
 	Added                time.Time
 	SHA256, Owner, Title string
 }
 
-// Adapters changes which adapters the person added. Errors are *backend.Problem.
+// Adapters manages the adapters that the user added. Its methods return a *backend.Problem on failure.
 type Adapters interface {
 	AddPlugin(ctx context.Context, path, sha256 string) (Plugin, error)
 	RemovePlugin(ctx context.Context, name string) (Plugin, error)
 }
 
-// Check is one result of the doctor. State is ok, warn or fail; Fix says what to do.
+// Check is one result of the doctor. State is ok, warn or fail; Fix is the next step.
 type Check struct{ Name, State, Detail, Fix string }

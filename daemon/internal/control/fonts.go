@@ -12,14 +12,14 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Fonts stores the fonts that the person added.
+// Fonts stores the fonts that the user added.
 type Fonts interface {
 	List() []fontstore.Font
 	Add(ctx context.Context, data []byte) (fontstore.Font, error)
 	Remove(ctx context.Context, name string) (fontstore.Font, error)
 }
 
-// ListFonts lists the fonts that the person added.
+// ListFonts lists the fonts that the user added.
 func (s *Server) ListFonts(context.Context, *controlv1.ListFontsRequest) (*controlv1.ListFontsResponse, error) {
 	out := &controlv1.ListFontsResponse{}
 	for _, f := range s.o.Fonts.List() {

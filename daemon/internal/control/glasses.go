@@ -16,22 +16,22 @@ type KnownPair struct {
 	SessionID string
 }
 
-// Glasses finds real glasses, closes their sessions, and stores and forgets what is known about them.
+// Glasses finds real glasses, closes their sessions, and stores and deletes the facts known about them.
 type Glasses interface {
 	// KnownPairs returns the remembered and the connected pairs, most recently used first.
 	KnownPairs() []KnownPair
-	// ScanPairs looks for pairs in range. Its error is a *backend.Problem or that of ctx.
+	// ScanPairs looks for pairs in range. It returns a *backend.Problem or ctx's error on failure.
 	ScanPairs(ctx context.Context, length time.Duration) ([]backend.FoundPair, error)
-	// CloseRealSessions closes the sessions of real glasses of the caller's directory and returns their ids.
+	// CloseRealSessions closes the sessions with real glasses of the caller's directory and returns their ids.
 	CloseRealSessions(ctx context.Context) ([]string, error)
 	// ForgetPair forgets the pair with this name, ignoring case.
 	ForgetPair(name string) error
-	// SetPanel stores what a person said about the panel of a session's glasses, and applies it.
+	// SetPanel stores and applies the user's description of the panel of a session's glasses.
 	SetPanel(sessionID string, panel backend.PairPanel) error
 }
 
-// ListGlasses lists the remembered glasses and those in range. It lists the remembered ones even if it cannot look for
-// the others.
+// ListGlasses lists the remembered glasses and the glasses in range. It lists the remembered ones even if the search
+// fails.
 func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesRequest) (*controlv1.ListGlassesResponse,
 	error) {
 	out := &controlv1.ListGlassesResponse{}
@@ -67,7 +67,7 @@ func (s *Server) ListGlasses(ctx context.Context, r *controlv1.ListGlassesReques
 	return out, nil
 }
 
-// DisconnectGlasses closes the sessions of real glasses of the caller's directory.
+// DisconnectGlasses closes the sessions with real glasses of the caller's directory.
 func (s *Server) DisconnectGlasses(ctx context.Context,
 	r *controlv1.DisconnectGlassesRequest) (*controlv1.DisconnectGlassesResponse, error) {
 	ids, err := s.o.Glasses.CloseRealSessions(withCaller(ctx, r.GetCaller()))
@@ -86,7 +86,7 @@ func (s *Server) ForgetGlasses(_ context.Context, r *controlv1.ForgetGlassesRequ
 	return &controlv1.ForgetGlassesResponse{}, nil
 }
 
-// SetPanel stores what a person said about the panel of a session's glasses.
+// SetPanel stores the user's description of the panel of a session's glasses.
 func (s *Server) SetPanel(_ context.Context, r *controlv1.SetPanelRequest) (*controlv1.SetPanelResponse, error) {
 	p := r.GetPanel()
 	err := s.o.Glasses.SetPanel(r.GetSessionId(), backend.PairPanel{

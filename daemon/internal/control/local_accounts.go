@@ -7,16 +7,16 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// LocalAccounts manages the accounts of the embedded backend. Its methods fail with *backend.Problem if the caller uses
+// LocalAccounts manages the accounts of the embedded backend. Its methods return a *backend.Problem if the caller uses
 // another backend.
 type LocalAccounts interface {
-	// LocalAccounts returns all accounts, or the one with an address.
+	// LocalAccounts returns all accounts, or only the account with the given email address.
 	LocalAccounts(ctx context.Context, email string) ([]backend.LocalAccount, error)
-	// ResetPassword also returns the page on which the person signs in.
+	// ResetPassword also returns the page on which to sign in.
 	ResetPassword(ctx context.Context, p backend.NewPassword) (reset backend.PasswordReset, signInURL string, err error)
 }
 
-// ListAccounts lists the accounts of the embedded backend, or the one with an address.
+// ListAccounts lists the accounts of the embedded backend, or only the account with the given email address.
 func (s *Server) ListAccounts(ctx context.Context, r *controlv1.ListAccountsRequest) (*controlv1.ListAccountsResponse,
 	error) {
 	list, err := s.o.LocalAccounts.LocalAccounts(withCaller(ctx, r.GetCaller()), r.GetEmail())
@@ -31,7 +31,7 @@ func (s *Server) ListAccounts(ctx context.Context, r *controlv1.ListAccountsRequ
 	return &controlv1.ListAccountsResponse{Accounts: messages}, nil
 }
 
-// ResetPassword sets a new password of an account of the embedded backend.
+// ResetPassword sets a new password for an account of the embedded backend.
 func (s *Server) ResetPassword(ctx context.Context,
 	r *controlv1.ResetPasswordRequest) (*controlv1.ResetPasswordResponse, error) {
 	reset, signIn, err := s.o.LocalAccounts.ResetPassword(withCaller(ctx, r.GetCaller()), backend.NewPassword{

@@ -20,7 +20,7 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 		return loginFailed(ctx, stream, err)
 	}
 	code := attempt.Code()
-	// Wait even if the stream has failed, because only Wait ends the polling.
+	// Call Wait even if the stream has failed, because only Wait ends the polling.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	send := func(e *controlv1.LoginResponse) {

@@ -22,11 +22,11 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Limits of the socket. A message holds at most the arguments of one tool call, and a person has only a few terminals.
+// Limits of the socket. A message contains at most the arguments of one tool call, and a user has only a few terminals.
 const (
 	maxMessage = 4 << 20
 	maxHeaders = 64 << 10
-	// maxStreams bounds the calls in progress on one connection; an HTTP/2 client queues further ones.
+	// maxStreams is the maximum number of calls in progress on one connection; an HTTP/2 client queues further ones.
 	maxStreams = 64
 	// maxIdle is how long a connection may be idle before it is closed.
 	maxIdle = 10 * time.Minute
@@ -51,9 +51,9 @@ type Options struct {
 	System   System
 	// LocalAccounts is declared in local_accounts.go.
 	LocalAccounts LocalAccounts
-	// ClientIO returns the process that carries out a caller's operations, identified by its token; nil if there is none.
+	// ClientIO returns the process that executes a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
-	// Limits defaults to the zero value.
+	// Limits limits the clients' use of resources; zero values mean the defaults.
 	Limits Limits
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -132,8 +132,8 @@ func (s *Server) enter() (leave func()) {
 	return func() { s.active.Add(-1) }
 }
 
-// recoverPanic turns a panic into an error of the call that caused it. The value may contain data of the call, so only
-// its type is logged.
+// recoverPanic turns a panic into an error of the call that caused it. The panic value may contain data of the call, so
+// only its type is logged.
 func (s *Server) recoverPanic(method string, err *error) {
 	if r := recover(); r != nil {
 		s.o.Log.Error("control call panicked", "method", method, "type", fmt.Sprintf("%T", r))

@@ -58,7 +58,7 @@ func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*c
 	return &controlv1.ListPluginsResponse{Plugins: pluginMessages(s.o.System.Plugins())}, nil
 }
 
-// AddPlugin adds an adapter that the person approved.
+// AddPlugin adds an adapter that the user approved.
 func (s *Server) AddPlugin(ctx context.Context,
 	r *controlv1.AddPluginRequest) (*controlv1.AddPluginResponse, error) {
 	p, err := s.o.Adapters.AddPlugin(ctx, string(r.GetPath()), r.GetSha256())

@@ -14,7 +14,7 @@ type Telemetry interface {
 	Telemetry(ctx context.Context) TelemetryStatus
 	// PurgeTelemetry erases recorded events on this machine and at the backends. The error concerns this machine only.
 	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
-	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done once and report
+	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done exactly once, with
 	// whether the response was sent.
 	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
 }
@@ -35,7 +35,7 @@ type TelemetryPurged struct {
 	Err                     error
 }
 
-// Telemetry returns what is recorded, what would be uploaded, and which switch decides.
+// Telemetry returns what is recorded, what would be uploaded, and which switch decides that.
 func (s *Server) Telemetry(ctx context.Context, r *controlv1.TelemetryRequest) (*controlv1.TelemetryResponse, error) {
 	t := s.o.Telemetry.Telemetry(withCaller(ctx, r.GetCaller()))
 	return &controlv1.TelemetryResponse{
@@ -65,7 +65,7 @@ func (s *Server) PurgeTelemetry(ctx context.Context,
 	return out, nil
 }
 
-// withBackendOutcome adds the outcome at the backends to an error of the local purge.
+// withBackendOutcome adds the backends' outcome to an error of the local purge.
 func withBackendOutcome(p TelemetryPurged, err error) error {
 	switch {
 	case p.Err != nil:
