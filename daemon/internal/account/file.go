@@ -10,23 +10,23 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "auth.json"
 
-// maxFile bounds how much of the file is read, in bytes.
+// maxFile is the maximum size of the file, in bytes.
 const maxFile = 64 << 10
 
-// maxToken bounds a token, in bytes. The same bound applies to a token in a backend's answer.
+// maxToken is the maximum length of a token, in bytes. It also applies to a token in a backend's response.
 const maxToken = 4096
 
-// maxAccount and maxScope bound an account id and a scope, in bytes.
+// maxAccount and maxScope are the maximum lengths of an account id and a scope, in bytes.
 const (
 	maxAccount = 64
 	maxScope   = 256
 )
 
-// maxURL bounds a backend's address, in bytes.
+// maxURL is the maximum length of a backend's address, in bytes.
 const maxURL = 2 << 10
 
-// The field formats match those of a backend's answer, because the values are sent in headers and shown on terminals
-// and to agents. Lengths are compared apart, because a counted repetition costs every daemon memory.
+// The field formats match those in a backend's response, because the values are sent in headers and shown on terminals
+// and to agents. Lengths are checked separately, because counted repetitions in patterns cost every daemon memory.
 var (
 	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]*$`)
@@ -44,7 +44,7 @@ type authFile struct {
 	BackendURL string  `json:"backendUrl"`
 }
 
-// parse parses auth.json. Its errors name fields and never their values.
+// parse parses auth.json. Its errors name fields but never contain their values.
 func parse(data []byte) (Link, error) {
 	var f *authFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -87,7 +87,7 @@ func parse(data []byte) (Link, error) {
 	return l, nil
 }
 
-// withBackend adds the backend's address to a file and leaves its other fields unchanged.
+// withBackend adds the backend's address to a file and leaves the other fields unchanged.
 func withBackend(before []byte, address string) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(before, &fields); err != nil {

@@ -31,7 +31,7 @@ const TierFree = "free_account"
 // Link is an immutable snapshot. Fields other than State and Detail are set only if the file could be parsed.
 type Link struct {
 	State State
-	// Detail explains the state where that helps, e.g. the parse error of a corrupt file.
+	// Detail explains the state where necessary, e.g. with the parse error of a corrupt file.
 	Detail    string
 	AuthToken Secret
 	AccountID string
@@ -52,13 +52,12 @@ func (l Link) Linked() bool { return l.State == Linked }
 type Verdict struct {
 	At time.Time
 	OK bool
-	// Err says why OK is false, or why the backend could not be reached.
+	// Err is the reason why OK is false, or why the backend could not be reached.
 	Err string
 }
 
-// sameBackend reports whether a token issued by minted may be sent to url. "embedded:" alone means the embedded
-// backend before its id is known and matches every embedded backend; the caller that sends a token resolves the id
-// first.
+// sameBackend reports whether a token issued by minted may be sent to url. "embedded:" without an id matches every
+// embedded backend, because the id may not be known yet; a caller that sends a token resolves the id first.
 func sameBackend(minted, url string) bool {
 	minted, url = strings.TrimRight(minted, "/"), strings.TrimRight(url, "/")
 	if url == "" {

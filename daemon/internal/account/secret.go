@@ -10,7 +10,7 @@ const redacted = "[secret]"
 // Reveal returns the secret. Use it only to send it to a backend or write it to auth.json.
 func (s Secret) Reveal() string { return string(s) }
 
-// String hides the secret.
+// String returns a placeholder.
 func (s Secret) String() string {
 	if s == "" {
 		return ""

@@ -16,19 +16,19 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// settleTime is how long another program may take to finish writing a file that does not parse yet.
+// settleTime is how long to wait for another program to finish writing a file that does not parse yet.
 const settleTime = 100 * time.Millisecond
 
 // Options configure a Store.
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// Backend returns the backend in force without regard to any shell's variables. A file without backendUrl is given
-	// it. Nil means the embedded backend.
+	// Backend returns the backend in use, ignoring the variables of any shell. It is added to a file without
+	// backendUrl. Nil means the embedded backend.
 	Backend func() string
-	// Changed signals that auth.json may have changed (statefile.Watch); a nil channel never signals.
+	// Changed receives a value when auth.json may have changed (statefile.Watch). A nil channel disables this.
 	Changed <-chan struct{}
-	// Wrote is called with the content that the store has written, or with nil after it has removed the file; it may be
+	// Wrote is called with the content that the store has written, or with nil after it has removed the file. It may be
 	// nil.
 	Wrote func(data []byte)
 	Now   func() time.Time
@@ -41,13 +41,13 @@ type Store struct {
 	path string
 
 	writing sync.Mutex // held from reading the file until it is replaced
-	first   origin     // of the last file that named no backend; guarded by writing
+	first   origin     // of the last file without a backend; guarded by writing
 
 	mu   sync.Mutex
 	link Link // the file's content, or a link that could not be saved
-	// unsaved says why link could not be written; empty if it was.
+	// unsaved is the reason why link could not be written; empty if it was written.
 	unsaved string
-	// exposed is the mode of auth.json while other users had access to it; 0 if they had none.
+	// exposed is the mode of auth.json while other users had access to it; 0 if they had no access.
 	exposed  fs.FileMode
 	revoked  map[Secret]bool
 	verified map[Secret]Verdict
@@ -55,7 +55,7 @@ type Store struct {
 	failed   chan struct{} // signals a failed write
 }
 
-// Open reads auth.json. An unreadable file is a state of the link, not an error.
+// Open reads auth.json. If the file is unreadable, the link's state reports that; it is not an error.
 func Open(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -100,14 +100,14 @@ func (s *Store) Serve(ctx context.Context) error {
 	}
 }
 
-// isUnwritten reports whether the file lacks the link, or the backend of the link.
+// isUnwritten reports whether the link, or its backend, is missing from the file.
 func (s *Store) isUnwritten() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.unsaved != "" || s.link.State == OtherBackend
 }
 
-// Unsaved returns the link that could not be written yet; ok is false if there is none.
+// Unsaved returns the link that could not be written yet; ok is false if there is no such link.
 func (s *Store) Unsaved() (Link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Store) Unsaved() (Link, bool) {
 }
 
 // flush retries writing the unsaved link; unsaved is false if there is none. That link takes precedence over the file
-// because it is the person's latest action. The caller holds s.writing.
+// because it is the user's latest action. The caller holds s.writing.
 func (s *Store) flush() (unsaved bool) {
 	l, unsaved := s.Unsaved()
 	if unsaved && s.write(l) == nil {
@@ -177,15 +177,15 @@ func (s *Store) read() Link {
 	return l
 }
 
-// origin is the backend that a token belongs to because it was in force when the token was first read.
+// origin is the backend to which a token belongs because that backend was in use when the token was first read.
 type origin struct {
 	token   Secret
 	backend string
 }
 
-// adopt completes a file that names no backend, as another program may write it: the token belongs to the backend that
-// is in force when the file is first read, and the file records that, so that no later setting sends the token
-// elsewhere. Until the file records it, the token is not used.
+// adopt completes a file without a backend, as another program may write it. The token belongs to the backend that is
+// in use when the file is first read. adopt records that in the file, so that a later setting does not send the token
+// to another backend. The token is not used until the file is written.
 func (s *Store) adopt(l Link, data, text []byte) Link {
 	again := s.first.token == l.AuthToken
 	if !again {
@@ -224,7 +224,7 @@ func (s *Store) set(l Link) {
 	s.notifyWatchers()
 }
 
-// Current returns the snapshot for whichever backend issued the link.
+// Current returns the snapshot, no matter which backend issued the link.
 func (s *Store) Current() Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,8 +252,8 @@ func (s *Store) current() Link {
 	return l
 }
 
-// For returns the snapshot for calls to one backend, a URL or "embedded:<id>". A link that another backend issued has
-// the state OtherBackend and no token.
+// For returns the snapshot for calls to one backend, a URL or "embedded:<id>". A link issued by another backend has the
+// state OtherBackend and no token.
 func (s *Store) For(backendURL string) Link {
 	l := s.Current()
 	if l.AuthToken != "" && !sameBackend(l.BackendURL, backendURL) {
@@ -263,8 +263,8 @@ func (s *Store) For(backendURL string) Link {
 	return l
 }
 
-// Save makes l the current link and writes it. If the file cannot be written, the link is used until the daemon
-// exits, Serve retries, and the error says why. Unknown fields of the file survive.
+// Save makes l the current link and writes it. Unknown fields of the file are kept. If the file cannot be written, Save
+// returns the reason, the link is used until the daemon exits, and Serve retries.
 func (s *Store) Save(l Link) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -280,7 +280,7 @@ func (s *Store) Save(l Link) error {
 	return s.write(l)
 }
 
-// write writes the link to the file and records whether that worked. The caller holds s.writing.
+// write writes the link to the file and records whether it succeeded. The caller holds s.writing.
 func (s *Store) write(l Link) error {
 	before, _ := statefile.Read(s.path, maxFile) // an unreadable file is replaced
 	data, err := format(before, l)
@@ -301,8 +301,8 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// written reports a successful write to the watch, and returns err. Otherwise the watch could miss a change back to
-// the state it last saw, such as a removal right after the first Save.
+// written reports a successful write to the watch, and returns err. Otherwise the watch could miss a change back to the
+// state it saw last, such as a removal right after the first Save.
 func (s *Store) written(data []byte, err error) error {
 	if err == nil && s.o.Wrote != nil {
 		s.o.Wrote(data)
@@ -338,7 +338,7 @@ func remember[V any](m map[Secret]V, token Secret, v V) {
 	m[token] = v
 }
 
-// MarkRevoked records that the backend answered 401 to a token. The file stays.
+// MarkRevoked records that the backend responded to a token with 401. The file is kept.
 func (s *Store) MarkRevoked(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -354,8 +354,8 @@ func (s *Store) SetVerified(token string, v Verdict) {
 	s.notifyWatchers()
 }
 
-// Watch returns a channel that receives the snapshot immediately and after each change, until ctx ends. A slow
-// receiver gets only the latest.
+// Watch returns a channel that receives the snapshot immediately and after each change, until ctx ends. A slow receiver
+// gets only the latest one.
 func (s *Store) Watch(ctx context.Context) <-chan Link {
 	ch := make(chan Link, 1)
 	s.mu.Lock()
@@ -370,7 +370,8 @@ func (s *Store) Watch(ctx context.Context) <-chan Link {
 	return ch
 }
 
-// notifyWatchers sends the snapshot to every watcher and replaces one that is still unread. The caller holds s.mu.
+// notifyWatchers sends the snapshot to every watcher, replacing a snapshot that was not read yet. The caller holds
+// s.mu.
 func (s *Store) notifyWatchers() {
 	for ch := range s.watchers {
 		select {

@@ -19,7 +19,7 @@ import (
 const (
 	writeTimeout = 10 * time.Second
 	endTimeout   = 2 * time.Second
-	// maxPending bounds the number of open connections that have not sent a hello yet.
+	// maxPending is the maximum number of open connections that have not sent a hello yet.
 	maxPending = 256
 )
 
@@ -42,7 +42,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	outbox broker.Outbox[message]
-	ready  chan struct{} // has an entry when the outbox may not be empty
+	ready  chan struct{} // has an element if the outbox may contain messages
 
 	once   sync.Once
 	ending chan struct{}
@@ -84,15 +84,15 @@ func (c *conn) End(code int, reason string) {
 	})
 }
 
-// serveApp serves an app's connection from the handshake to its end. Every refusal is a close code sent after the
-// upgrade. An unknown session and a wrong secret have the same code.
+// serveApp serves an app's connection from the handshake to its end. Refusals are close codes sent after the upgrade.
+// An unknown session and a wrong secret have the same code.
 func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	if !s.beginServing() {
 		http.Error(rw, errClosing.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.wg.Done()
-	// The origin does not matter here: requireLocal has checked it, and the secret in the hello decides.
+	// The origin does not matter here: requireLocal has checked it, and the secret in the hello authenticates the app.
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		return // Accept has sent the response
@@ -100,7 +100,7 @@ func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	defer func() { _ = ws.CloseNow() }()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	defer context.AfterFunc(s.life, func() { // aborts reading a hello when the daemon stops
+	defer context.AfterFunc(s.life, func() { // abort reading a hello when the daemon stops
 		time.AfterFunc(writeTimeout, cancel)
 	})()
 	if s.pending.Add(1) > maxPending {
@@ -143,8 +143,7 @@ func (s *Server) beginServing() bool {
 	return true
 }
 
-// readHello reads the first frame within the limits on its size and time; otherwise it closes the connection with the
-// reason.
+// readHello reads the first frame within its size and time limits. On failure it closes the connection with the reason.
 func (s *Server) readHello(ctx context.Context, ws *websocket.Conn) (glasses.Hello, glasses.Frame, bool) {
 	ws.SetReadLimit(glasses.MaxHello)
 	timeout := time.AfterFunc(s.o.HelloWait, func() { _ = ws.Close(glasses.CloseBadHello, "no hello in time") })
@@ -171,7 +170,7 @@ func (s *Server) exchange(ctx context.Context, c *conn, app *session.App) {
 		defer cancel()
 		c.drain(ctx, s.o.PingEvery)
 	})
-	// The frames of an app that sends too fast are read more slowly; none is lost.
+	// Frames of an app that sends too fast are read more slowly; none are lost.
 	limiter := rate.NewLimiter(rate.Limit(s.o.FrameRate), s.o.FrameRate)
 	for {
 		kind, data, err := c.ws.Read(ctx)
@@ -181,7 +180,7 @@ func (s *Server) exchange(ctx context.Context, c *conn, app *session.App) {
 		app.Handle(ctx, data, kind == websocket.MessageBinary)
 	}
 	select {
-	case <-c.ending: // drain closes it with a reason
+	case <-c.ending: // drain closes the connection with a reason
 	default:
 		cancel()
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 )
 
-// Apps' assistants call models at this server through OpenAI's interface. Scripts produce the answers.
+// Apps' assistants call models at this server through OpenAI's interface. Scripts provide the answers.
 
 const (
 	gatewayPath  = "/v1"
@@ -37,7 +37,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	})
 }
 
-// allowOrigin lets a page read the answer. requireLocal has already checked that the page comes from this machine.
+// allowOrigin lets a page read the response. requireLocal has already checked that the page was served by this machine.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -112,7 +112,7 @@ func readChat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChat))
-	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
+	_ = control.SetReadDeadline(time.Time{}) // the response may take longer
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

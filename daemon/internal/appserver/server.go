@@ -1,6 +1,6 @@
 // Package appserver is the WebSocket server for apps on this machine that attach to local sessions. It listens on the
-// loopback address, keeps its port across restarts, checks who connects, reads the hello within its limits, and passes
-// frames to and from the session. It does not interpret the frames.
+// loopback address, keeps its port across restarts, authenticates connections, enforces the limits of the hello, and
+// passes frames to and from the session. It does not interpret the frames.
 package appserver
 
 import (
@@ -28,12 +28,13 @@ import (
 
 // Sessions are the local sessions.
 type Sessions interface {
-	// Attach attaches an app to a session. The error is a *session.Refusal.
+	// Attach attaches an app to a session. It returns a *session.Refusal on failure.
 	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
 	// RenewSecrets replaces the secrets of all sessions.
 	RenewSecrets() error
 	// OpensAssistant reports whether token gives access to a session's assistant. AskAssistant sends that assistant a
-	// chat request and returns the answer once it is due. The error is a *assistantscript.Failure, or ctx's error.
+	// chat request and returns the answer once it is due. It returns a *assistantscript.Failure or ctx's error on
+	// failure.
 	OpensAssistant(token string) bool
 	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
 }
@@ -50,14 +51,15 @@ type Options struct {
 	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
 	FrameRate  int           // frames read from one app per second, and the largest burst; 2000
 
-	// Probe reports whether the owner of a connection can be determined. If nil, the system is asked; tests set it.
+	// Probe reports whether the owner of a connection can be determined. If it is nil, the system is asked; tests set
+	// it.
 	Probe func() error
 }
 
 // portName is the name of the file that contains the port.
 const portName = "door.port"
 
-// Server is the app server. It starts listening when it is first needed.
+// Server is the app server. It starts listening on first use.
 type Server struct {
 	o        Options
 	sessions Sessions
@@ -72,7 +74,7 @@ type Server struct {
 	wg        sync.WaitGroup // counts the server and the handlers of attached apps
 }
 
-// New returns a server without sessions; call SetSessions before any other method.
+// New returns a server without sessions. Call SetSessions before any other method.
 func New(o Options) *Server {
 	o.HelloWait = cmp.Or(o.HelloWait, 5*time.Second)
 	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
@@ -84,7 +86,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// SetSessions sets the sessions. Call it once, before any other method.
+// SetSessions sets the sessions. Call it exactly once, before any other method.
 func (s *Server) SetSessions(sessions Sessions) { s.sessions = sessions }
 
 // Serve waits until ctx ends, then stops listening, closes every connection and waits for its handler. With listen it
@@ -154,11 +156,11 @@ func (s *Server) listen() (base string, err error) {
 	return s.base, nil
 }
 
-// listenOwn accepts connections from this user only, because other users of this machine share the loopback
-// address. An app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other
-// users cannot use that secret while their connections are refused. Nevertheless, secrets are replaced if the
-// port had to change, because another program then has the old port. They are also replaced at every start if
-// the owner of a connection cannot be determined.
+// listenOwn returns a listener that accepts connections from this user only, because other users of this machine share
+// the loopback address. An app that reconnects while no daemon is running sends its secret to whichever program listens
+// on the port. Other users cannot use that secret, because their connections are refused. Nevertheless, secrets are
+// replaced if the port had to change, because another program then has the old port. They are also replaced at every
+// start if the owner of a connection cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {
@@ -213,8 +215,9 @@ func (s *Server) savePort(l net.Listener) {
 	}
 }
 
-// requireLocal refuses requests that a foreign page may have caused: they name another host for this address (DNS
-// rebinding) or have a site's origin. Apps in a browser on this machine have a loopback origin; other apps have none.
+// requireLocal refuses requests that a foreign page may have caused: requests that use another host name for this
+// address (DNS rebinding) or have the origin of a website. Apps in a browser on this machine have a loopback origin;
+// other apps have no origin.
 func requireLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !loopback.IsHost((&url.URL{Host: r.Host}).Hostname()) {

@@ -1,6 +1,6 @@
-// Package backend defines the daemon's types for a backend: where a call goes, what it returns, and how it is refused.
-// It has no behaviour and knows no transport. pluginhost fills these types; link, session and tools use them. The
-// shapes of the HTTP interface itself are in proto/backendapi.
+// Package backend defines the daemon's types for a backend: the target of a call, its result, and its refusal. It has
+// no behaviour and is independent of the transport. pluginhost fills these types; link, session and tools use them. The
+// types of the HTTP interface itself are in proto/backendapi.
 package backend
 
 import (
@@ -20,11 +20,11 @@ type Target struct {
 	Requester Requester
 }
 
-// EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
+// EmbeddedURL is the embedded backend's address before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address in a form for people, who would not understand "embedded:<id>". An
-// empty one is unknown.
+// DisplayName returns a backend's address for display, because "embedded:<id>" means nothing to users. An empty address
+// is unknown.
 func DisplayName(url string) string {
 	if url == "" {
 		return "an unknown backend"
@@ -45,8 +45,8 @@ type DeviceCode struct {
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
-	// SignInWord is the word that the page requires for signing up or in. It is empty if none is required, as with most
-	// backends.
+	// SignInWord is the word that the page requires for signing up or in. It is empty if no word is required, as with
+	// most backends.
 	SignInWord string
 }
 
@@ -70,25 +70,25 @@ type Account struct {
 	LinkedAt  time.Time
 	// ExpiresAt is nil for tokens that never expire.
 	ExpiresAt *time.Time
-	// Email is the address with which the account's owner signs in; empty if unknown. It is only shown to the person who
+	// Email is the address with which the account's owner signs in; empty if unknown. It is shown only to the user who
 	// links this machine: it is never stored, logged or passed to an agent.
 	Email string
 }
 
-// LocalAccount is an account of the embedded backend, with the numbers of its live links and its passkeys.
+// LocalAccount is an account of the embedded backend, with the number of its live links and passkeys.
 type LocalAccount struct {
 	ID, Email       string
 	Links, Passkeys int
 }
 
-// NewPassword is a password for an account of the embedded backend. Password is a secret. RevokeLinks and
-// RemovePasskeys end further access.
+// NewPassword is a request to set the password of an embedded backend's account. Password is a secret. RevokeLinks and
+// RemovePasskeys revoke other access as well.
 type NewPassword struct {
 	Email, Password             string
 	RevokeLinks, RemovePasskeys bool
 }
 
-// PasswordReset says what a new password ended.
+// PasswordReset reports what a password reset ended.
 type PasswordReset struct {
 	AccountID                 string
 	Browsers, Links, Passkeys int
@@ -96,14 +96,14 @@ type PasswordReset struct {
 
 // Values of Session.Transport and Session.Clock.
 const (
-	TransportLocal   = "local"   // simulated in a process of the daemon, which keeps its log
-	TransportBrowser = "browser" // simulated in a page; the backend keeps its log
+	TransportLocal   = "local"   // simulated by a process of the daemon, which keeps the log
+	TransportBrowser = "browser" // simulated by a page; the backend keeps the log
 
 	ClockVirtual = glasses.ClockVirtual // time moves only when it is advanced
 	ClockReal    = glasses.ClockReal    // Unix time
 )
 
-// Session is a session as reported by its owner: the backend for a browser session, the daemon for a local one.
+// Session is a session as reported by its owner: the backend owns a browser session, the daemon a local one.
 type Session struct {
 	SessionID    string
 	Project      string
@@ -120,17 +120,18 @@ type Session struct {
 	LastSeq      int64
 	Transport    string // TransportLocal, TransportBrowser, or the name of an added transport
 	Clock        string // ClockVirtual or ClockReal
-	// NowMs is the session's clock at the time of reading, in ms: virtual time since the session began, or Unix time.
+	// NowMs is the time on the session's clock when it was read, in ms: virtual time since the session began, or Unix
+	// time.
 	NowMs int64
 	// Hardware is the state of real glasses; nil for simulated ones.
 	Hardware *Hardware
 }
 
-// ProjectKey is a key of a project of the linked account. Key is a secret: it is written only into a file that version
-// control ignores.
+// ProjectKey is a key of one of the linked account's projects. Key is a secret: it is written only to a file that
+// version control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the last characters of the key, shown so that people can tell keys apart.
+	// Hint is the last characters of the key, by which users can tell keys apart.
 	Hint      string
 	CreatedAt time.Time
 }
@@ -143,7 +144,7 @@ type Health struct {
 	Hints                                    map[string]string
 }
 
-// Problem is a refusal by a backend, or the failure to reach one. It is an error. Callers branch on Code.
+// Problem is a refusal by a backend, or a failure to reach one. It is an error. Callers branch on Code.
 type Problem struct {
 	Code       string
 	Message    string
@@ -153,8 +154,8 @@ type Problem struct {
 	RetryAfter time.Duration
 	DeviceCode *DeviceCode // set with CodeAuthRequired
 
-	// Set with CodePermissionDenied: the grants that agents have and those that the call needs. Field is empty unless the
-	// refusal concerns one field of a record.
+	// Set with CodePermissionDenied: what the call needs and what the account's owner has granted to agents. Field is
+	// empty unless the refusal concerns one field of a record.
 	Capability, Field, Needed, Granted string
 	// CurrentVersion is the record's current version, with CodeVersionConflict.
 	CurrentVersion int64
@@ -162,10 +163,10 @@ type Problem struct {
 	Untrusted bool
 }
 
-// Error says what happened, without the code and without secrets.
+// Error returns the message, which contains neither the code nor secrets.
 func (p *Problem) Error() string { return p.Message }
 
-// Codes that the daemon itself branches on. All others are passed through.
+// Codes on which the daemon itself branches. All others are passed through.
 const (
 	CodeAuthRequired       = "auth_required"
 	CodeUnreachable        = "backend_unreachable"

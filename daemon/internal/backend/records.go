@@ -1,7 +1,7 @@
 package backend
 
-// AnalyticsQuery selects a report. The backend chooses defaults for empty fields. Set either Range or From and To,
-// which are RFC 3339.
+// AnalyticsQuery selects a report. The backend chooses defaults for empty fields. Set either Range, or From and To in
+// RFC 3339.
 type AnalyticsQuery struct {
 	Range, From, To, Interval string
 }

@@ -7,21 +7,22 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Transport is what a transport adapter describes: the glasses that it provides.
+// Transport describes the glasses that a transport adapter provides.
 type Transport struct {
 	Name string
-	// Title is the name for people.
+	// Title is the display name.
 	Title string
-	// DeviceModels are the ids of its device models; empty for every known one.
+	// DeviceModels lists the ids of the supported device models; empty for all known models.
 	DeviceModels []string
 	NeedsAccount bool
-	// VirtualClock reports whether it supports virtual time.
+	// VirtualClock reports whether the transport supports virtual time.
 	VirtualClock bool
-	// HostsSessions reports whether a backend hosts its sessions, as those of the browser simulator.
+	// HostsSessions reports whether a backend hosts the transport's sessions, like the sessions of the browser
+	// simulator.
 	HostsSessions bool
 }
 
-// Offers reports whether the transport has a device model.
+// Offers reports whether the transport supports a device model.
 func (t Transport) Offers(model string) bool {
 	return len(t.DeviceModels) == 0 || slices.Contains(t.DeviceModels, model)
 }
@@ -30,41 +31,43 @@ func (t Transport) Offers(model string) bool {
 type TransportOpen struct {
 	SessionID   string
 	DeviceModel string
-	// Virtual time starts at NowMs and moves only with sim.advance. Real time is the machine's clock.
+	// Virtual selects virtual time, which starts at NowMs and moves only with sim.advance. Otherwise the machine's
+	// clock is used.
 	Virtual bool
-	NowMs   int64 // the session's clock, in ms
+	NowMs   int64 // the time on the session's clock, in ms
 	// Snapshot is the saved state of the glasses; nil for new ones.
 	Snapshot *glasses.Snapshot
-	// FixturesDir is an absolute folder with pictures and sounds; if empty, the simulator uses its own.
+	// FixturesDir is the absolute path of a folder with pictures and sounds. If it is empty, the simulator uses its
+	// own.
 	FixturesDir string
-	// Pace makes a simulated panel take the time of a real one for each picture.
+	// Pace makes a simulated panel take as long as a real one for each picture.
 	Pace bool
-	// Pair is the pair of real glasses. Without a name the adapter takes the only one of this model in range.
+	// Pair is the pair of real glasses. If it has no name, the adapter uses the only pair of this model in range.
 	Pair Pair
-	// AnyPair is set if nobody chose Pair, so that another one in range may be taken while it is away.
+	// AnyPair is set if the user did not choose Pair, so that another pair in range may be used while Pair is away.
 	AnyPair bool
-	// Via is the carrier of real glasses: bluez, browser or auto.
+	// Via selects the carrier of real glasses: bluez, browser or auto.
 	Via string
-	// OnHardware is called when the state of real glasses changes, by one goroutine; nil for nobody.
+	// OnHardware is called from one goroutine when the state of real glasses changes. It may be nil.
 	OnHardware func(Hardware)
 }
 
 // Glasses is an attached pair of glasses. Send and Receive may each be called by one goroutine at a time, Close by any
 // number.
 type Glasses interface {
-	// Send sends one frame without waiting for the glasses. An error is a *Problem: the glasses are gone, or so far
+	// Send sends one frame without waiting for the glasses. It returns a *Problem if the glasses are gone, or so far
 	// behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
-	// SetPanel tells real glasses how their panel shows pictures, without waiting for them. Errors are those of Send.
+	// SetPanel sets how the panel of real glasses shows pictures, without waiting for the glasses. It fails like Send.
 	SetPanel(p PairPanel) error
-	// Receive waits for the next frame. The error is ctx's error, or a *Problem once the glasses are detached permanently
+	// Receive waits for the next frame. It returns ctx's error, or a *Problem once the glasses are detached permanently
 	// and everything they sent has been received.
 	Receive(ctx context.Context) (frame []byte, binary bool, err error)
 	// Close detaches the glasses and waits until all their goroutines have stopped. It may be called more than once.
 	Close() error
 }
 
-// Pair identifies one pair of real glasses on this computer, and holds what a person said about its panel.
+// Pair identifies one pair of real glasses on this computer, and holds the user's description of its panel.
 type Pair struct {
 	// Name is the name that all parts of the pair advertise, e.g. "Even G1_27".
 	Name string `json:"name"`
@@ -73,31 +76,33 @@ type Pair struct {
 	PairPanel
 }
 
-// PairPanel is what a person said about the panel of a pair. The zero value means what the vendor's documents say.
+// PairPanel describes the panel of a pair as entered by the user. With the zero value, the vendor's documents apply.
 type PairPanel struct {
-	// Inverted is set if the panel lights the pixels of colour 0; Rows is its height, 0 for the model's height.
+	// Inverted is set if the panel lights the pixels of colour 0. Rows is the panel's height, or 0 for the model's
+	// height.
 	Inverted bool `json:"inverted,omitempty"`
 	Rows     int  `json:"rows,omitempty"`
-	// IsChecked is set once a test picture was right.
+	// IsChecked is set once the user has confirmed a test picture.
 	IsChecked bool `json:"panelChecked,omitempty"`
 }
 
-// Hardware is what an adapter of real glasses knows about them.
+// Hardware is the state of real glasses as known to their adapter.
 type Hardware struct {
-	// Pair has no name until one is chosen.
+	// Pair has no name until a pair is chosen.
 	Pair    Pair
 	Carrier string // bluez or browser
 	Links   []HardwareLink
-	// Problem says why they cannot be connected; nil if they can.
+	// Problem is the reason why the glasses cannot be connected, or nil.
 	Problem *Problem
-	// ConnectURL is the page on this computer that a person has to open in a browser; "" if none has to be opened. It
-	// admits one browser, so it is for the person only: it is not logged.
+	// ConnectURL is the page on this computer that the user has to open in a browser, or "" if none. The page admits
+	// one browser, so the URL is shown to the user only and not logged.
 	ConnectURL string
-	// Steps say how a person gets the glasses ready.
+	// Steps tell the user how to get the glasses ready.
 	Steps []string
-	// Answered is what the person said about the panel on the page since the glasses were attached; nil if nothing.
+	// Answered is the user's description of the panel, entered on the page since the glasses were attached; nil if
+	// none.
 	Answered *PairPanel
-	// Uncleared is set if the panel may still show a picture of an earlier session, which did not clear it.
+	// Uncleared is set if the panel may still show a picture of an earlier session that did not clear it.
 	Uncleared bool
 }
 
@@ -107,7 +112,7 @@ type FoundPair struct {
 	Parts             []FoundPart
 }
 
-// FoundPart is one radio of a pair, by the key of its link. RSSI is in dBm, 0 if unknown.
+// FoundPart is one radio of a pair, identified by the key of its link. RSSI is in dBm, or 0 if unknown.
 type FoundPart struct {
 	Key   string
 	Found bool

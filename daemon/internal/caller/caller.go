@@ -1,6 +1,6 @@
-// Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its
-// working directory. A shell's settings apply to its own calls only and are never stored. The package knows no sockets
-// and, of the environment of the daemon itself, only the user's home directory.
+// Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its working
+// directory. A shell's settings apply to its own calls only and are never stored. The package does not use sockets.
+// From the daemon's own environment it uses only the user's home directory.
 package caller
 
 import (
@@ -29,18 +29,18 @@ type Caller struct {
 	Agent string
 	// Toolset selects the tools offered to the caller (internal/rendezvous); empty means all.
 	Toolset string
-	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil if
-	// the process cannot do either.
+	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil
+	// if the process supports neither.
 	IO IO
 }
 
-// IO carries out one operation in the caller's process.
+// IO executes one operation in the caller's process.
 type IO interface {
 	Do(ctx context.Context, r clientio.Request) (clientio.Response, error)
 }
 
-// Workspace is the key under which the caller's sessions are remembered: the working directory. Agents that were
-// started in a shared directory have nothing in common, so there each has a workspace of its own.
+// Workspace returns the key under which the caller's sessions are remembered: the working directory. Agents started in
+// a shared directory have nothing in common, so each of them has its own workspace.
 func (c Caller) Workspace() string {
 	if c.Agent != "" && (c.Cwd == "" || IsShared(c.Cwd)) {
 		return c.Cwd + "#" + c.Agent
@@ -48,8 +48,8 @@ func (c Caller) Workspace() string {
 	return c.Cwd
 }
 
-// IsShared reports whether several apps usually are below a directory: it is the home directory, contains it, or is
-// the root of a file system. Programs that no shell starts run there. Such a directory is no app's folder.
+// IsShared reports whether a directory usually contains several apps: it is the home directory, contains it, or is the
+// root of a file system. Programs that are not started from a shell run there. Such a directory is not an app's folder.
 func IsShared(dir string) bool {
 	home, err := rendezvous.Home()
 	switch {
@@ -68,7 +68,7 @@ func IsShared(dir string) bool {
 	return false
 }
 
-// resolved returns a path without symbolic links, like the working directories of callers.
+// resolved returns a path with symbolic links resolved, like the working directories of callers.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -105,10 +105,10 @@ func isBounded(value string) bool {
 	return len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0)
 }
 
-// maxName bounds a program's name and version, in bytes; the backend rejects longer ones.
+// maxName is the maximum length of a program's name and version, in bytes; the backend rejects longer ones.
 const maxName = 100
 
-// Printable returns a program's name or version in a form that is safe to show to a person, cut to 100 bytes.
+// Printable returns a program's name or version in a form that is safe to display, cut to 100 bytes.
 func Printable(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

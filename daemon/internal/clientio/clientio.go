@@ -1,6 +1,7 @@
-// Package clientio lets the daemon open pages and use files through the client that made the call (internal/clientio). It
-// asks the client to connect when that is first needed, and sends it one request at a time. The daemon itself opens no
-// page and touches no file that a client names. The package does not know why anything is opened, read or written.
+// Package clientio lets the daemon open pages and use files through the client that made the call (internal/clientio).
+// It asks the client to connect when this is first needed, and sends it one request at a time. The daemon itself
+// neither opens pages nor touches files that a client names. The package is independent of why anything is opened, read
+// or written.
 package clientio
 
 import (
@@ -19,17 +20,17 @@ import (
 )
 
 const (
-	// connectWait bounds how long a client may take to connect when asked.
+	// connectWait is the maximum time for a client to connect when asked.
 	connectWait = 10 * time.Second
-	// answerWait bounds how long a request may take: a file may be on a mount that hangs.
+	// answerWait is the maximum time of a request: a file may be on a mount that hangs.
 	answerWait = 20 * time.Second
 	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that the client's
 	// process can exit.
 	idleWait = time.Minute
-	// maxConnections bounds the connections that clients opened without a request from the daemon.
+	// maxConnections is the maximum number of connections that clients opened without a request from the daemon.
 	maxConnections = 64
-	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge bounds how many of them
-	// may be in progress for all clients together, because each is held in memory.
+	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge is the maximum number
+	// of them in progress for all clients together, because each is held in memory.
 	largeAnswer = 4 << 20
 	maxLarge    = 4
 )
@@ -43,8 +44,8 @@ type Registry struct {
 	open     map[string]*conn        // by token; opened by clients without a request from the daemon
 }
 
-// pendingConn is a connection that a client was asked to open. It is handed over only while a call waits for it,
-// because nothing would use or close it later.
+// pendingConn is a connection that a client was asked to open. It is handed over only while a call waits for it;
+// otherwise it would never be used or closed.
 type pendingConn struct {
 	conn chan *conn    // unbuffered
 	over chan struct{} // closed when the call stops waiting
@@ -57,15 +58,15 @@ func NewRegistry() *Registry {
 
 // Lines are the lines of a connection.
 type Lines interface {
-	// Wait returns when there is something to read, or the error that ended the connection.
+	// Wait returns nil when there is data to read, or the error that ended the connection.
 	Wait() error
 	// Next reads a line of at most max bytes.
 	Next(max int) ([]byte, error)
 }
 
-// Serve serves a connection that a handshake opened, until it ends. answer tells the client whether the connection is
-// accepted; from then on its calls find the connection. A connection that sends data without a request is closed. It
-// reads no more than a response may contain.
+// Serve serves a connection that a handshake opened, until it ends. answer reports to the client whether the connection
+// is accepted; from then on the client's calls use the connection. A connection that sends data without a request is
+// closed. Serve reads no more than a response may contain.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -183,14 +184,14 @@ type Client struct {
 	closed bool
 }
 
-// NewClient returns a client that uses connect.
+// NewClient returns a client that connects with connect.
 func NewClient(connect func(context.Context) (*conn, error)) *Client {
 	c := &Client{connect: connect, turn: make(chan struct{}, 1)}
 	c.turn <- struct{}{}
 	return c
 }
 
-// Do sends a request and waits for its answer.
+// Do sends a request and waits for the response.
 func (c *Client) Do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
 	select {
 	case <-c.turn:
@@ -246,7 +247,7 @@ type conn struct {
 	stream  io.WriteCloser
 	large   chan struct{}
 	answers chan []byte
-	due     atomic.Int64 // the maximum length of the expected answer's line; 0 if none is expected
+	due     atomic.Int64 // the maximum length of the expected response's line; 0 if none is expected
 
 	turn sync.Mutex
 	last int64
@@ -271,8 +272,8 @@ func (c *conn) isClosed() bool {
 	}
 }
 
-// Do sends a request and waits for its answer. If the client does not answer in time, the connection is closed,
-// because a late answer would be taken as the answer to the next request.
+// Do sends a request and waits for the response. If the client does not respond in time, Do closes the connection,
+// because a late response would be mistaken for the response to the next request.
 func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -334,7 +335,7 @@ type ignored struct{}
 // UnmarshalJSON implements json.Unmarshaler.
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// answerLimit returns the longest line of a response, in bytes.
+// answerLimit returns the maximum length of a response's line, in bytes.
 func answerLimit(r clientio.Request) int {
 	const fields = 64 << 10
 	switch r.Op {

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// Collector is used for a client whose process cannot write files: it collects the files, which are then returned in
-// the response to the call. It has no files to read. It is safe for concurrent use.
+// Collector stands in for a client whose process cannot write files: it collects the files, which are then returned in
+// the response to the call. It cannot read files. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected
@@ -30,7 +30,7 @@ type Collected struct {
 // IsText reports whether the content can be shown without encoding it.
 func (c Collected) IsText() bool { return utf8.Valid(c.Data) }
 
-// maxCollected bounds the files in a response, in bytes.
+// maxCollected is the maximum total size of the files in a response, in bytes.
 const maxCollected = 1 << 20
 
 // Do implements caller.IO.

@@ -14,11 +14,11 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// CodeUnavailable is the Error code of a client that carries out no operations: it is neither service-mcp nor
-// servicectl, or it does not answer.
+// CodeUnavailable is the Error code for a client that does not execute operations: it is neither service-mcp nor
+// servicectl, or it does not respond.
 const CodeUnavailable = "client_files_unavailable"
 
-// Error is an operation that the client's process did not carry out. It matches fs.ErrNotExist or fs.ErrExist
+// Error reports an operation that the client's process did not execute. It matches fs.ErrNotExist or fs.ErrExist
 // according to its code.
 type Error struct {
 	Op, Path string
@@ -39,14 +39,14 @@ func (e *Error) Is(target error) bool {
 		e.Code == clientio.CodeExists
 }
 
-// IsUnavailable reports whether err means that the client carries out no operations.
+// IsUnavailable reports whether err means that the client does not execute operations.
 func IsUnavailable(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == CodeUnavailable
 }
 
-// Files are the files of a client, as its own process sees them. The zero value is a client that carries out no
-// operations.
+// Files gives access to a client's files, as its own process sees them. The zero value is for a client that does not
+// execute operations.
 type Files struct {
 	io   caller.IO
 	root string
@@ -59,7 +59,7 @@ func FilesOf(who caller.Caller) Files { return Files{io: who.IO} }
 // leads outside root, and no symbolic link is followed.
 func (f Files) In(root string) Files { return Files{io: f.io, root: root} }
 
-// Available reports whether the client's process carries out operations on files at all.
+// Available reports whether the client's process executes file operations at all.
 func (f Files) Available() bool { return f.io != nil }
 
 // Read reads a regular file of at most limit bytes.
@@ -164,10 +164,10 @@ func (f Files) broken(op, path string) error {
 
 var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries out no operations on files"}
 
-// Open asks the client's process to open a page in the person's browser.
+// Open asks the client's process to open a page in the user's browser.
 func Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
 	if who.Env["SERVICE_NO_AUTO_OPEN"] == "1" {
-		return false, clientio.ReasonDisabled // the client has no process that could open it
+		return false, clientio.ReasonDisabled // the client has no process that could open the page
 	}
 	if who.IO == nil {
 		return false, clientio.ReasonClient

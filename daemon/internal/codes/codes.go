@@ -1,6 +1,7 @@
 // Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
 // continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes; the
-// pages on which to approve them can be read only with the code. The package knows neither the backend nor the tools.
+// addresses of the pages on which to approve them can be decrypted only with the code. The package is independent of
+// the backend and the tools.
 package codes
 
 import (
@@ -26,11 +27,11 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// MaxWindow bounds how long a code is followed, whatever validity the backend states.
+// MaxWindow is the maximum time for which a code is followed, even if the backend reports a longer validity.
 const MaxWindow = 24 * time.Hour
 
-// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call learns that
-// its code has expired, not that it is unknown.
+// Limits of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call can report an
+// expired code instead of an unknown one.
 const (
 	maxEntries = 64
 	maxFile    = 2 << 20
@@ -51,12 +52,12 @@ type Issued struct {
 	// Backend issued the code: a URL or "embedded:", with or without an id.
 	Backend string
 	Expires time.Time
-	// Page is the page on which the person approves the code.
+	// Page is the page on which the user approves the code.
 	Page string
 	// Opened reports whether the page was opened in a browser, and Aborted whether an aborted wait was recorded. Only
 	// Update changes them.
 	Opened, Aborted bool
-	// Call is nil if it is unknown, too large, or has arguments that may hold a credential.
+	// Call is nil if it is unknown, too large, or has arguments that may contain a credential.
 	Call *Call
 }
 
@@ -72,7 +73,8 @@ type entry struct {
 	Call    *Call  `json:"call,omitempty"`
 }
 
-// file is codes.json. The key is random and stored only here: without the file the hashes reveal nothing.
+// file is the content of codes.json. The key is random and stored only here: without the file, the hashes reveal
+// nothing.
 type file struct {
 	Key   []byte  `json:"key"`
 	Codes []entry `json:"codes"` // oldest first
@@ -172,7 +174,7 @@ func storableCall(c *Call) *Call {
 	return c
 }
 
-// isOver reports whether a code can be removed. Setting the clock back does not keep it longer.
+// isOver reports whether a code can be removed. Setting the clock back does not extend its life.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > MaxWindow+time.Minute
@@ -209,7 +211,7 @@ func (s *Store) encrypt(page, deviceCode string) []byte {
 	return s.cipherOf(deviceCode).Seal(nil, nil, []byte(page), nil)
 }
 
-// decrypt returns the page, or "" if there is none or it was changed.
+// decrypt returns the page's address, or "" if there is none or it was modified.
 func (s *Store) decrypt(sealed []byte, deviceCode string) string {
 	page, err := s.cipherOf(deviceCode).Open(nil, nil, sealed, nil)
 	if err != nil {
@@ -230,7 +232,7 @@ func (s *Store) ensureKey() error {
 	return nil
 }
 
-// loadOnce reads the file once. An unusable file is replaced. Its codes are then unknown, which is safe.
+// loadOnce reads the file once. An unusable file is replaced; its codes are then unknown, which is safe.
 func (s *Store) loadOnce() {
 	if s.loaded {
 		return

@@ -26,10 +26,10 @@ const FileName = "config.yaml"
 // DefaultIdleTimeout is how long a daemon that was started by a client keeps running while idle.
 const DefaultIdleTimeout = 10 * time.Minute
 
-// maxURL bounds an address, in bytes.
+// maxURL is the maximum length of an address, in bytes.
 const maxURL = 2 << 10
 
-// maxIdle bounds idle_timeout, in seconds: 30 days.
+// maxIdle is the maximum of idle_timeout, in seconds: 30 days.
 const maxIdle = 30 * 24 * 3600
 
 // The keys of config.yaml.
@@ -43,13 +43,13 @@ const (
 	keyCAFile  = "ca_file"
 )
 
-// Config is the content of config.yaml. It is immutable.
+// Config is the parsed config.yaml. It is immutable.
 type Config struct {
-	// BackendURL is a checked URL, EmbeddedURL, or empty if the file names none.
+	// BackendURL is a valid URL, EmbeddedURL, or empty if the file does not set it.
 	BackendURL string
 	// BackendFixed makes the daemon refuse calls whose environment names another backend.
 	BackendFixed bool
-	// IdleTimeout is how long the daemon keeps running while it is idle. With 0 it never stops by itself.
+	// IdleTimeout is how long the daemon keeps running while it is idle. 0 means that it never stops by itself.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
 	// Outbound contains the settings for HTTPS requests that leave this machine.
@@ -66,7 +66,7 @@ type Error struct {
 	// Key is the setting's name; empty if the error concerns the whole source.
 	Key     string
 	Problem string
-	// Fix says what to write instead; empty if Problem is clear enough.
+	// Fix is the value to write instead; empty if Problem is clear enough.
 	Fix string
 }
 
@@ -151,7 +151,7 @@ const (
 // EmbeddedURL stands for the embedded backend. Settings accept it and "embedded".
 const EmbeddedURL = "embedded:"
 
-// The sources of a backend, in order of precedence.
+// Sources of the backend setting, in order of precedence.
 const (
 	ByEnv     = "env"
 	ByConfig  = "config"
@@ -162,7 +162,7 @@ const (
 // variable is the environment variable that overrides the backend for a shell's calls.
 const variable = "SERVICE_BACKEND_URL"
 
-// Backend is the backend that a caller's calls go to.
+// Backend is the backend for a caller's calls.
 type Backend struct {
 	// URL has no trailing slash; it is EmbeddedURL for the embedded backend.
 	URL string
@@ -172,9 +172,8 @@ type Backend struct {
 	ChosenBy string
 }
 
-// Backend returns the caller's backend: the one named by its environment, by config.yaml or by the build, in this
-// order, or else the embedded one. An invalid variable, or one that names a backend other than a fixed one, is an
-// *Error.
+// Backend returns the caller's backend: the one named by its environment, config.yaml or the build, in this order, or
+// else the embedded one. It returns an *Error if the variable is invalid, or names a backend other than a fixed one.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	own := c.own()
 	text := who.Env[variable]
@@ -225,8 +224,8 @@ func urlError(source, key string, err error) *Error {
 	return e
 }
 
-// checkURL accepts an https URL, or an http URL of this machine, without query or fragment. Its errors do not
-// quote the text, which may hold a password.
+// checkURL accepts an https URL, or an http URL of this machine, without query or fragment. Its errors do not quote the
+// text, which may contain a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "embedded" || text == EmbeddedURL {

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/internal/outbound"
 )
 
-// setOutbound sets a key about outgoing requests. Its errors do not quote a proxy, whose address may hold a password.
+// setOutbound sets a key for outgoing requests. Its errors do not quote a proxy, whose address may contain a password.
 func (c *Config) setOutbound(key string, value any) error {
 	text, ok := value.(string)
 	if text = strings.TrimSpace(text); !ok || text == "" || len(text) > maxURL {
@@ -38,17 +38,17 @@ func (c *Config) setOutbound(key string, value any) error {
 	return nil
 }
 
-// Ignored is a variable of a caller that would matter for its calls, but that the daemon does not use.
+// Ignored is a caller's variable that would affect its calls but that the daemon does not use.
 type Ignored struct {
 	Name string
-	// Fix is the next step: a sentence.
+	// Fix is the next step, as a sentence.
 	Fix string
 }
 
 // proxyVariables are the variables that name a proxy for HTTPS, in the order in which programs read them.
 var proxyVariables = []string{"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
 
-// IgnoredProxy returns the caller's variable about proxies that the daemon does not use for calls to a backend.
+// IgnoredProxy returns the caller's proxy variable if the daemon does not use it for calls to a backend.
 func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) {
 	u, err := url.Parse(backend)
 	if err != nil || u.Scheme != "https" {
@@ -60,7 +60,7 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	theirs.HTTPSProxy = value
 	their := theirs.Proxy(u)
 	switch {
-	case their != nil && loopback.IsHost(their.Hostname()): // a sandbox's own, which the daemon cannot use or need not
+	case their != nil && loopback.IsHost(their.Hostname()): // a sandbox's own proxy, of no use to the daemon
 		return Ignored{}, false
 	case their != nil && (own == nil || outbound.DisplayProxy(own) != outbound.DisplayProxy(their)):
 		return Ignored{Name: name, Fix: s.set(keyProxy, name, withPlaceholder(their))}, true
@@ -73,8 +73,7 @@ func (s *Store) IgnoredProxy(who caller.Caller, backend string) (Ignored, bool) 
 	return Ignored{}, false
 }
 
-// IgnoredCertificates returns the caller's variable about certificates that the daemon does not use for calls to a
-// backend.
+// IgnoredCertificates returns the caller's certificate variable if the daemon does not use it for calls to a backend.
 func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored, bool) {
 	name, path := firstSet(who, []string{"SSL_CERT_FILE", "SSL_CERT_DIR"})
 	if name == "" || !strings.HasPrefix(backend, "https:") || path == OwnCertificates(name) {
@@ -95,7 +94,8 @@ func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored,
 	return Ignored{Name: name, Fix: s.set(keyCAFile, name, path)}, true
 }
 
-// OwnCertificates returns the daemon's variable SSL_CERT_FILE or SSL_CERT_DIR, which Go ignores on macOS and Windows.
+// OwnCertificates returns the value of SSL_CERT_FILE or SSL_CERT_DIR in the daemon's environment. Go ignores these
+// variables on macOS and Windows.
 func OwnCertificates(name string) string { return ownCertificates(runtime.GOOS, name) }
 
 func ownCertificates(system, name string) string {
@@ -115,10 +115,10 @@ func firstSet(who caller.Caller, names []string) (name, value string) {
 	return "", ""
 }
 
-// maxShown bounds a value in a text, in bytes.
+// maxShown is the maximum length of a value in a text, in bytes.
 const maxShown = 300
 
-// set returns the sentence to set a key of config.yaml to the value of a variable.
+// set returns a sentence that tells the user to set a key of config.yaml to the value of a variable.
 func (s *Store) set(key, name, value string) string {
 	if len(value) > maxShown || strings.Contains(value, "'") || !isPrintable(value) {
 		return s.setToValueOf(key, name)
@@ -137,7 +137,7 @@ func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
 }
 
-// withPlaceholder returns the address of a proxy without its user name and password, but with their place.
+// withPlaceholder returns a proxy's address with placeholders for the user name and the password.
 func withPlaceholder(u *url.URL) string {
 	if u.User == nil {
 		return outbound.DisplayProxy(u)

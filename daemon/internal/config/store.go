@@ -14,10 +14,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// maxFile bounds config.yaml, in bytes.
+// maxFile is the maximum size of config.yaml, in bytes.
 const maxFile = 64 << 10
 
-// readWait bounds how long the daemon waits for config.yaml, which may be on a mount that hangs.
+// readWait is how long the daemon waits for config.yaml, which may be on a mount that hangs.
 const readWait = 2 * time.Second
 
 // Store holds the configuration in use.
@@ -32,8 +32,8 @@ type Store struct {
 	wait     time.Duration
 }
 
-// Open loads config.yaml; a missing or empty file means Default. It returns an *Error for an unusable file. changed
-// signals that the file may have changed (statefile.Watch); a nil channel never signals.
+// Open loads config.yaml; a missing or empty file means Default. It returns an *Error if the file is unusable. changed
+// receives a value when the file may have changed (statefile.Watch); a nil channel disables this.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
 	s := newStore(dir, changed, log)
 	return s, s.open()
@@ -63,7 +63,7 @@ func (s *Store) open() error {
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem says why the current file is not in use, or returns nil. While it is not nil, Current returns the last valid
+// Problem returns why the current file is not in use, or nil. While it is not nil, Current returns the last valid
 // configuration.
 func (s *Store) Problem() error {
 	if p := s.problem.Load(); p != nil {
@@ -72,12 +72,12 @@ func (s *Store) Problem() error {
 	return nil
 }
 
-// Path returns the file's absolute path, whether it exists or not.
+// Path returns the file's absolute path, even if the file does not exist.
 func (s *Store) Path() string { return s.path }
 
 // Serve follows the file until ctx ends. An invalid change leaves the configuration unchanged.
 func (s *Store) Serve(ctx context.Context) error {
-	var pending <-chan loaded // a read that took longer than wait; no second read starts until it ends
+	var pending <-chan loaded // a read that exceeded wait; the next read starts after it ends
 	rereading := false
 	for {
 		select {
@@ -137,11 +137,11 @@ func (s *Store) timeoutError() *Error {
 type loaded struct {
 	config  *Config
 	problem *Error
-	empty   bool // an editor or a full disk may have truncated it, so the defaults are not applied
+	empty   bool // an editor or a full disk may have truncated the file, so the defaults are not applied
 }
 
-// load reads the file in a separate goroutine, because a read from a hanging mount may never return. Unlike the
-// readers of state files, it follows symbolic links, because people may keep their settings elsewhere.
+// load reads the file in a separate goroutine, because a read from a hanging mount may never return. Unlike the readers
+// of state files, it follows symbolic links, because users may keep their settings elsewhere.
 func (s *Store) load() <-chan loaded {
 	done := make(chan loaded, 1)
 	go func() {

@@ -1,5 +1,5 @@
-// Package consent stores the person's telemetry decision in the file consent. It knows neither events nor the other
-// switches that stop an upload.
+// Package consent stores the user's telemetry decision in the file consent. It is independent of events and of the
+// other switches that stop an upload.
 package consent
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// State is a person's decision on telemetry.
+// State is a user's decision on telemetry.
 type State string
 
 // The possible contents of the file. Unreadable means that the decision cannot be determined.
@@ -26,7 +26,7 @@ const (
 // FileName is the file's name inside the state directory.
 const FileName = "consent"
 
-// maxFile bounds how much of the file is read, in bytes.
+// maxFile is the maximum size of the file, in bytes.
 const maxFile = 4 << 10
 
 // Store reads and writes the decision. It caches nothing, so a change by another program takes effect immediately.

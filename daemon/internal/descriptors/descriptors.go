@@ -12,11 +12,11 @@ import (
 // own is the number of descriptors that the daemon itself needs: state, log, adapters, and the connections of apps.
 const own = 40
 
-// fewest is the number of connections that are allowed under any limit.
+// fewest is the minimum number of connections, under any limit.
 const fewest = 4
 
-// Share returns how many connections a socket may have: usual, or percent of the descriptors that remain
-// under the limit on open files, whichever is less.
+// Share returns how many connections a socket may have: usual, or percent of the descriptors that remain under the
+// limit on open files, whichever is less.
 func Share(usual, percent int) int { return share(limit(), usual, percent) }
 
 func share(limit, usual, percent int) int {
@@ -32,14 +32,14 @@ type Reserve struct {
 	file *os.File
 }
 
-// NewReserve reserves a descriptor. If none is free, a later Fill does.
+// NewReserve reserves a descriptor. If none is free, a later call of Fill reserves it.
 func NewReserve() *Reserve {
 	r := &Reserve{}
 	r.Fill()
 	return r
 }
 
-// Fill reserves a descriptor again if the last one was spent and one is free.
+// Fill reserves a descriptor again if the last one was used and one is free.
 func (r *Reserve) Fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,12 +57,12 @@ type deadliner interface {
 	SetDeadline(time.Time) error
 }
 
-// acceptWait bounds the wait for the connection for which the reserve is spent. There may be none, because the system
-// fails an accept before it checks for a connection.
+// acceptWait is how long to wait for the connection for which the reserve is used. There may be none, because the
+// system fails an accept before it checks for a connection.
 const acceptWait = 50 * time.Millisecond
 
-// Accept spends the reserve on a connection after an accept failed with err. It returns nil if err has another reason
-// or if no client is waiting. Fill reserves a descriptor again once the connection is closed.
+// Accept uses the reserve to accept a connection after an accept failed with err. It returns nil if err has another
+// cause or if no client is waiting. Fill reserves a descriptor again once the connection is closed.
 func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
 	bounded, ok := l.(deadliner)
 	if !ok || !Exhausted(err) {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// limit is 0: the number of handles is limited by memory only.
+// limit returns 0, because the number of handles is limited only by memory.
 func limit() int { return 0 }
 
-// wsaEMFILE is Winsock's error when there are no more sockets.
+// wsaEMFILE is the Winsock error for too many open sockets.
 const wsaEMFILE = syscall.Errno(10024)
 
-// Exhausted reports whether an accept failed because there are no more sockets.
+// Exhausted reports whether an accept failed because there are too many open sockets.
 func Exhausted(err error) bool { return errors.Is(err, wsaEMFILE) }

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// limit returns how many files the process may open; 0 if unknown. The runtime has raised it to the system's maximum.
+// limit returns how many files the process may open, or 0 if unknown. The runtime has raised the limit to the system's
+// maximum.
 func limit() int {
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
@@ -20,7 +21,7 @@ func limit() int {
 	return int(r.Cur)
 }
 
-// Exhausted reports whether an accept failed because there are no more descriptors.
+// Exhausted reports whether an accept failed because no descriptor is free.
 func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

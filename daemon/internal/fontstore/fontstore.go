@@ -1,4 +1,4 @@
-// Package fontstore keeps the font files that a person adds to this machine, in the folder fonts of the state
+// Package fontstore keeps the font files that the user adds to this machine, in the folder fonts of the state
 // directory. Programs that draw local sessions use them for characters that the built-in fonts lack.
 package fontstore
 
@@ -22,14 +22,14 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// Dir is the folder inside the state directory. indexName is the list in that folder; the other files are the
+// Dir is the folder inside the state directory. indexName is the file in it that lists the fonts; all other files are
 // fonts, named by their hash.
 const (
 	Dir       = "fonts"
 	indexName = "fonts.json"
 )
 
-// maxIndex bounds the list, in bytes.
+// maxIndex is the maximum size of the list, in bytes.
 const maxIndex = 64 << 10
 
 // Problem codes of Add and Remove, in addition to the codes of fonts.FileError.
@@ -42,14 +42,14 @@ const (
 	unreadableIndex = indexName + ".corrupt-"
 )
 
-// Font is a font that a person added.
+// Font is a font that the user added.
 type Font struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
 	Weight int    `json:"weight"`
 	Italic bool   `json:"italic"`
 	Bytes  int64  `json:"bytes"`
-	// Problem says why the font is not used; empty if it is used.
+	// Problem is the reason why the font is not used; empty if it is used.
 	Problem string `json:"-"`
 }
 
@@ -68,8 +68,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store holds the added fonts. It is safe for concurrent use. A process has only one, because its drawing
-// code has one list of fonts.
+// Store holds the added fonts. It is safe for concurrent use. A process must have only one, because its drawing code
+// has one list of fonts.
 type Store struct {
 	o   Options
 	dir string
@@ -78,7 +78,7 @@ type Store struct {
 	list []Font
 
 	failedMu sync.Mutex
-	failed   map[string]error // by hash, why drawing ignores a font
+	failed   map[string]error // by hash: why drawing ignores a font
 }
 
 // Open reads the list and passes it to the drawing code. A list that cannot be used is rebuilt from the files.
@@ -100,7 +100,7 @@ func (s *Store) rebuild(cause error) {
 	s.list = s.wholeFonts()
 	isMissing := errors.Is(cause, fs.ErrNotExist)
 	if isMissing && len(s.list) == 0 {
-		return // no font was added yet
+		return // no font has been added yet
 	}
 	s.o.Log.Warn("rebuilt the list of added fonts from their files", "count", len(s.list), "err", cause)
 	switch {
@@ -172,7 +172,7 @@ func fontOf(info fonts.Info, data []byte) Font {
 func (s *Store) sweep() {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return // there is no folder, or nothing can be removed
+		return // the folder does not exist, or its files cannot be removed
 	}
 	for _, e := range entries {
 		if isHash(e.Name()) && s.find(e.Name()) < 0 {
@@ -218,7 +218,7 @@ func (s *Store) problem(hash string) string {
 	return ""
 }
 
-// Add checks a font file and stores it. The font is in use when Add returns. Errors are *backend.Problem.
+// Add checks a font file and stores it. The font is in use when Add returns. It returns a *backend.Problem on failure.
 func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	info, err := fonts.Check(data)
 	var refused *fonts.FileError
@@ -243,7 +243,7 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	if err := statefile.Write(s.file(f), data); err != nil {
 		return Font{}, unwritable(err)
 	}
-	if at < 0 { // otherwise only its damaged file was repaired
+	if at < 0 { // otherwise only a damaged file was repaired
 		if err := s.write(append(slices.Clone(s.list), f)); err != nil {
 			_, _ = statefile.Remove(s.file(f)) // if it fails, the next start removes it
 			return Font{}, unwritable(err)
@@ -253,13 +253,13 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	return f, nil
 }
 
-// isWhole reports whether a font's file is unchanged.
+// isWhole reports whether a font's file is intact.
 func (s *Store) isWhole(f Font) bool {
 	data, err := statefile.Read(s.file(f), fonts.MaxFile)
 	return err == nil && fonts.Hash(data) == f.SHA256
 }
 
-// Remove removes the font with this name, or whose hash begins with it. Errors are *backend.Problem.
+// Remove removes the font with this name, or whose hash begins with it. It returns a *backend.Problem on failure.
 func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +292,7 @@ func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 	return f, nil
 }
 
-// write replaces the list. mu is held.
+// write replaces the list. The caller holds mu.
 func (s *Store) write(list []Font) error {
 	data, err := json.MarshalIndent(index{list}, "", "  ")
 	if err == nil {
@@ -322,7 +322,7 @@ func (s *Store) use(ctx context.Context) {
 		defer s.failedMu.Unlock()
 		s.failed[a.SHA256] = err
 	})
-	s.o.Use(context.WithoutCancel(ctx), list) // the list has changed, even if the caller gave up
+	s.o.Use(context.WithoutCancel(ctx), list) // the list has changed, even if the caller has given up
 }
 
 func unwritable(err error) error {

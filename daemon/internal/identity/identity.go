@@ -26,7 +26,7 @@ const FileName = "install.json"
 // lockName is the name of the file that is locked while install.json changes.
 const lockName = "install.lock"
 
-// maxFile bounds how much of the file is read, in bytes.
+// maxFile is the maximum size of the file, in bytes.
 const maxFile = 64 << 10
 
 // Install is the identity of this install. Its id does not change while a daemon runs.

@@ -8,21 +8,21 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// The fields of install.json beside the id. Other fields are kept.
+// The fields of install.json in addition to the id. Other fields are kept.
 const fieldVersion = "lastVersion"
 
-// Audience is a way in which the first-run notice reaches the person: the name of the field with the time, in RFC 3339,
-// at which it did.
+// Audience is a channel for the first-run notice. Its value is the name of the field that stores when the notice was
+// shown, in RFC 3339.
 type Audience string
 
-// The audiences. Each gets the notice once.
+// The audiences. The notice is shown to each of them once.
 const (
-	Agents   Audience = "noticeShownAt"   // in an answer to an agent
+	Agents   Audience = "noticeShownAt"   // in a response to an agent
 	Terminal Audience = "noticePrintedAt" // on a terminal
 )
 
-// NoticeShownAt returns when an audience got the first-run notice. It returns the zero time if it did not or the time
-// cannot be read. It includes what other processes of the same install wrote.
+// NoticeShownAt returns when an audience saw the first-run notice. It returns the zero time if it did not, or if the
+// time cannot be read. It takes into account what other processes of the same install wrote.
 func (i *Install) NoticeShownAt(to Audience) time.Time {
 	if at, ok := i.noticed.Load(to); ok {
 		return at.(time.Time)
@@ -39,7 +39,7 @@ func (i *Install) NoticeShownAt(to Audience) time.Time {
 	return at
 }
 
-// SetNoticeShownAt records that an audience got the notice.
+// SetNoticeShownAt records that an audience saw the notice.
 func (i *Install) SetNoticeShownAt(to Audience, at time.Time) error {
 	if err := i.set(string(to), at.UTC().Format(time.RFC3339)); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (i *Install) SetNoticeShownAt(to Audience, at time.Time) error {
 	return nil
 }
 
-// LastVersion returns the version of the service that last ran in this directory; empty if none was recorded.
+// LastVersion returns the version of the service that last ran in this directory, or "" if none was recorded.
 func (i *Install) LastVersion() string {
 	var version string
 	if fields, err := i.read(); err != nil || json.Unmarshal(fields[fieldVersion], &version) != nil {
@@ -77,7 +77,7 @@ func (i *Install) read() (map[string]json.RawMessage, error) {
 	return fields, json.Unmarshal(data, &fields)
 }
 
-// set changes one field while it holds the lock.
+// set changes one field while holding the lock.
 func (i *Install) set(name, value string) error {
 	return i.lock.Do(func() error { return i.change(name, value) })
 }

@@ -1,5 +1,5 @@
-// Package pairs remembers the real glasses that a person connected to this computer, in the file glasses.json of the
-// state directory: their addresses and what the person said about their panels. None of it leaves the computer.
+// Package pairs remembers the real glasses that the user connected to this computer, in the file glasses.json of the
+// state directory: their addresses and the user's descriptions of their panels. None of it leaves the computer.
 package pairs
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/service-dev/service/glasses/uncleared"
 )
 
-// Bounds of the file.
+// Limits of the file.
 const (
-	// Max bounds the number of pairs; those used longest ago are forgotten.
+	// Max is the maximum number of pairs; the least recently used ones are forgotten.
 	Max     = 32
 	maxFile = 256 << 10
 	maxText = 100 // bytes of a name
@@ -36,7 +36,8 @@ type Known struct {
 	backend.Pair
 	DeviceModel string    `json:"deviceModel"`
 	UsedAt      time.Time `json:"usedAt"`
-	// Uncleared is set if its adapter has not confirmed that the panel is dark. That is so while it is connected, too.
+	// Uncleared is set if the pair's adapter has not confirmed that the panel is dark, which is also the case while the
+	// pair is connected.
 	Uncleared bool `json:"-"`
 }
 
@@ -58,7 +59,7 @@ type Store struct {
 	list []Known // most recently used first
 }
 
-// Open reads the file. A file that cannot be used is renamed and counts as empty.
+// Open reads the file. A file that cannot be used is renamed and treated as empty.
 func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 	s := &Store{dir: stateDir, path: filepath.Join(stateDir, fileName), now: now}
 	data, err := statefile.Read(s.path, maxFile)
@@ -80,7 +81,7 @@ func Open(stateDir string, now func() time.Time, log *slog.Logger) *Store {
 	return s
 }
 
-// isUsable reports whether a pair has a name and nothing that is too long for what it is.
+// isUsable reports whether a pair has a name and all its fields are within their limits.
 func isUsable(k Known) bool {
 	size := 0
 	for key, address := range k.Addresses {
@@ -107,10 +108,10 @@ func (s *Store) IsUncleared(deviceModel, name string) bool {
 	return uncleared.Has(s.dir, uncleared.Pair{DeviceModel: deviceModel, Name: name})
 }
 
-// mark returns the mark that the adapter sets.
+// mark returns the mark that the adapter sets for the pair.
 func (k Known) mark() uncleared.Pair { return uncleared.Pair{DeviceModel: k.DeviceModel, Name: k.Name} }
 
-// Last returns the pair of a model that was used last; its name is empty if there is none.
+// Last returns the most recently used pair of a model; its name is empty if there is none.
 func (s *Store) Last(deviceModel string) backend.Pair {
 	for _, k := range s.List() {
 		if k.DeviceModel == deviceModel {
@@ -120,7 +121,7 @@ func (s *Store) Last(deviceModel string) backend.Pair {
 	return backend.Pair{}
 }
 
-// Named returns the pair with this name, ignoring case. An unknown pair has only the name.
+// Named returns the pair with this name, ignoring case. For an unknown pair, only the name is set.
 func (s *Store) Named(deviceModel, name string) backend.Pair {
 	for _, k := range s.List() {
 		if k.is(deviceModel, name) {
@@ -130,8 +131,8 @@ func (s *Store) Named(deviceModel, name string) backend.Pair {
 	return backend.Pair{Name: name}
 }
 
-// Use remembers that a pair was connected. What is known about its panel stays, and so do its addresses if it has none
-// now, as over a page in the browser.
+// Use remembers that a pair was connected. It keeps the stored panel settings, and the stored addresses if p has none,
+// as with a connection through a page in the browser.
 func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	used := Known{Pair: p, DeviceModel: deviceModel, UsedAt: s.now().UTC()}
 	if !isUsable(used) {
@@ -153,7 +154,7 @@ func (s *Store) Use(deviceModel string, p backend.Pair) error {
 	return s.save(list[:min(len(list), Max)])
 }
 
-// SetPanel stores what a person said about the panel of a remembered pair.
+// SetPanel stores the user's description of the panel of a remembered pair.
 func (s *Store) SetPanel(deviceModel, name string, panel backend.PairPanel) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package ratelog prevents a persistent condition, such as a full disk or a refused client, from filling the log.
+// Package ratelog keeps a persistent condition, such as a full disk or a refused client, from filling the log.
 package ratelog
 
 import (
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Logger writes a warning at most once per interval, with the number of equal warnings that it suppressed since the
-// last one. It is safe for concurrent use.
+// Logger writes a warning at most once per interval, with the number of identical warnings suppressed since the last
+// one. It is safe for concurrent use.
 type Logger struct {
 	log   *slog.Logger
 	every time.Duration

@@ -51,8 +51,8 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	return nil
 }
 
-// accept replaces the recording's frames and pictures with those of this run. It keeps the steps and their claims; a
-// person has to change a claim that is no longer true.
+// accept replaces the recording's frames and pictures with the ones of this run. It keeps the steps and their claims; a
+// claim that is no longer true must be changed by hand.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err
@@ -152,9 +152,9 @@ func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []merg
 	return nil
 }
 
-// removeOldPictures removes the pictures that a recording no longer names, so that nobody mistakes them for its
-// current ones. It keeps them if the folder has another scenario, which may name them. It ignores errors, because
-// unused pictures do not affect a run.
+// removeOldPictures removes pictures that a recording no longer lists, so that they are not mistaken for its current
+// ones. It keeps them if the folder has another scenario, which may use them. It ignores errors, because unused
+// pictures do not affect a run.
 func removeOldPictures(ctx context.Context, files clientio.Files, path string, old, now []scenario.Picture) {
 	dir := filepath.Dir(path)
 	entries, err := files.List(ctx, dir)
@@ -172,7 +172,7 @@ func removeOldPictures(ctx context.Context, files clientio.Files, path string, o
 		if n, err := hex.Decode(hash[:], []byte(p.SHA256)); kept[p.SHA256] || err != nil || n != len(hash) {
 			continue
 		}
-		kept[p.SHA256] = true // removes each picture only once
+		kept[p.SHA256] = true // remove each picture only once
 		_ = files.Remove(ctx, filepath.Join(dir, "pictures", p.SHA256+".png"), hash)
 	}
 }

@@ -2,16 +2,15 @@ package scenario
 
 import "slices"
 
-// pair is one position of an alignment: an index into each of two lists, or -1 if a list has no entry at this
-// position.
+// pair is one position of an alignment: an index into each of two lists, or -1 if a list has no entry at this position.
 type pair struct{ want, got int }
 
-// Costs of an alignment. A change is cheaper than a missing entry plus an extra one, so that a frame with another
-// label counts as one difference, not two.
+// Costs of an alignment. A change costs less than a missing entry plus an extra one, so that a frame with another label
+// counts as one difference, not two.
 const (
 	gapCost    = 100
 	never      = 1 << 30 // for two entries that must not be paired
-	maxCells   = 1 << 20 // limit for one table; longer lists are aligned in windows
+	maxCells   = 1 << 20 // limit of one table; longer lists are aligned in windows
 	windowSize = 64
 )
 

@@ -12,31 +12,31 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// Bounds of the journal. Older entries are dropped, and a recording then says so.
+// Limits of the journal. Older entries are dropped, which a recording then reports.
 const (
 	maxJournals  = 64      // sessions
 	maxNotes     = 2000    // per session
 	maxNoteBytes = 1 << 20 // per session, as JSON
 )
 
-// note is a step that leaves no row in the event log, or a person's note about a step that does leave one.
+// note is a step that leaves no row in the event log, or the user's note about a step that leaves one.
 type note struct {
 	after int64 // the last row before the step
-	at    int64 // on the session's clock
+	at    int64 // time on the session's clock
 	row   int64 // the row that the claim waited for; 0 if it waited for none
 	step  scenario.Step
-	label *label // a person's note about a step; step is then empty
+	label *label // the user's note about a step; step is then empty
 	// omitted describes something that a recording omits; step is then empty.
 	omitted string
 
 	bytes int // its size within the journal
 }
 
-// label is the note about a step that a recording derives from rows or from elapsed time.
+// label is the user's note about a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
 // journal records actions on sessions that leave no row in their logs: expectations that were met, which a recording
-// keeps as claims, and movements of the head. The zero value is empty.
+// keeps as claims, and head movements. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string]*notes
@@ -47,7 +47,7 @@ type journal struct {
 type notes struct {
 	list  []note
 	bytes int
-	lost  int64 // field after of the last dropped note; -1 if none was dropped
+	lost  int64 // the after field of the last dropped note; -1 if none was dropped
 }
 
 func (j *journal) add(session string, n note) {
@@ -83,7 +83,7 @@ func (j *journal) add(session string, n note) {
 	}
 }
 
-// of returns the notes from a row on, in order. whole is false if some of them were dropped.
+// of returns the notes starting at a row, in order. whole is false if some of them were dropped.
 func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -100,8 +100,8 @@ func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	return list, of.lost < from
 }
 
-// claim records a step that passed, as the tools do for their own calls. began is the session's clock before the step.
-// The absence of a row is not recorded as a claim: the frames of a recording show it.
+// claim records a step that passed, as the tools do for their own calls. began is the time on the session's clock
+// before the step. The absence of a row is not recorded as a claim, because the frames of a recording show it.
 func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
 		Picture: step.Picture}
@@ -139,13 +139,13 @@ func (x *run) remember(n note) {
 	x.r.journal.add(x.req.SessionID, n)
 }
 
-// Note records an expectation that was met in a session, or a movement of the head, for a later recording. row is the
-// row of the log that an expectation waited for, and at is its time; both are 0 for something that is true or happens
-// now. Note does nothing if the session cannot be read, because the action matters more than its recording.
+// Note records an expectation that was met in a session, or a head movement, for a later recording. row is the log row
+// for which an expectation waited, and at is its time; both are 0 for a condition that holds or an action that happens
+// now. Note has no effect if the session cannot be read, because the action matters more than its recording.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
 		claim := *e
-		claim.Picture = "" // the recording has separate pictures, which can be accepted
+		claim.Picture = "" // the recording has pictures of its own, which can be accepted
 		if len(claim.Text)+len(claim.Absent)+len(claim.Images) == 0 && claim.Focus == nil {
 			return
 		}

@@ -17,14 +17,15 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// maxDiffs bounds the differences in a report, because agents read it. Further differences are counted by kind.
+// maxDiffs is the maximum number of differences in a report, because agents read it. Further differences are counted by
+// kind.
 const maxDiffs = 12
 
 // The kinds of a difference.
 const (
 	DiffChanged = "changed" // the payload differs
-	DiffMissing = "missing" // in the recording only
-	DiffExtra   = "extra"   // in the run only
+	DiffMissing = "missing" // only in the recording
+	DiffExtra   = "extra"   // only in the run
 	DiffPicture = "picture" // the tree is the same, but the picture differs
 	DiffTime    = "time"    // the frame is the same, but its time differs
 )
@@ -55,8 +56,8 @@ func (p panel) png() []byte {
 	return render.PNG(render.Draw(p.model, p.view))
 }
 
-// panels returns the panel after each successful display command, with the focus set by earlier inputs. model is the
-// device model before the first row.
+// panels returns the panel after each successful display command, including the focus set by previous inputs. model is
+// the device model before the first row.
 func panels(rows []glasses.Event, base int64, model, sessionID string) []panel {
 	m, _ := session.ModelOf(sessionID, model)
 	asked := map[string]glasses.Event{}
@@ -103,10 +104,10 @@ func panels(rows []glasses.Event, base int64, model, sessionID string) []panel {
 	return list
 }
 
-// maxFindings bounds the findings in a report, because agents read it.
+// maxFindings is the maximum number of findings in a report, because agents read it.
 const maxFindings = 5
 
-// Findings returns the findings in the results of display.show, each once. model is the device model before the first
+// Findings returns the distinct findings in the results of display.show. model is the device model before the first
 // row.
 func Findings(rows []glasses.Event, model string) []Finding {
 	list, seen := []Finding{}, map[Finding]bool{}
@@ -158,7 +159,7 @@ func (x *run) compare(ctx context.Context) {
 	}
 }
 
-// maxChanges bounds the listed changes of one frame.
+// maxChanges is the maximum number of listed changes of one frame.
 const maxChanges = 3
 
 // changedFrame returns the difference between two frames of the same type. same is equal for frames with the same
@@ -214,8 +215,8 @@ func (x *run) stepOf(seq int64) int {
 	return max(1, min(i+1, len(x.report.Steps)))
 }
 
-// stepAt returns the number of the step at a time. If several steps ran at that instant, it returns the last one,
-// which may have caused the missing frame.
+// stepAt returns the number of the step at a time. If several steps ran at that time, it returns the last one, which
+// may have caused the missing frame.
 func (x *run) stepAt(at int64) int {
 	step := 1
 	for i, s := range x.report.Steps {
@@ -230,9 +231,9 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture if there are any. Differences of a kind
-// with an equal, non-empty same are combined into one with a count. If the difference is to be accepted,
-// differ returns true and reports nothing.
+// differ reports a difference, with the recorded and the new picture if there are any. Differences of one kind whose
+// same is equal and not empty are combined into one with a count. If the difference is to be accepted, differ returns
+// true and reports nothing.
 func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
 	if x.merged.takes(d) {
 		return true
@@ -264,7 +265,7 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 	return false
 }
 
-// maxAlsoSteps bounds the steps that a difference lists.
+// maxAlsoSteps is the maximum number of steps that a difference lists.
 const maxAlsoSteps = 20
 
 // again counts another occurrence of the difference.
@@ -275,7 +276,7 @@ func (d *Diff) again(step int) {
 	}
 }
 
-// difference returns the path of the first place where two values differ, or "".
+// difference returns the path of the first difference between two values, or "".
 func difference(path string, want, got any) string {
 	switch w := want.(type) {
 	case map[string]any:

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxValue bounds the length of a value shown in a change, in characters.
+// maxValue is the maximum length of a value shown in a change, in characters.
 const maxValue = 60
 
 // changesOf returns the differences between two payloads of one type.
@@ -26,10 +26,10 @@ func changesOf(want, got any) changes {
 type changes struct {
 	lines []string // one per change, e.g. `list[1]: "Calendar" -> "Kalender"`
 	path  string   // of the first change, e.g. payload.tree.children[1].text
-	same  []string // equal for changes that differ only in their index in a list
+	same  []string // equal for changes that differ only in their list index
 }
 
-// gone stands for a field that only one of the two payloads has.
+// gone represents a field that only one of the two payloads has.
 type gone struct{}
 
 func (c *changes) add(path, place string, want, got any) {
@@ -61,7 +61,7 @@ func canonicalOrGone(v any) string {
 	return canonical(v)
 }
 
-// compare compares two values. place names them in a line; in a tree it is the node, e.g. list[1].
+// compare compares two values. place identifies them in a line; in a tree it is the node, e.g. list[1].
 func (c *changes) compare(path, place string, want, got any) {
 	w, isObject := want.(map[string]any)
 	g, isObjectNow := got.(map[string]any)
@@ -80,7 +80,7 @@ func (c *changes) compare(path, place string, want, got any) {
 	}
 }
 
-// fields compares two objects. It does not name the field text of a node, because a line shows the texts.
+// fields compares two objects. It does not name a node's field text, because a line contains the texts.
 func (c *changes) fields(path, place string, want, got map[string]any) {
 	names := sortedKeys(want)
 	for _, name := range sortedKeys(got) {
@@ -149,8 +149,8 @@ func (c *changes) items(path, place string, want, got []any) {
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have one of these values too,
-// which is harmless.
+// nodeTypes are the types of the objects in a tree. The field "type" of a custom event may also have one of these
+// values, which is harmless.
 var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
 	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
 

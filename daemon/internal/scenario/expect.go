@@ -125,8 +125,8 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes the rows that were written instead: non-matching rows of the type or, if there are none,
-// all types.
+// cameInstead describes the rows that were written instead: rows of the expected type that do not match or, if there
+// are none, the types of all rows.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {
@@ -146,8 +146,8 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 	return "these came: " + strings.Join(all, ", ")
 }
 
-// until polls a condition for at most within ms by the session's clock. In real time it polls when a row was written,
-// or after the duration that the condition returns.
+// until polls a condition for at most within ms on the session's clock. In real time it polls when a row is written, or
+// after the duration that the condition returns.
 func (x *run) until(ctx context.Context, within int64, so func() (bool, time.Duration, error)) (bool, error) {
 	deadline := x.now + within
 	late := time.Now().Add(time.Duration(within) * time.Millisecond)
@@ -190,7 +190,7 @@ func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.Expec
 	})
 }
 
-// untilDisplay waits until the display meets every expectation. If it does not, untilDisplay keeps a picture.
+// untilDisplay waits until the display meets every expectation. On failure it keeps a picture.
 func (x *run) untilDisplay(
 	ctx context.Context, i int, withinMs *int64, unmetOf func(session.Display) []string,
 ) error {
@@ -219,7 +219,7 @@ func (x *run) untilDisplay(
 }
 
 // subset returns the first path at which got does not contain want, or "". Objects may have additional fields;
-// everything else must be equal. Numbers are compared as written.
+// everything else must be equal. Numbers are compared as text.
 func subset(path string, want, got json.RawMessage) string {
 	w, okW := decoded(want)
 	g, okG := decoded(got)

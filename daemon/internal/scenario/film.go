@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// maxFrames bounds the pictures of a film.
+// maxFrames is the maximum number of pictures in a film.
 const maxFrames = 60
 
 // film stores a picture of the panel after each of the app's display commands, if the request asks for it.

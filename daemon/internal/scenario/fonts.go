@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// fontsOf returns the added fonts that panels were drawn with, in order of first use.
+// fontsOf returns the added fonts with which panels were drawn, in order of first use.
 func fontsOf(shown []panel) (list []scenario.Font) {
 	for _, p := range shown {
 		for _, a := range render.AddedFonts(p.model, p.view) {
@@ -29,10 +29,10 @@ func withFont(list []scenario.Font, f scenario.Font) []scenario.Font {
 	return append(slices.Clip(list), f)
 }
 
-// maxMissingFonts bounds the missing fonts in a report, because agents read it.
+// maxMissingFonts is the maximum number of missing fonts in a report, because agents read it.
 const maxMissingFonts = 3
 
-// missingFonts returns a sentence for each font of a scenario that its session does not draw with.
+// missingFonts returns a sentence for each font of a scenario that its session does not use for drawing.
 func missingFonts(s scenario.Scenario, sessionID string) (list []string) {
 	more := 0
 	for _, f := range s.Fonts {

@@ -17,9 +17,9 @@ type frame struct {
 	typ     string
 	raw     json.RawMessage
 	payload any
-	key     string   // equal for equal frames
+	key     string   // equal for frames with equal content
 	leaves  []uint64 // hashes of the payload's values, to measure the similarity of two frames
-	content []uint64 // hashes of the part that the wearer sees; of the whole payload if it has no tree
+	content []uint64 // hashes of the visible part; of the whole payload if it has no tree
 	picture string   // SHA-256 of the panel as PNG; empty if there is none
 	drawn   int64    // when the panel showed it
 	png     func() []byte
@@ -48,7 +48,7 @@ func isDisplay(typ string) bool {
 }
 
 // recordedFrames returns the frames of a recording. A recording lists the pictures of successful display commands, but
-// not which commands those were. If some commands failed, matched is false and no frame has a picture.
+// not which commands succeeded. If some commands failed, matched is false and no frame has a picture.
 func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 	shown := []int{}
 	for i, r := range rec.Trace {
@@ -87,8 +87,8 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 	return list
 }
 
-// changeCost returns the cost of treating one value as a change of another. The more they have in common, the lower
-// the cost.
+// changeCost returns the cost of treating one value as a changed version of the other. The more they have in common,
+// the lower the cost.
 func changeCost(want, got []uint64) int {
 	const least, spread = 40, 100
 	most := max(len(want), len(got), 1)
@@ -113,7 +113,7 @@ func shared(a, b []uint64) (count int) {
 
 var leafSeed = maphash.MakeSeed()
 
-// leavesOf returns sorted hashes of the fields and values in a payload. Their position does not count, so that an
+// leavesOf returns sorted hashes of the fields and values in a payload. They do not depend on positions, so that an
 // additional entry in a list changes little.
 func leavesOf(v any) []uint64 { return leavesWhere(v, func(string) bool { return true }) }
 

@@ -26,7 +26,7 @@ func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 }
 
 // checkApp fails the run if the app left the session and has not returned, unless a step expects that or the recorded
-// app left as well. Otherwise a crashed app would often pass, because the panel keeps its tree.
+// app left as well. Otherwise a crashed app would often pass, because the panel keeps showing its tree.
 func (x *run) checkApp(ctx context.Context) error {
 	row, left := leftAtEnd(x.rows)
 	if !left || x.s.Recorded != nil && x.s.Recorded.AppLeft || slices.ContainsFunc(x.s.Steps, expectsLeaving) {

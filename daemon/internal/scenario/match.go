@@ -9,16 +9,16 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Two frames that are not equal count as one changed frame if they are similar: at the same moment, if they share a
-// third of their content or have only one piece of it; up to farMs apart, if they share more than half. Otherwise one
-// frame is missing and the other is extra.
+// Two different frames count as one changed frame if they are similar: at the same moment, if they share a third of
+// their content or have only one piece of content; up to farMs apart, if they share more than half. Otherwise one frame
+// is missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
 type matcher struct {
 	want, got []frame
-	timed     bool // the times of both are virtual
-	// before and after are the delays of the nearest equal frames, by the index in want. A frame that is as late as its
+	timed     bool // whether both have virtual times
+	// before and after are the delays of the nearest equal frames, indexed like want. A frame that is as late as its
 	// neighbours counts as on time.
 	before, after []int64
 }
@@ -89,7 +89,7 @@ func (m *matcher) cost(i, j int) int {
 	return cost
 }
 
-// apart returns how far a frame of the run is from its expected moment, in ms of virtual time.
+// apart returns how far a frame of the run is from its expected time, in ms of virtual time.
 func (m *matcher) apart(i, j int) int64 {
 	if !m.timed {
 		return 0
@@ -141,7 +141,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	}
 }
 
-// comparePair compares two paired frames, ignoring their times, and returns which parts of them the recording keeps.
+// comparePair compares two paired frames, ignoring their times, and returns the parts of them that the recording keeps.
 func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	if w.key == g.key && w.picture == g.picture {
 		return w
@@ -157,7 +157,7 @@ func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 }
 
 // compareTimes compares the times of two paired frames, and returns how late the run is now. A lasting delay counts as
-// one difference, not as one for each later frame. The end of a delay is no difference.
+// one difference, not as one for each later frame. The end of a delay is not a difference.
 func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	now := g.at - w.at
 	if now == 0 {
@@ -175,7 +175,7 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 }
 
 // extraWords describes an extra display command that equals the next one: what preceded it and whether it changed the
-// panel. It returns "" for other frames. The description helps to fix an app that shows something twice.
+// panel. It returns "" for other frames. The description helps to fix an app that shows content twice.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })
