@@ -14,8 +14,8 @@ import (
 
 // Peer is an app's connection as seen by a session.
 type Peer interface {
-	// Send queues a frame and never blocks. If the peer is behind, a stream's frame is dropped. If it is too far behind
-	// for any other frame, it is disconnected with glasses.CloseSlow.
+	// Send queues a frame and never blocks. If the peer is behind, a stream's frame is dropped. If the peer is too far
+	// behind for any other frame, it is disconnected with glasses.CloseSlow.
 	Send(data []byte, binary, stream bool)
 	// End closes the connection after the queued frames are sent. Only the first call has an effect.
 	End(code int, reason string)
@@ -28,16 +28,16 @@ type App struct {
 	info    glasses.AppInfo
 	since   *int64
 	lastSeq int64
-	// Welcome is the first frame for the app; send it before Replay's frames and any frame sent to its Peer.
+	// Welcome is the first frame for the app. Send it before Replay's frames and before any frame sent to its Peer.
 	Welcome []byte
 
 	gatewayURL      string
 	tokenEnds       time.Time   // expiry of its newest gateway token; guarded by the session's lock
-	hasGateway      atomic.Bool // whether it received a gateway token
+	hasGateway      atomic.Bool // whether it has received a gateway token
 	answersBarriers bool
 	takesTokens     bool         // whether it accepts gateway.token frames
-	sent            atomic.Int64 // number of frames sent that it may react to
-	handled         atomic.Int64 // number of these frames that it has certainly handled
+	sent            atomic.Int64 // number of frames sent to which it may react
+	handled         atomic.Int64 // number of these frames that it has definitely handled
 	isStuck         atomic.Bool  // whether it failed to settle in time
 
 	mu       sync.Mutex
@@ -79,7 +79,7 @@ func (l *appList) send(data []byte, binary, stream bool) {
 	}
 }
 
-// Refusal is an error that says why an app may not attach: a close code and a reason.
+// Refusal is the error for an app that may not attach: a close code and a reason.
 type Refusal struct {
 	Code   int
 	Reason string
@@ -88,8 +88,8 @@ type Refusal struct {
 // Error returns the reason.
 func (e *Refusal) Error() string { return e.Reason }
 
-// Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer.
-// helloID is the id of the app's hello. The error is a *Refusal.
+// Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer. helloID
+// is the id of the app's hello. It returns a *Refusal on failure.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
@@ -142,9 +142,9 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	return nil
 }
 
-// takeOverTranscription is called when the first app attaches. For an app that has returned, it resumes
-// transcription. For a new app, which did not start any, it ends transcription; the app that started it finds
-// the row about the end if it returns later. The caller holds mu.
+// takeOverTranscription is called when the first app attaches. If that app has returned, transcription resumes. If it
+// is new and did not start transcription, transcription ends; the app that started it finds the corresponding row if it
+// returns later. The caller holds mu.
 func (s *localSession) takeOverTranscription(isBack bool) {
 	if isBack {
 		s.sendStanding()
@@ -197,7 +197,7 @@ func (a *App) leave() {
 	close(a.gone)
 	s.logService(glasses.RowAppDetached, a.info)
 	if len(s.apps.all()) == 0 && s.state.read().Standing.Transcription != nil {
-		s.sendStanding() // no app is listening any longer
+		s.sendStanding() // no app is attached any longer
 	}
 }
 
@@ -208,7 +208,7 @@ func (a *App) send(data []byte, binary, stream bool) {
 	a.noteActivity()
 }
 
-// notify sends a frame about the log, to which an app does not react.
+// notify sends a frame about the log, which requires no reaction.
 func (a *App) notify(at int64, typ, id string, payload any) {
 	a.peer.Send(broker.Encode(time.UnixMilli(at), typ, id, payload), false, false)
 }

@@ -20,7 +20,7 @@ import (
 // scriptName is the name of the file in a session's folder that contains its assistant script.
 const scriptName = "assistant.json"
 
-// maxCalls bounds the pending answers of one session's assistant.
+// maxCalls is the maximum number of pending answers of one session's assistant.
 const maxCalls = 64
 
 // setScript sets the script of the session's assistant and sends the gateway's address to attached apps.
@@ -56,7 +56,7 @@ func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	return s.script
 }
 
-// SetAssistantScript sets the script of a session's assistant. Errors are *backend.Problem.
+// SetAssistantScript sets the script of a session's assistant. It returns a *backend.Problem on failure.
 func (m *Manager) SetAssistantScript(
 	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
 ) error {
@@ -70,7 +70,7 @@ func (m *Manager) SetAssistantScript(
 	return s.setScript(script)
 }
 
-// setBrowserScript passes the script on to the backend and keeps a copy, for recordings.
+// setBrowserScript passes the script to the backend and keeps a copy for recordings.
 func (m *Manager) setBrowserScript(
 	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
 ) error {
@@ -139,25 +139,25 @@ func (s *localSession) renewTokens() {
 	}
 }
 
-// AssistantReply is an answer of a session's assistant that is now due.
+// AssistantReply is a session's assistant's answer once it is due.
 type AssistantReply struct {
 	assistantscript.Answer
 	Request *assistantscript.Request
-	// ID identifies the answer. Created is the session's time in seconds.
+	// ID identifies the answer. Created is the time on the session's clock, in seconds.
 	ID      string
 	Created int64
 }
 
 // assistantCall is a call whose answer is not due yet.
 type assistantCall struct {
-	app    *App // as it was attached when it began the call
+	app    *App // the attachment of the app that began the call
 	answer *assistantscript.Answer
-	due    int64         // ms of the session's clock
+	due    int64         // ms on the session's clock
 	isDue  chan struct{} // closed when the answer is due
 }
 
-// isOf reports whether the answer reaches an app. An app that lost its connection after it began a call waits for the
-// answer, and may have attached again.
+// isOf reports whether the answer is delivered to the app. An app that lost its connection after it began a call still
+// waits for the answer, and may have attached again.
 func (c *assistantCall) isOf(a *App) bool {
 	return c.app == a || c.app.isGone() && c.app.info == a.info
 }
@@ -168,7 +168,7 @@ func (m *Manager) OpensAssistant(token string) bool {
 	return ok
 }
 
-// ErrGatewayToken is the failure for a token that gives access to no session's assistant.
+// ErrGatewayToken is the failure for a token that does not give access to a session's assistant.
 var (
 	ErrGatewayToken = &assistantscript.Failure{Status: http.StatusUnauthorized, Type: "authentication_error",
 		Code: "invalid_key", Message: "the token is missing, unknown or expired: attach to the session for a new one"}
@@ -176,8 +176,8 @@ var (
 		Code: "too_many_calls", Message: "too many concurrent calls: try again", RetryAfter: 1}
 )
 
-// AskAssistant answers the body of a chat request using the script of the session to which token belongs, once the
-// answer is due by the session's clock. The error is a *assistantscript.Failure, or ctx's error.
+// AskAssistant answers the body of a chat request with the script of the session to which the token belongs, once the
+// answer is due on the session's clock. It returns a *assistantscript.Failure or ctx's error on failure.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -266,7 +266,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	}
 	for _, a := range s.apps.all() {
 		if c.isOf(a) {
-			a.sent.Add(1) // it reacts to an answer as to a frame
+			a.sent.Add(1) // the app reacts to an answer as it does to a frame
 			a.noteActivity()
 		}
 	}
@@ -289,7 +289,7 @@ func (s *localSession) deliverAnswers(now int64) {
 	}
 }
 
-// waitingCalls returns the number of an app's calls that wait for the session's clock.
+// waitingCalls returns how many of an app's calls are waiting for the session's clock.
 func (s *localSession) waitingCalls(a *App) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

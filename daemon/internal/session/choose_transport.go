@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// chooseTransport sets the transport of a new session, and its device model if the request names none. It refuses what
-// the transport does not offer.
+// chooseTransport sets the transport of a new session, and its device model if the request does not specify one. It
+// returns an error for options that the transport does not support.
 func (m *Manager) chooseTransport(want *meta, req LocalRequest) error {
 	want.GlassesName, want.Via = req.GlassesName, req.Via
 	if req.Transport != localSim {
@@ -32,7 +32,7 @@ func (m *Manager) chooseTransport(want *meta, req LocalRequest) error {
 	return checkModel(t, want.Snapshot.DeviceModel)
 }
 
-// checkOffered refuses a device model that the session's transport does not offer.
+// checkOffered returns an error for a device model that the session's transport does not support.
 func (s *localSession) checkOffered(model string) error {
 	m := s.state.read()
 	t, err := s.owner.transports.Transport(m.transportName())
@@ -40,7 +40,7 @@ func (s *localSession) checkOffered(model string) error {
 		return m.transportProblem(err)
 	}
 	if _, known := glasses.Model(model); !known {
-		return nil // the glasses refuse it with their own code
+		return nil // the glasses refuse it with an error of their own
 	}
 	return checkModel(t, model)
 }
@@ -53,8 +53,8 @@ func checkModel(t backend.Transport, model string) error {
 		"pass one that it offers: "+strings.Join(t.DeviceModels, ", "))
 }
 
-// transportProblem explains the error of a session whose adapter was removed. The session continues once it is added
-// again.
+// transportProblem explains an error of a session whose adapter was removed. The session continues once the adapter is
+// added again.
 func (m meta) transportProblem(err error) error {
 	var p *backend.Problem
 	if !errors.As(err, &p) || p.Code != backend.CodeUnknownTransport {

@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Control makes the glasses of a session do something: it sends one control frame and returns its result, which may be
-// an error of the glasses. media is the picture for sim.camera or the WAV for sim.microphone. In virtual time, the
-// apps have reacted when Control returns. Errors are *backend.Problem.
+// Control sends one control frame to the glasses of a session and returns its result, which may be an error of the
+// glasses. media is the picture for sim.camera or the WAV for sim.microphone. In virtual time, the apps have reacted
+// when Control returns. It returns a *backend.Problem on failure.
 func (m *Manager) Control(
 	ctx context.Context, target backend.Target, id, typ string, payload any, media []byte,
 ) (glasses.Result, error) {
@@ -62,7 +62,7 @@ func (m *Manager) controlBrowser(
 }
 
 // control returns after the effects are written to the log, so that they survive if the daemon is killed right after
-// the caller has its answer.
+// the caller receives the result.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	if choice, ok := payload.(glasses.DeviceChoice); ok {
 		if err := s.checkOffered(choice.DeviceModel); err != nil {
@@ -100,8 +100,8 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	return res, err
 }
 
-// waitReattached waits, for at most barrierTimeout, until as many apps are attached as lost their connection: virtual
-// time stands still while they reconnect.
+// waitReattached waits, for at most barrierTimeout, until as many apps are attached as lost their connection, because
+// virtual time stops while they reconnect.
 func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -128,14 +128,14 @@ func refusal(res glasses.Result, err error) error {
 	return err
 }
 
-// Display is like Look but includes the picture. Errors are *backend.Problem.
+// Display is like Look but includes the picture. It returns a *backend.Problem on failure.
 func (m *Manager) Display(ctx context.Context, target backend.Target, id string) (Display, error) {
 	d, err := m.Look(ctx, target, id)
 	d.PNG = d.Picture()
 	return d, err
 }
 
-// Look asks the glasses what they show, without a picture. Errors are *backend.Problem.
+// Look asks the glasses what they show, without a picture. It returns a *backend.Problem on failure.
 func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (Display, error) {
 	res, err := m.Control(ctx, target, id, glasses.SimState, struct{}{}, nil)
 	if err = refusal(res, err); err != nil {
@@ -155,8 +155,8 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	return d, nil
 }
 
-// Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything
-// that happens in that time. settled is false if an app did not settle. Errors are *backend.Problem.
+// Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything that
+// happens in that time. settled is false if an app did not settle. It returns a *backend.Problem on failure.
 func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error) {
 	if ms < 0 || ms > MaxAdvance {
 		return 0, false, invalid("ms must be between 0 and 86400000", "advance by at most a day per call")
@@ -179,7 +179,7 @@ func notVirtual() error {
 		`wait for what should happen, or open a local session with clock "virtual"`)
 }
 
-// Wait is like Since, but waits up to wait for a row if there is none after the cursor.
+// Wait is like Since, but waits up to wait for a row if there are none after the cursor.
 func (m *Manager) Wait(
 	ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
@@ -200,7 +200,7 @@ func (m *Manager) Wait(
 func (s *localSession) page(
 	ctx context.Context, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
-	if s.isVirtual() && s.turns.operation.try() { // otherwise another call is advancing time, and nothing settles
+	if s.isVirtual() && s.turns.operation.try() { // otherwise another call is advancing time and the apps cannot settle
 		s.settle(ctx)
 		s.turns.operation.give()
 	}

@@ -21,14 +21,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// Limits for a file that stores data about directories: the number of entries, and the bytes to read.
+// Limits of a file that stores data about directories: the number of entries, and the bytes to read.
 const (
 	maxDirectories     = 500
 	maxDirectoriesFile = 4 << 20
 )
 
-// loadDirectories reads a file that maps directories to entries. A file that is not JSON counts as empty, because it
-// contains nothing that a user would miss.
+// loadDirectories reads a file that maps directories to entries. A file that is not JSON is treated as empty, because
+// the loss does not matter to users.
 func loadDirectories[T any](path string) (map[string]T, error) {
 	entries := map[string]T{}
 	data, err := statefile.Read(path, maxDirectoriesFile)
@@ -58,7 +58,7 @@ func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[st
 	return statefile.Write(path, append(data, '\n'))
 }
 
-// cleanDir returns the name of a directory as sent by its client, which has resolved symbolic links.
+// cleanDir normalizes the name of a directory sent by a client, which has resolved symbolic links.
 func cleanDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -69,10 +69,11 @@ func cleanDir(dir string) string {
 // latestName is the name of the file that records which sessions each directory used.
 const latestName = "latest.json"
 
-// maxEarlier is the number of sessions that are recorded for a directory besides the one that it used last.
+// maxEarlier is the number of sessions recorded for a directory in addition to the last used one.
 const maxEarlier = 15
 
-// latestSessions records which sessions each directory used. When the last one is closed, the one before it counts.
+// latestSessions records which sessions each directory used. When the last used session is closed, the previous one
+// takes its place.
 type latestSessions struct {
 	path string
 	log  *ratelog.Logger
@@ -84,7 +85,7 @@ type latestSessions struct {
 type latestSession struct {
 	Session string `json:"session"`
 	UsedAt  int64  `json:"usedAt"` // Unix ms of its first use in the directory
-	// Earlier are the sessions that the directory used before, the last used one first.
+	// Earlier are the sessions that the directory used before, most recently used first.
 	Earlier []string `json:"earlier,omitempty"`
 }
 
@@ -92,10 +93,10 @@ func (s latestSession) all() []string { return append([]string{s.Session}, s.Ear
 
 func (s latestSession) lastUse() int64 { return s.UsedAt }
 
-// loaded returns the entries. It reads the file once. The caller holds mu.
+// loaded returns the entries, reading the file on first use. The caller holds mu.
 func (l *latestSessions) loaded() map[string]latestSession {
 	if l.entries == nil {
-		l.entries, _ = loadDirectories[latestSession](l.path) // if the file is missing, callers must name a session
+		l.entries, _ = loadDirectories[latestSession](l.path) // if the file is missing, callers must specify a session
 	}
 	return l.entries
 }
@@ -125,7 +126,7 @@ func (l *latestSessions) save() {
 	}
 }
 
-// get returns the sessions that a directory used, the last used one first.
+// get returns the sessions that a directory used, most recently used first.
 func (l *latestSessions) get(dir string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,8 +166,8 @@ func (m *Manager) used(ctx context.Context, id string) {
 	}
 }
 
-// recent returns the sessions that the caller's directory used and that were not closed here, the last used one
-// first. A browser session may have been closed elsewhere in the meantime.
+// recent returns the sessions that the caller's directory used and that were not closed here, most recently used first.
+// A browser session may have been closed elsewhere in the meantime.
 func (m *Manager) recent(who caller.Caller) []string {
 	return slices.DeleteFunc(m.latest.get(who.Workspace()), func(id string) bool {
 		return IsLocal(id) && m.local.find(id) == nil
@@ -182,11 +183,12 @@ func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bo
 	return recent[0], true
 }
 
-// Replaced is what ClosePrevious did. Either Closed is the closed session's ID, or WhyNot says why none was closed.
+// Replaced is the outcome of ClosePrevious. Either Closed is the closed session's ID, or WhyNot is the reason why no
+// session was closed.
 type Replaced struct{ Closed, WhyNot string }
 
-// ClosePrevious closes the session that a new one replaces: of those that the caller's directory used, the last one
-// of the same kind and project. A session that another program holds is not replaced: it ends with that program.
+// ClosePrevious closes the session that a new one replaces: the last used session of the caller's directory with the
+// same kind and project. A session that another program holds is not replaced; it ends with that program.
 func (m *Manager) ClosePrevious(ctx context.Context, target backend.Target, who caller.Caller, by Opened) Replaced {
 	var others []string
 	for _, id := range m.recent(who) {
@@ -221,7 +223,7 @@ func (m *Manager) ClosePrevious(ctx context.Context, target backend.Target, who 
 		strings.Join(others, "; ")}
 }
 
-// Hold marks a local session as one that ends with the program that opened it.
+// Hold ties a local session to the program that opened it: the session ends with that program.
 func (m *Manager) Hold(id string) {
 	if s := m.local.find(id); s != nil {
 		s.isHeld.Store(true)

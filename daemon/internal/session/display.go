@@ -19,12 +19,12 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// Shown says how much of each text, target and image the wearer sees: nothing while the glasses are folded or not
-	// worn.
+	// Shown describes how much of each text, target and image the wearer sees. It is empty while the glasses are folded
+	// or not worn.
 	Shown render.Inspection
-	// Unconfirmed is why the panel may not show View, as in glasses.Result.
+	// Unconfirmed is the reason why the panel may not show View, as in glasses.Result.
 	Unconfirmed string
-	// Confirmed is the view that the panel shows while View is on its way, as in glasses.Result.
+	// Confirmed is the view that the panel shows while View is being transmitted, as in glasses.Result.
 	Confirmed *glasses.View
 	// PNG is the rendered panel; nil for a model without a panel, and in a Display from Look.
 	PNG []byte
@@ -39,8 +39,8 @@ func NewDisplay(model glasses.DeviceModel, state glasses.State, view glasses.Vie
 	return d
 }
 
-// Picture renders the panel as PNG, black while the glasses are folded or not worn; nil for a model without a panel. It
-// takes some milliseconds.
+// Picture renders the panel as PNG, black while the glasses are folded or not worn. It returns nil for a model without
+// a panel. It takes several milliseconds.
 func (d Display) Picture() []byte {
 	if d.Model.Panel == nil {
 		return nil
@@ -62,7 +62,7 @@ func (d Display) Text() []string {
 // Findings returns the parts of the tree that do not fit the model.
 func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
 
-// Focus returns the id of the focused target; "" if there is none or if it has no id.
+// Focus returns the id of the focused target, or "" if no target is focused or it has no id.
 func (d Display) Focus() string {
 	if d.View.Focus < 0 || d.View.Focus >= len(d.Shown.Targets) {
 		return ""
@@ -70,7 +70,7 @@ func (d Display) Focus() string {
 	return d.Shown.Targets[d.View.Focus].ID
 }
 
-// DarkReason returns why the wearer sees nothing on the panel; "" if the panel is visible.
+// DarkReason returns why the wearer cannot see the panel, or "" if it is visible.
 func (d Display) DarkReason() string {
 	switch {
 	case d.State.Hinge == glasses.HingeFolded:
@@ -81,8 +81,8 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
-// UnconfirmedReason returns why the wearer may see something else than View; "" if the glasses confirmed it, or if the
-// wearer cannot see the panel anyway.
+// UnconfirmedReason returns why the wearer may see a view other than View. It returns "" if the glasses confirmed View,
+// or if the wearer cannot see the panel anyway.
 func (d Display) UnconfirmedReason() string {
 	if d.DarkReason() != "" {
 		return ""
@@ -90,8 +90,8 @@ func (d Display) UnconfirmedReason() string {
 	return d.Unconfirmed
 }
 
-// LookAgain returns how long a display can be expected to stay the same if no row is written. Glasses that confirm a
-// picture need not write one.
+// LookAgain returns how long a display is expected to stay the same if no row is written. Glasses need not write a row
+// when they confirm a picture.
 func (d Display) LookAgain() time.Duration {
 	if d.UnconfirmedReason() != "" {
 		return 200 * time.Millisecond
@@ -108,8 +108,8 @@ func (d Display) DefaultWithin(ms int64) int64 {
 	return max(ms, 2*d.Model.Panel.FullMs)
 }
 
-// Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the
-// steps of scenarios share this rule. While a picture is on its way, the picture before it must meet the expectation as
+// Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the steps
+// of scenarios share this rule. While a picture is being transmitted, the previous picture must meet the expectation as
 // well: an app may redraw faster than its panel, which then never shows the latest view.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
@@ -146,7 +146,7 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	return unmet
 }
 
-// confirmedMeets reports whether the panel is known to show a view that meets an expectation.
+// confirmedMeets reports whether the panel definitely shows a view that meets an expectation.
 func (d Display) confirmedMeets(e scenario.ExpectDisplay) bool {
 	return d.Confirmed != nil && len(NewDisplay(d.Model, d.State, *d.Confirmed).Unmet(e)) == 0
 }
@@ -163,7 +163,7 @@ func (d Display) canRead(want string, partial bool) bool {
 	return false
 }
 
-// outOfOrder returns why texts that can each be read do not follow each other in reading order; "" if they do.
+// outOfOrder returns why texts that are all readable do not follow each other in reading order, or "" if they do.
 func (d Display) outOfOrder(wanted []string, partial bool) string {
 	var legible []string
 	for _, t := range d.Shown.Texts {
@@ -213,7 +213,7 @@ func (d Display) whyUnread(want string) string {
 	return "the panel shows no text"
 }
 
-// hasImage reports whether an image with this alt or id is visible in full.
+// hasImage reports whether an image with this alt or id is visible in full or, with partial, at all.
 func (d Display) hasImage(name string, partial bool) bool {
 	for _, i := range d.Shown.Images {
 		if (i.Alt == name || i.ID == name) &&

@@ -19,12 +19,13 @@ import (
 
 // Limits on folders of fixtures, in bytes.
 const (
-	maxFixture  = 16 << 20  // one file; the simulator accepts none that is larger
+	maxFixture  = 16 << 20  // one file; the simulator accepts no larger one
 	maxFixtures = 256 << 20 // all files of one session
 	maxCopies   = 1 << 30   // all files of all sessions
 )
 
-// fixturesFolder contains the session's copy of its fixtures, because the simulator reads no folder named by a client.
+// fixturesFolder contains the session's copy of its fixtures, because the simulator does not read a folder named by a
+// client.
 const fixturesFolder = "fixtures"
 
 // fixtureFolders are the subfolders from which the simulator reads.
@@ -36,7 +37,7 @@ func isFixture(name string) bool {
 		name == "transcripts.json"
 }
 
-// fixturesCopy returns the folder from which the simulator reads; empty for the simulator's own pictures and sounds.
+// fixturesCopy returns the folder from which the simulator reads, or "" if it uses its own pictures and sounds.
 func (s *localSession) fixturesCopy(m meta) string {
 	if m.FixturesDir == "" {
 		return ""
@@ -72,14 +73,14 @@ type fixtureCopy struct {
 	to    string
 	kept  map[string]bool // relative paths
 	size  int64
-	// others is the size of the copies of all other sessions.
+	// others is the total size of the copies of all other sessions.
 	others int64
 }
 
-// otherFixtures returns the size of the copies of all other sessions. The total is limited because a client may open
+// otherFixtures returns the total size of the copies of all other sessions. It is limited because a client may open
 // many sessions.
 func (s *localSession) otherFixtures() (size int64) {
-	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder does not count
+	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder is ignored
 	for _, folder := range folders {
 		if folder.Name() == s.id {
 			continue

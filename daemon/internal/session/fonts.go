@@ -8,7 +8,7 @@ import (
 )
 
 // ModelOf returns the device model of a session's glasses. The page of a browser session does not have the fonts that
-// the person added to this machine, so its display is drawn without them here as well.
+// the user added to this machine, so its display is drawn without them here as well.
 func ModelOf(sessionID, model string) (m glasses.DeviceModel, ok bool) {
 	m, ok = glasses.Model(model)
 	m.WithoutAddedFonts = !IsLocal(sessionID)
@@ -24,8 +24,8 @@ func (d Display) On(models []glasses.DeviceModel) []glasses.DeviceModel {
 	return models
 }
 
-// IsMissingAddedFont reports whether characters are missing only because the glasses are in a browser's page: a local
-// session draws them with a font that the person added.
+// IsMissingAddedFont reports whether characters are missing only because the glasses are simulated by a browser page: a
+// local session draws them with a font that the user added.
 func (d Display) IsMissingAddedFont() bool {
 	missing := slices.ContainsFunc(d.Shown.Texts, func(t render.Text) bool { return t.Missing != "" })
 	local := d.Model

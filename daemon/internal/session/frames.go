@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// Handle handles one frame of the app. It passes raw to the glasses unchanged, so that unknown fields survive. It
+// Handle handles one frame from the app. It passes raw to the glasses unchanged, so that unknown fields are kept. It
 // returns after the frame has been sent and, in virtual time, after the glasses have handled it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
@@ -35,7 +35,7 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	if !s.handleApp(a, f, raw) {
 		return
 	}
-	// An answer proves that the glasses have handled everything before it. In virtual time, every command with an
+	// An answer proves that the glasses have handled all previous frames. In virtual time, every command with an
 	// immediate effect needs one. In real time, an occasional answer keeps the glasses' queue from overflowing.
 	if s.isVirtual() {
 		if !s.hasDelayedEffect(f.ID) {
@@ -47,11 +47,12 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	}
 }
 
-// maxUnconfirmed bounds the commands sent without waiting for an answer; the queue of the glasses is longer.
+// maxUnconfirmed is the maximum number of commands sent without waiting for an answer; the queue of the glasses is
+// longer.
 const maxUnconfirmed = 100
 
-// hasDelayedEffect reports whether a command has no immediate effect. That is true of a sleep, unless a fault ends it.
-// Asking the glasses after each sleep would cost an app that ticks every second a quarter of its time.
+// hasDelayedEffect reports whether a command has no immediate effect, which is the case for a sleep unless a fault ends
+// it. Asking the glasses after each sleep would cost an app that ticks every second a quarter of its time.
 func (s *localSession) hasDelayedEffect(id string) bool {
 	s.mu.Lock()
 	cmd, _ := s.broker.Command(id)
@@ -83,8 +84,8 @@ func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool
 	return outputs[len(outputs)-1].Action == broker.ToGlasses
 }
 
-// perform carries out the broker's decision about a frame from an app, or from the glasses if from is nil. It fails if
-// a frame cannot be sent to the glasses. The caller holds mu.
+// perform executes the broker's decision about a frame from an app, or from the glasses if from is nil. It fails if a
+// frame cannot be sent to the glasses. The caller holds mu.
 func (s *localSession) perform(from *App, outputs []broker.Output) error {
 	for _, o := range outputs {
 		switch o.Action {
@@ -146,8 +147,8 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		s.apps.send(data, false, true)
 		return
 	default:
-		// An event is named after its row. Restarted glasses would repeat their own names, and every run in virtual time
-		// would use the same names.
+		// An event gets its row's number as its id. Restarted glasses would repeat their own ids, and every run in
+		// virtual time would use the same ids.
 		f.ID = s.newEventID()
 		if data, err = f.Encode(); err != nil {
 			return
@@ -161,8 +162,8 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 	}
 }
 
-// deliverControl passes the result of a control frame to its caller. It returns false for any other result. The caller
-// holds mu.
+// deliverControl passes the result of a control frame to the caller that waits for it. It returns false for any other
+// result. The caller holds mu.
 func (s *localSession) deliverControl(f glasses.Frame) bool {
 	res, err := glasses.ParseResult(f.Payload)
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *localSession) handleGlassesBinary(data []byte) {
 	s.apps.send(data, true, f.Type != glasses.TypeMedia)
 }
 
-// errorResult converts an error frame, by which glasses answer a frame that they cannot read, into a result.
+// errorResult converts an error frame, which is the glasses' response to an unreadable frame, to a result.
 func errorResult(f glasses.Frame) glasses.Frame {
 	var refusal glasses.Error
 	if json.Unmarshal(f.Payload, &refusal) != nil || refusal.Code == "" {

@@ -14,7 +14,7 @@ import (
 // RealDevice is the transport of real glasses.
 const RealDevice = "realdevice"
 
-// The carriers of real glasses. ViaAuto is BlueZ where it has a Bluetooth adapter, and a page in the person's browser
+// The carriers of real glasses. ViaAuto is BlueZ where it has a Bluetooth adapter, and a page in the user's browser
 // elsewhere.
 const (
 	ViaAuto    = "auto"
@@ -24,23 +24,24 @@ const (
 
 // Pairs remembers the real glasses of this computer.
 type Pairs interface {
-	// Last returns the pair of a model that was used last; its name is empty if there is none.
+	// Last returns the most recently used pair of a model; its name is empty if there is none.
 	Last(deviceModel string) backend.Pair
-	// Named returns the pair with this name; an unknown one has only the name.
+	// Named returns the pair with this name. For an unknown pair, only the name is set.
 	Named(deviceModel, name string) backend.Pair
 	Use(deviceModel string, p backend.Pair) error
 	SetPanel(deviceModel, name string, panel backend.PairPanel) error
-	// IsUncleared reports whether the pair may show a picture.
+	// IsUncleared reports whether the pair may still show a picture.
 	IsUncleared(deviceModel, name string) bool
 }
 
 // RealRequest requests a session with real glasses.
 type RealRequest struct {
-	// Project and DeviceModel default as in LocalRequest; the model to the first one that has a driver.
+	// Project and DeviceModel have the same defaults as in LocalRequest, except that DeviceModel defaults to the first
+	// model with a driver.
 	Project, DeviceModel string
-	// Name is the pair's name; if empty, the pair used last or the only one in range.
+	// Name is the pair's name; if empty, the most recently used pair or the only one in range is used.
 	Name string
-	// Via is the carrier; if empty, that of the open session or ViaAuto.
+	// Via is the carrier; if empty, the open session's carrier or ViaAuto is used.
 	Via string
 	// Wait is how long to wait for the glasses.
 	Wait time.Duration
@@ -50,17 +51,17 @@ type RealRequest struct {
 type Real struct {
 	Opened
 	Hardware backend.Hardware
-	// NewPage is the page that a person has to open, if no call has returned it before.
+	// NewPage is the page that the user has to open, unless an earlier call returned it.
 	NewPage string
 }
 
-// hardware is what a session knows about its real glasses.
+// hardware is the state of a session's real glasses.
 type hardware struct {
 	mu       sync.Mutex
 	state    *backend.Hardware // nil for simulated glasses
 	changed  chan struct{}     // closed and replaced at each change
-	saved    string            // the name of the pair that was remembered
-	told     string            // the page that a call has returned
+	saved    string            // the name of the pair that was last remembered
+	told     string            // the page that a call has already returned
 	detached int               // how often the glasses were detached
 }
 
@@ -73,8 +74,8 @@ func (h *hardware) read() (state *backend.Hardware, changed <-chan struct{}) {
 	return h.state, h.changed
 }
 
-// set stores a state. It reports whether the pair is connected for the first time, and returns what the person said
-// about its panel since the last state; nil if nothing.
+// set stores a state. isNew reports whether the pair is connected for the first time. said is the user's new
+// description of its panel, or nil if it has not changed.
 func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPanel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +91,7 @@ func (h *hardware) set(state backend.Hardware) (isNew bool, said *backend.PairPa
 	return true, said
 }
 
-// newPage returns the page that a person has to open, unless it did so before.
+// newPage returns the page that the user has to open, unless it was returned before.
 func (h *hardware) newPage() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +102,7 @@ func (h *hardware) newPage() string {
 	return h.told
 }
 
-// notify wakes those who wait for a change. The caller holds mu.
+// notify wakes the callers that wait for a change. The caller holds mu.
 func (h *hardware) notify() {
 	if h.changed != nil {
 		close(h.changed)
@@ -123,7 +124,7 @@ func (h *hardware) detach() {
 	for i := range state.Links {
 		state.Links[i].State = "down"
 	}
-	state.ConnectURL, state.Answered = "", nil // they ended with the adapter
+	state.ConnectURL, state.Answered = "", nil // both ended with the adapter
 	h.state = &state
 }
 
@@ -134,8 +135,8 @@ func IsConnected(h *backend.Hardware) bool {
 	})
 }
 
-// setHardware stores what the adapter reports. Once a pair is connected, it is remembered, and the session keeps to
-// it.
+// setHardware stores the state reported by the adapter. Once a pair is connected, it is remembered, and the session
+// keeps using it.
 func (s *localSession) setHardware(state backend.Hardware) {
 	isNew, said := s.hardware.set(state)
 	if isNew {
@@ -158,8 +159,8 @@ func (s *localSession) setHardware(state backend.Hardware) {
 	}
 }
 
-// tellPanel tells connected glasses what is known about their panel, if that is more than they were told when they were
-// attached: their name may not have been known then.
+// tellPanel sends connected glasses the stored settings of their panel if these differ from the settings sent when they
+// were attached, at which time their name may not have been known.
 func (s *localSession) tellPanel() {
 	state, _ := s.hardware.read()
 	if !IsConnected(state) || s.owner.pairs == nil {
@@ -171,7 +172,7 @@ func (s *localSession) tellPanel() {
 	}
 }
 
-// glassesName returns the name of the session's pair: the one that was requested, or else the one that is connected.
+// glassesName returns the name of the session's pair: the requested one, otherwise the connected one.
 func (s *localSession) glassesName(m meta) string {
 	if state, _ := s.hardware.read(); m.GlassesName == "" && state != nil {
 		return state.Pair.Name
@@ -191,8 +192,8 @@ func (s *localSession) pair(m meta) backend.Pair {
 	}
 }
 
-// describeHardware returns what is known about the session's real glasses, or nil. Before they are attached, as after a
-// restart of the daemon, that is only that nobody cleared them.
+// describeHardware returns the known state of the session's real glasses, or nil. Before they are attached, e.g. after
+// a restart of the daemon, it is only known whether they are uncleared.
 func (s *localSession) describeHardware(m meta) *backend.Hardware {
 	state, _ := s.hardware.read()
 	if pair := s.pair(m); state == nil && pair.Name != "" && s.owner.pairs.IsUncleared(m.Snapshot.DeviceModel, pair.Name) {
@@ -201,7 +202,7 @@ func (s *localSession) describeHardware(m meta) *backend.Hardware {
 	return state
 }
 
-// batteryWait is how long connected glasses may take to report the level of their batteries.
+// batteryWait is how long to wait for connected glasses to report their battery levels.
 const batteryWait = 2 * time.Second
 
 func knowsBatteries(h *backend.Hardware) bool {
@@ -209,8 +210,8 @@ func knowsBatteries(h *backend.Hardware) bool {
 }
 
 // ConnectReal opens the session for real glasses of (project, directory), or finds the open one, and waits until they
-// are connected. It returns earlier if a person has to do something first that no call has returned yet; the hardware
-// says what. The session stays open and connects by itself. Errors are *backend.Problem.
+// are connected. It returns earlier if the user has to act first and no call has reported that yet; the hardware
+// describes the action. The session stays open and connects by itself. It returns a *backend.Problem on failure.
 func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRequest) (Real, error) {
 	opened, err := m.StartLocal(ctx, who, LocalRequest{
 		Project: req.Project, DeviceModel: req.DeviceModel, Transport: RealDevice, GlassesName: strings.TrimSpace(req.Name),
@@ -228,7 +229,7 @@ func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRe
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.Wait)
 	defer cancel()
-	var late <-chan time.Time // when the levels of the batteries are no longer waited for
+	var late <-chan time.Time // when to stop waiting for the battery levels
 	for {
 		state, changed := s.hardware.read()
 		switch {
@@ -257,7 +258,7 @@ func (m *Manager) ConnectReal(ctx context.Context, who caller.Caller, req RealRe
 }
 
 // CloseReal closes the sessions of real glasses that were opened from the caller's directory, which clears the glasses.
-// It returns the ids of those that it closed.
+// It returns the ids of the closed sessions.
 func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []string, err error) {
 	for _, s := range m.local.list() {
 		if meta := s.state.read(); meta.transportName() != RealDevice || meta.Dir != cleanDir(who.Workspace()) {
@@ -271,7 +272,8 @@ func (m *Manager) CloseReal(ctx context.Context, who caller.Caller) (ids []strin
 	return ids, nil
 }
 
-// NeedsPerson reports whether waiting cannot connect the glasses. A page in the browser says itself what is missing.
+// NeedsPerson reports whether the glasses cannot be connected by waiting alone. It returns false for a page in the
+// browser, which itself shows what is missing.
 func NeedsPerson(h *backend.Hardware) bool {
 	return h != nil && h.Problem != nil && h.Carrier != ViaBrowser && slices.Contains([]string{
 		"no_bluetooth", "radio_off", "no_permission", "several_in_range", "not_paired",

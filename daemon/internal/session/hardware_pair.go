@@ -6,7 +6,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// RealPair is a pair of real glasses that is connected to an open session. Uncleared is as in backend.Hardware.
+// RealPair is a pair of real glasses that is connected to an open session. Uncleared has the same meaning as in
+// backend.Hardware.
 type RealPair struct {
 	SessionID, DeviceModel, Name string
 	Uncleared                    bool
@@ -22,8 +23,8 @@ func (m *Manager) RealPairs() (list []RealPair) {
 	return list
 }
 
-// SetPanel stores what a person said about the panel of a session's glasses, which show pictures in that way from then
-// on. Errors are *backend.Problem.
+// SetPanel stores the user's description of the panel of a session's glasses, and applies it to further pictures. It
+// returns a *backend.Problem on failure.
 func (m *Manager) SetPanel(id string, panel backend.PairPanel) error {
 	s, err := m.local.wake(id)
 	if err != nil {
@@ -49,9 +50,9 @@ func (s *localSession) choosePair(ctx context.Context, name string) error {
 	return s.reattach(ctx)
 }
 
-// reattach detaches the session's glasses, so that new ones are attached. It returns when the old ones are detached.
+// reattach detaches the session's glasses, so that new ones are attached. It returns once the old ones are detached.
 func (s *localSession) reattach(ctx context.Context) error {
-	before := s.hardware.detachments() // also counts glasses that leave by themselves from here on
+	before := s.hardware.detachments() // also counts glasses that detach by themselves from here on
 	if err := s.transport.wait(ctx, s.owner.life); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (h *hardware) detachments() int {
 	return h.detached
 }
 
-// finish ends the attached glasses. Their session attaches others.
+// finish ends the connection to the attached glasses. Their session then attaches new ones.
 func (t *transport) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,7 +2,7 @@ package session
 
 import "sync"
 
-// keyedLocks has a lock for each key, so that work on one session does not wait for another. The zero value is ready
+// keyedLocks provides a lock for each key, so that work on one session does not block another. The zero value is ready
 // to use.
 type keyedLocks struct {
 	mu    sync.Mutex

@@ -16,8 +16,8 @@ import (
 )
 
 // StartLocal opens the local session for (project, directory), or a new one if Fresh is set or the clock or fixtures
-// differ. It needs neither an account nor the network. When it returns, the glasses are attached. Errors are
-// *backend.Problem.
+// differ. It needs neither an account nor the network. When it returns, the glasses are attached. It returns a
+// *backend.Problem on failure.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
 		return Opened{}, m.local.refused
@@ -63,7 +63,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	return opened, nil
 }
 
-// twin completes a request for simulated glasses like those of another session.
+// twin completes a request for simulated glasses that resemble the glasses of another session.
 func (m *Manager) twin(req LocalRequest) (LocalRequest, error) {
 	if req.TwinOf == "" {
 		return req, nil

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxRecent is the number of frames that a session remembers. A frame repeated later than that counts as new.
+	// maxRecent is the number of frames that a session remembers. A frame repeated after that counts as new.
 	maxRecent  = 8192
 	countEvery = 10 * time.Second
 	// leaveTimeout is how long a session that ends waits for its apps to disconnect.
@@ -25,7 +25,7 @@ const (
 	maintenanceEvery = time.Second
 )
 
-// player is the PeerID of a session's glasses, of which there is only one pair.
+// player is the PeerID of a session's glasses; a session has only one pair.
 const player broker.PeerID = 1
 
 // localSession is an open local session: one pair of glasses, several apps, and the event log. Its parts have separate
@@ -45,7 +45,8 @@ type localSession struct {
 	lastID    atomic.Int64 // number in the last id of the service's own frames
 	isHeld    atomic.Bool  // whether it ends with the program that opened it
 
-	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames is exact.
+	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames has neither gaps
+	// nor duplicates.
 	mu      sync.Mutex
 	isLive  bool // whether the log and the goroutines exist
 	isOver  bool // closed, or the daemon is stopping
@@ -55,7 +56,7 @@ type localSession struct {
 	media   mediaStore
 	life    context.Context // ends the goroutines
 	script  *assistantscript.Script
-	calls   map[*assistantCall]bool // calls to the assistant whose answers are not due yet
+	calls   map[*assistantCall]bool // assistant calls whose answers are not due yet
 	asked   int                     // number of calls so far
 
 	end context.CancelFunc
@@ -83,11 +84,11 @@ func (s *localSession) folder() string { return filepath.Join(s.owner.root, s.id
 
 func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
 
-// now returns the session's time.
+// now returns the current time on the session's clock.
 func (s *localSession) now() time.Time { return time.UnixMilli(s.state.nowMs()) }
 
-// wake opens the log and starts the goroutines of a session. It is called before every use and does nothing if the
-// session is live.
+// wake opens the log and starts the goroutines of a session. It is called before every use and has no effect on a live
+// session.
 func (s *localSession) wake() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *localSession) wake() error {
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.loadScript()
-	// The writer stops last, so that it writes the rows of the others.
+	// The writer stops last, so that it writes the rows of the other goroutines.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { log.serve(writerCtx) })
 	var users sync.WaitGroup
@@ -131,8 +132,8 @@ func (s *localSession) restore(row glasses.Event) {
 	s.state.restore(row, &answered)
 }
 
-// appendRow logs one row and applies it to the snapshot. Once the row is written, from receives an acknowledgement.
-// The caller holds mu.
+// appendRow logs one row and applies it to the snapshot. Once the row is written, from receives an acknowledgement. The
+// caller holds mu.
 func (s *localSession) appendRow(row glasses.Event, from *App, answered *broker.Command) {
 	row.At = s.state.nowMs()
 	seq, ok := s.log.append(row, from)
@@ -169,7 +170,7 @@ func (s *localSession) newID(prefix string) string {
 // newEventID returns the id of the event that is appended next. The caller holds mu.
 func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
-// rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
+// rowsWritten acknowledges a batch and informs the apps how far they may advance their cursors. The rows of the batch
 // were relayed earlier.
 func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
@@ -211,7 +212,7 @@ func (s *localSession) stop(code int, reason string) {
 	if !isLive {
 		return
 	}
-	// The apps' last rows are written too if the apps disconnect in time.
+	// The last rows of the apps are written too if the apps disconnect in time.
 	timeout, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	for _, a := range apps {
@@ -224,7 +225,7 @@ func (s *localSession) stop(code int, reason string) {
 	s.wg.Wait()
 }
 
-// nextDue returns when the service next has something to do, in ms of the session's clock. The caller holds mu.
+// nextDue returns when the service has to act next, in ms on the session's clock. The caller holds mu.
 func (s *localSession) nextDue() (at int64, ok bool) {
 	deadline, isPending := s.broker.NextDeadline()
 	count, isCounting := s.streams.NextDue()

@@ -38,10 +38,10 @@ const (
 type localSessions struct {
 	root       string
 	transports Transports
-	refused    error // why there are no transports
+	refused    error // why transports are not available
 	now        func() time.Time
 	log        *slog.Logger
-	often      *ratelog.Logger // for failures that every frame may cause
+	often      *ratelog.Logger // for failures that may occur with every frame
 	life       context.Context
 	end        context.CancelFunc
 	attached   atomic.Int64 // number of attached apps
@@ -53,12 +53,12 @@ type localSessions struct {
 	isLoaded bool
 	isOver   bool
 	open     map[string]*localSession
-	closed   []backend.Session // the sessions that were closed last
+	closed   []backend.Session // the most recently closed sessions
 	wg       sync.WaitGroup    // counts sessions that are stopping because their log failed
 }
 
-// loaded returns the open sessions. It reads the folder once and removes the temporary files of killed daemons. The
-// caller holds mu.
+// loaded returns the open sessions. On first use it reads the folder and removes the temporary files of killed daemons.
+// The caller holds mu.
 func (l *localSessions) loaded() map[string]*localSession {
 	if l.isLoaded || l.transports == nil || l.isOver {
 		return l.open
@@ -74,7 +74,7 @@ func (l *localSessions) loaded() map[string]*localSession {
 			continue
 		}
 		m, ok := l.readMeta(e.Name())
-		if !ok { // the session may be of another version; it expires too
+		if !ok { // the session may be from another version; it expires too
 			if info, err := e.Info(); err == nil {
 				m.LastActiveAt = info.ModTime()
 			}
@@ -99,7 +99,7 @@ func (l *localSessions) sweep(dir string) {
 	}
 }
 
-// readMeta reads a session's state; ok is false for a folder whose session cannot be opened.
+// readMeta reads a session's state; ok is false if the session in the folder cannot be opened.
 func (l *localSessions) readMeta(id string) (meta, bool) {
 	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
 	var m meta
@@ -116,7 +116,7 @@ func (l *localSessions) readMeta(id string) (meta, bool) {
 	return m, err == nil && m.SessionID == id && isKnown
 }
 
-// find returns an open session; nil if there is none.
+// find returns an open session, or nil if there is none.
 func (l *localSessions) find(id string) *localSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,12 +155,12 @@ func (l *localSessions) list() []*localSession {
 
 func (s *localSession) usedAt() time.Time { return s.state.read().LastActiveAt }
 
-// match returns the open session that fits a request; nil if there is none.
+// match returns the open session that fits a request, or nil if there is none.
 func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	if req.Fresh {
 		return nil
 	}
-	var free *localSession // one that has no glasses yet and may take those that are named
+	var free *localSession // a session that has no glasses yet and may use the requested ones
 	for _, s := range l.list() {
 		m := s.state.read()
 		switch {

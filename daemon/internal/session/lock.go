@@ -2,7 +2,7 @@ package session
 
 import "context"
 
-// lock is a mutex for which a context can end the wait.
+// lock is a mutex whose acquisition can be cancelled by a context.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }
@@ -19,7 +19,7 @@ func (l lock) take(ctx context.Context) error {
 	}
 }
 
-// try takes the lock if it is free.
+// try acquires the lock if it is free.
 func (l lock) try() bool {
 	select {
 	case l <- struct{}{}:

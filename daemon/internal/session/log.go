@@ -20,27 +20,27 @@ const (
 	tailBytes  = 256 << 10 // limit on their bytes once they are written
 	maxWaiting = 1024      // limit on unwritten rows, above which senders wait
 	maxRowLine = 1 << 20   // limit on the bytes of a line when reading
-	maxSeq     = 1 << 53   // the largest cursor that a tool can pass
+	maxSeq     = 1 << 53   // the largest cursor that can be passed to a tool
 	writeTries = 5
 	writePause = 200 * time.Millisecond
-	// linger is how long the writer waits for more rows, unless somebody is waiting for them.
+	// linger is how long the writer waits for more rows, unless a caller is waiting for them.
 	linger = 2 * time.Millisecond
 )
 
 // eventLog is the event log of one session: one JSON row per line. Rows get their seq immediately and are written in
-// batches by one goroutine. Readers see only written rows. An incomplete line left by a killed daemon is cut off, and
-// so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file.
-// Writes are not synced: they survive the daemon, but not a power cut.
+// batches by one goroutine. Readers see only written rows. An incomplete line left by a killed daemon is removed, and
+// so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file. Writes
+// are not synced: they survive a crash of the daemon, but not a power failure.
 type eventLog struct {
 	file    *os.File
 	written func(batch []entry) // called by the writing goroutine after each batch
 	broken  func(error)         // called once if rows cannot be written
-	pause   time.Duration       // the pause before the second attempt to write; it doubles
+	pause   time.Duration       // pause before the second attempt to write; doubles each time
 
 	mu      sync.Mutex
 	drained *sync.Cond    // signals that waiting became shorter
-	work    chan struct{} // has an entry while rows wait
-	hurry   chan struct{} // has an entry while somebody waits for them
+	work    chan struct{} // has an element while rows are waiting
+	hurry   chan struct{} // has an element while a caller waits for them
 	waiting []entry
 	first   int64 // seq of the oldest row in the file; of the next row if the file is empty
 	last    int64 // seq of the newest row
@@ -53,8 +53,8 @@ type eventLog struct {
 	failed  error
 }
 
-// entry is a row to be written, and the app to acknowledge it to. An entry without a line is a row that was written
-// earlier and is acknowledged again.
+// entry is a row to be written, and the app to which it is acknowledged. An entry without a line is a row that was
+// written earlier and is acknowledged again.
 type entry struct {
 	row  glasses.Event
 	line []byte
@@ -124,7 +124,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// serve writes rows until ctx ends and none is left, then closes the file.
+// serve writes rows until ctx ends and none are left, then closes the file.
 func (l *eventLog) serve(ctx context.Context) {
 	defer func() { _ = l.file.Close() }()
 	for {
@@ -146,7 +146,7 @@ func (l *eventLog) serve(ctx context.Context) {
 
 var errLogClosed = errors.New("the session's log is closed")
 
-// drain writes rows until none is left or the log has failed.
+// drain writes rows until none are left or the log has failed.
 func (l *eventLog) drain(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -188,8 +188,8 @@ func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 	return l.trim()
 }
 
-// write appends a batch to the file. It retries for some seconds, so that a briefly full disk loses no
-// row. Each attempt overwrites an incomplete earlier one.
+// write appends a batch to the file. It retries for several seconds, so that no rows are lost if the disk is full for a
+// short time. Each attempt overwrites the incomplete previous one.
 func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	var b bytes.Buffer
 	for _, e := range batch {

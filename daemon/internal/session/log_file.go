@@ -22,7 +22,7 @@ func (l *eventLog) scan(restore func(glasses.Event)) error {
 		}
 		var row glasses.Event
 		if err != nil || len(line) > maxRowLine || json.Unmarshal(line, &row) != nil {
-			break // incomplete: everything after it was never acknowledged
+			break // incomplete: the rest was never acknowledged
 		}
 		if l.size == 0 && row.Seq > 1 && row.Seq < maxSeq { // older rows were trimmed
 			l.first, l.last, l.onDisk = row.Seq, row.Seq-1, row.Seq-1
@@ -65,7 +65,7 @@ func (l *eventLog) addWritten(line []byte) {
 	l.tail = append([][]byte(nil), l.tail[drop:]...)
 }
 
-// trim removes the oldest rows, a quarter of the limits at a time so that it runs rarely. Only the writing goroutine
+// trim removes the oldest rows, a quarter of the limits at a time, so that it runs rarely. Only the writing goroutine
 // changes the file, so readers and senders wait only while the files are swapped.
 func (l *eventLog) trim() error {
 	k := l.keepFrom(MaxRows/4*3, MaxLog/4*3)
@@ -79,7 +79,7 @@ func (l *eventLog) trim() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Windows cannot rename a file onto an open one.
+	// Windows cannot rename a file to the path of an open one.
 	err := l.file.Close()
 	if err == nil {
 		err = os.Rename(path+".new", path)
@@ -99,8 +99,8 @@ func (l *eventLog) trim() error {
 	return nil
 }
 
-// keepFrom returns the first index entry from which at most the given numbers of rows and bytes remain; at least one
-// entry is kept.
+// keepFrom returns the first index entry after which at most the given numbers of rows and bytes remain. It always
+// keeps at least one entry.
 func (l *eventLog) keepFrom(rows, bytes int64) int {
 	written := l.onDisk - l.first + 1
 	for k, offset := range l.index {
@@ -111,7 +111,7 @@ func (l *eventLog) keepFrom(rows, bytes int64) int {
 	return len(l.index) - 1
 }
 
-// copyTail copies the end of a file to a new one.
+// copyTail copies the end of a file to a new file.
 func copyTail(path string, from io.ReaderAt, at, size int64) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// mediaDir is the folder with media recorded by the camera and the microphone of a session, as <sha256>.<ext>.
+// mediaDir is the folder for media recorded by a session's camera and microphone, as <sha256>.<ext>.
 const mediaDir = "media"
 
-// rowMediaDropped is the type of the row about media that was deleted to stay within MaxMedia: {sha256, bytes}.
+// rowMediaDropped is the type of the row about media deleted to stay within MaxMedia: {sha256, bytes}.
 const rowMediaDropped = "media.dropped"
 
 // mediaStore is a session's media folder. Its files are ordered by age, oldest first.
@@ -51,7 +51,7 @@ func (s *mediaStore) load(dir string) {
 	})
 }
 
-// put saves a file unless it exists, and returns the files that it deleted to stay within MaxMedia.
+// put saves a file unless it exists, and returns the files deleted to stay within MaxMedia.
 func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err error) {
 	if slices.ContainsFunc(s.files, func(f mediaFile) bool { return f.name == name }) {
 		return nil, nil
@@ -59,7 +59,7 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The name is the hash, so reading detects a file that a killed daemon left incomplete.
+	// The name is the hash, so a reader detects a file that a killed daemon left incomplete.
 	if err := os.WriteFile(filepath.Join(s.dir, name), body, 0o600); err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func hashOf(name string) string { return name[:min(len(name), sha256.Size*2)] }
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Media returns media recorded by the glasses of a local session, and the name of the file. The error is a
-// *backend.Problem: not_found for media that does not exist or was deleted.
+// Media returns media recorded by the glasses of a local session, and the name of the file. It returns a
+// *backend.Problem on failure: not_found for media that does not exist or was deleted.
 func (m *Manager) Media(id, sha string) (name string, body []byte, err error) {
 	s := m.local.find(id)
 	if s == nil || !hashPattern.MatchString(sha) {

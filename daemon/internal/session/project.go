@@ -22,11 +22,11 @@ import (
 )
 
 // ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. It is looked up in the caller's directory and in the directories above that are not
+// {"project":"com.example.app"}. It is looked up in the caller's directory and in those parent directories that are not
 // shared. Other fields, and manifests without this field, are ignored.
 const ManifestName = "service.json"
 
-// Limits of the search for a manifest: bytes of a file, and folders upward.
+// Limits of the search for a manifest: the size of a file in bytes, and the number of parent folders.
 const (
 	maxManifest = 64 << 10
 	maxUpward   = 64
@@ -51,7 +51,8 @@ var (
 	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
-// The longest model id and app id, in bytes. A counted repetition in a pattern would cost every daemon memory.
+// The maximum lengths of a model id and an app id, in bytes. They are checked separately, because a counted repetition
+// in a pattern would cost every daemon memory.
 const (
 	maxModel   = 64
 	maxProject = 155
@@ -70,15 +71,15 @@ func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
-// projectOf returns the project that a call is about: the argument, or else the project of the manifest in the
-// caller's directory or above, or else a random id that is stored for the directory.
+// projectOf returns the project of a call: the argument, otherwise the project of the manifest in the caller's
+// directory or its parents, otherwise a random id that is stored for the directory.
 func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
-// accountProject is projectOf for a project of the account. Agents that were started in a shared directory must name
-// it: otherwise each of their starts would add a project to the account. Without a link, which comes first, the backend
-// refuses the call.
+// accountProject is like projectOf, but for a project of the account. Agents started in a shared directory must specify
+// the project; otherwise each of their starts would add a project to the account. A call without a link is not checked
+// here, because the backend refuses it.
 func (m *Manager) accountProject(
 	ctx context.Context, target backend.Target, argument string, who caller.Caller,
 ) (string, error) {
@@ -93,8 +94,8 @@ func (m *Manager) accountProject(
 	return project, err
 }
 
-// Project returns the project for calls that need an existing one. It chooses as Open does but assigns no new id: the
-// result is empty if nothing names a project.
+// Project returns the project for calls that need an existing one. It chooses the project like Open but does not assign
+// a new id: the result is empty if no project is specified.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.find)
 }
@@ -112,7 +113,7 @@ func projectFrom(
 	return project, nil
 }
 
-// namedProject returns the project that the argument names, or else the manifest; empty if neither does.
+// namedProject returns the project from the argument, otherwise from the manifest, otherwise "".
 func namedProject(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "" {
 		return fromManifest(ctx, clientio.FilesOf(who), who.Cwd)
@@ -124,7 +125,7 @@ func namedProject(ctx context.Context, argument string, who caller.Caller) (stri
 	return argument, nil
 }
 
-// fromManifest searches upward for a manifest that names a project; the result is empty if there is none.
+// fromManifest searches the parent directories for a manifest that contains a project. It returns "" if there is none.
 func fromManifest(ctx context.Context, files clientio.Files, dir string) (string, error) {
 	for range maxUpward {
 		if !filepath.IsAbs(dir) {
@@ -136,11 +137,11 @@ func fromManifest(ctx context.Context, files clientio.Files, dir string) (string
 			return "", manifestProblem(ManifestName, "it is longer than 64 KiB")
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case err != nil: // there is none, or the client's files cannot be read
+		case err != nil: // there is no manifest, or the client's files cannot be read
 			return "", nil
 		}
 		if found := filepath.Dir(path); found != dir && caller.IsShared(found) {
-			return "", nil // it belongs to no app below
+			return "", nil // it belongs to none of the apps below
 		}
 		project, err := parseManifest(path, data)
 		if err != nil || project != "" {
@@ -207,7 +208,7 @@ type directoryProject struct {
 
 func (p directoryProject) lastUse() int64 { return p.UsedAt }
 
-// assign returns the directory's id, or a new random id if it has none. Callers without a directory share one.
+// assign returns the directory's id, or a new random id if it has none. Callers without a directory share one id.
 func (p *projects) assign(dir string) (string, error) {
 	dir = cleanDir(dir)
 	p.mu.Lock()
@@ -228,7 +229,7 @@ func (p *projects) assign(dir string) (string, error) {
 	return entry.Project, saveDirectories(p.path, entries)
 }
 
-// find returns the directory's id; empty if it has none.
+// find returns the directory's id, or "" if it has none.
 func (p *projects) find(dir string) (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

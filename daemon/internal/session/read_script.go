@@ -12,8 +12,9 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// ReadScript reads an assistant script through the client's process. path names a script, or a scenario that contains
-// one; relative paths start at the caller's directory. Without a path there is no script. Errors are *backend.Problem.
+// ReadScript reads an assistant script through the client's process. path is the path of a script, or of a scenario
+// that contains one; relative paths start at the caller's directory. If path is empty, there is no script. It returns a
+// *backend.Problem on failure.
 func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
 	if path == "" {
 		return nil, nil
@@ -43,7 +44,8 @@ func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistant
 	return ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
 }
 
-// ScriptOf returns the script of a scenario in the folder dir; nil if it has none. Errors are *backend.Problem.
+// ScriptOf returns the script of a scenario in the folder dir, or nil if it has none. It returns a *backend.Problem on
+// failure.
 func ScriptOf(
 	ctx context.Context, files clientio.Files, dir string, a *scenario.Assistant,
 ) (*assistantscript.Script, error) {

@@ -64,13 +64,13 @@ func (s *appSecret) matches(secret string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(hashSecret(secret)), []byte(want)) == 1
 }
 
-// hashSecret uses no key, because a secret has 256 random bits.
+// hashSecret needs no key, because a secret has 256 random bits.
 func hashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret returns a secret in the backend's format, so that secret scanners find it too.
+// newSecret returns a secret in the backend's format, so that secret scanners recognise it too.
 func newSecret(prefix string) string {
 	var random [32]byte
 	rand.Read(random[:])

@@ -1,7 +1,7 @@
 // Package session is the daemon's side of glasses sessions. It opens, finds, lists and closes them, reads their event
-// log, stores each session's app secret in a file that an app can read, and decides which project a call is about. It
-// also runs local sessions, with glasses/broker between their apps and glasses. It does not know which backend
-// or transport adapter carries a session.
+// log, stores each session's app secret in a file that apps can read, and determines the project of a call. It also
+// runs local sessions, with glasses/broker between their apps and glasses. It is independent of the backend or
+// transport adapter that carries a session.
 package session
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Backend stores the sessions. Errors are *backend.Problem.
+// Backend stores the sessions. Its methods return a *backend.Problem on failure.
 type Backend interface {
 	CreateSession(
 		ctx context.Context, target backend.Target, req backendapi.SessionRequest,
@@ -57,16 +57,16 @@ const Dir = "sessions"
 // tokenName is the file in a session's folder that contains the app secret, without a line end.
 const tokenName = "app.token"
 
-// maxToken bounds how much of a token file is read, in bytes.
+// maxToken is the maximum number of bytes read from a token file.
 const maxToken = 4 << 10
 
-// Bounds of a page of events.
+// Limits of a page of events.
 const (
 	DefaultLimit = 100
 	MaxLimit     = 500
 )
 
-// Options are the dependencies of a Manager. Those for browser sessions are required.
+// Options are the dependencies of a Manager. The ones for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
@@ -96,10 +96,10 @@ type Manager struct {
 	latest   *latestSessions
 }
 
-// warnEvery is the shortest time between two warnings that every frame could cause.
+// warnEvery is the minimum interval between two warnings that every frame could cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager without touching the disk. Local sessions end cleanly only if Serve runs.
+// New returns a manager without accessing the disk. Local sessions end cleanly only if Serve runs.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
@@ -136,8 +136,8 @@ func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 // LocalCount returns the number of open local sessions.
 func (m *Manager) LocalCount() int { return len(m.local.list()) }
 
-// Request requests a session. An empty Project means the project of the caller's directory, an empty Platform web, and
-// an empty DeviceModel the session's own or the backend's default.
+// Request requests a session. An empty Project means the project of the caller's directory, an empty Platform means
+// web, and an empty DeviceModel means the session's own model or the backend's default.
 type Request struct {
 	Project     string
 	Platform    string
@@ -158,7 +158,8 @@ type Opened struct {
 	AppTokenFile string
 }
 
-// Open creates the session for (account, project, platform) or finds the open one. Errors are *backend.Problem.
+// Open creates the session for (account, project, platform) or finds the open one. It returns a *backend.Problem on
+// failure.
 func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Caller, req Request) (Opened, error) {
 	platform, err := platformOf(req.Platform)
 	if err != nil {
@@ -198,7 +199,8 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
-// AppTokenFile returns the path of the file with an open session's app secret, or "" if there is none on this machine.
+// AppTokenFile returns the path of the file with an open session's app secret, or "" if it does not exist on this
+// machine.
 func (m *Manager) AppTokenFile(id string) string {
 	if IsLocal(id) {
 		if s := m.local.find(id); s != nil {
@@ -216,7 +218,7 @@ func (m *Manager) AppTokenFile(id string) string {
 	return path
 }
 
-// Get returns one session. It ignores target for a local one.
+// Get returns one session. It ignores target for a local session.
 func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	if IsLocal(id) {
 		if s := m.local.find(id); s != nil {
@@ -231,8 +233,8 @@ func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (ba
 	return m.browser(s), err
 }
 
-// List returns the open sessions: first the local ones, then the account's. Without an account (a target
-// without a Bearer) it returns only the local ones.
+// List returns the open sessions: first the local ones, then the account's. Without an account (a target without a
+// Bearer) it returns only the local ones.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
 	open := []backend.Session{}
 	for _, s := range m.local.list() {
@@ -287,7 +289,7 @@ func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (
 	return m.browser(s), nil
 }
 
-// Since returns the rows of the log after a cursor; 0 is its beginning. A limit of 0 means DefaultLimit.
+// Since returns the rows of the log after a cursor; 0 is the beginning of the log. A limit of 0 means DefaultLimit.
 func (m *Manager) Since(
 	ctx context.Context, target backend.Target, id string, since int64, limit int,
 ) (backendapi.EventPage, error) {
@@ -300,7 +302,7 @@ func (m *Manager) Since(
 	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
-// token returns the path of a browser session's secret, and creates the secret if there is none.
+// token returns the path of a browser session's secret. It creates the secret if it does not exist.
 func (m *Manager) token(ctx context.Context, target backend.Target, id string, created bool) (string, error) {
 	unlock := m.minting.lock(id)
 	defer unlock()
@@ -355,7 +357,7 @@ func problem(code, message, hint string) error {
 	return &backend.Problem{Code: code, Message: message, FixHint: hint}
 }
 
-// stateProblem returns the problem for a failed action on the state directory.
+// stateProblem returns the problem for a failed operation on the state directory.
 func stateProblem(action string, err error) error {
 	final := false
 	for _, cause := range []error{fs.ErrPermission, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR} {

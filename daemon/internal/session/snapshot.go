@@ -9,10 +9,11 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Glasses continue from the snapshot after a restart. The snapshot follows the rows of the log: after a kill, the
-// saved snapshot and the rows after it restore the current one. Its maps and slices are replaced, never changed.
+// Glasses continue from the snapshot after a restart. The snapshot follows the rows of the log: after a kill, the saved
+// snapshot and the rows after it restore the current one. Its maps and slices are replaced, never modified.
 
-// applyEvent applies a row to the snapshot and to the standing state. answered is the command that a result answers.
+// applyEvent applies a row to the snapshot and to the standing state. answered is the command to which a result
+// belongs.
 func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	s := &m.Snapshot
 	switch row.Type {
@@ -64,7 +65,7 @@ func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	}
 }
 
-// startedStreams and stoppedStreams map commands to the streams of State.Running that they start and stop.
+// startedStreams and stoppedStreams map commands to the streams in State.Running that they start and stop.
 var (
 	startedStreams = map[string]string{
 		glasses.TypeAudioStart: glasses.StreamAudio, glasses.TypeVideoStart: glasses.StreamVideo,

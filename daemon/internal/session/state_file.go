@@ -21,19 +21,19 @@ type meta struct {
 	Clock        string    `json:"clock"`
 	Transport    string    `json:"transport,omitempty"`   // empty for localSim
 	Pace         string    `json:"pace,omitempty"`        // empty for PaceNone
-	GlassesName  string    `json:"glassesName,omitempty"` // of real glasses: those requested, or the first connected
-	Via          string    `json:"via,omitempty"`         // of real glasses; empty for ViaAuto
+	GlassesName  string    `json:"glassesName,omitempty"` // of real glasses: as requested, or the first connected
+	Via          string    `json:"via,omitempty"`         // carrier of real glasses; empty for ViaAuto
 	FixturesDir  string    `json:"fixturesDir,omitempty"`
 	SecretHash   string    `json:"secretHash"`
 	CreatedAt    time.Time `json:"createdAt"`
 	LastActiveAt time.Time `json:"lastActiveAt"`
-	// Attached counts how often glasses were started. The first pair is fresh; the others continue from the snapshot.
+	// Attached is how often glasses were started. The first pair is fresh; later ones continue from the snapshot.
 	Attached int `json:"attached"`
 	// NowMs is virtual time. Seq is the last row that Snapshot includes.
 	NowMs    int64            `json:"nowMs"`
 	Seq      int64            `json:"seq"`
 	Snapshot glasses.Snapshot `json:"snapshot"`
-	// Standing is the state that apps have set and that is passed on to the next pair of glasses.
+	// Standing is the state set by apps that is passed on to the next pair of glasses.
 	Standing glasses.Standing `json:"standing"`
 }
 
@@ -69,10 +69,10 @@ func (f *stateFile) update(change func(*meta)) {
 	f.isDirty = true
 }
 
-// isVirtual reports whether the session's time is virtual. That never changes.
+// isVirtual reports whether the session's time is virtual, which never changes.
 func (f *stateFile) isVirtual() bool { return f.meta.Clock == backend.ClockVirtual }
 
-// nowMs returns the session's time.
+// nowMs returns the time on the session's clock.
 func (f *stateFile) nowMs() int64 {
 	if !f.isVirtual() {
 		return f.clock().UnixMilli()
@@ -109,7 +109,7 @@ func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// apply applies a new row. answered is the command that a result answers.
+// apply applies a new row. answered is the command to which a result belongs.
 func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	f.update(func(m *meta) {
 		m.LastActiveAt, m.Seq = f.clock(), row.Seq
@@ -117,7 +117,7 @@ func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	})
 }
 
-// applyAnswer applies the state that the glasses reported when asked.
+// applyAnswer applies the state that the glasses reported in response to a query.
 func (f *stateFile) applyAnswer(res glasses.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

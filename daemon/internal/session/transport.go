@@ -23,7 +23,7 @@ const (
 type transport struct {
 	mu       sync.Mutex
 	glasses  backend.Glasses    // nil while none are attached
-	end      context.CancelFunc // detaches them; others are then attached
+	end      context.CancelFunc // detaches the glasses; new ones are then attached
 	attached chan struct{}      // closed while glasses are attached
 	failed   chan struct{}      // closed and replaced after each failed attempt
 	err      error              // of the last attempt
@@ -53,7 +53,7 @@ func (t *transport) attach(g backend.Glasses, end context.CancelFunc) {
 	close(t.attached)
 }
 
-// detach removes the glasses. Callers that wait for an answer fail.
+// detach removes the glasses. Callers waiting for an answer get an error.
 func (t *transport) detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -109,12 +109,12 @@ func (t *transport) send(data []byte, binary bool) error {
 	return t.glasses.Send(data, binary)
 }
 
-// setPanel tells attached glasses how their panel shows pictures. Others get it when they are attached.
+// setPanel sends attached glasses the settings of their panel. Later glasses receive them when they are attached.
 func (t *transport) setPanel(p backend.PairPanel) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.glasses != nil {
-		_ = t.glasses.SetPanel(p) // it fails only while they are being detached
+		_ = t.glasses.SetPanel(p) // fails only while the glasses are being detached
 	}
 }
 
@@ -130,11 +130,11 @@ func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan gla
 		return nil, notConnected("the session's glasses were detached")
 	}
 	answer := make(chan glasses.Result, 1)
-	t.answers[id] = answer // mu is held, so a result that has already arrived waits for it
+	t.answers[id] = answer // mu is held, so a result that has already arrived waits for the channel
 	return answer, nil
 }
 
-// takeAnswer returns the channel for the result of a control frame and removes it; nil for any other result.
+// takeAnswer removes and returns the channel for the result of a control frame, or returns nil for any other result.
 func (t *transport) takeAnswer(id string) chan<- glasses.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,8 +143,8 @@ func (t *transport) takeAnswer(id string) chan<- glasses.Result {
 	return answer
 }
 
-// attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same
-// state. A reason is logged once, however often it keeps them from being attached.
+// attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same state.
+// Repeated failures for the same reason are logged only once.
 func (s *localSession) attachTransport(ctx context.Context) {
 	pause, logged := attachPause, ""
 	for ctx.Err() == nil {
@@ -181,7 +181,7 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 		FixturesDir: s.fixturesCopy(m), Pace: m.Pace == PaceReal, Pair: s.pair(m), AnyPair: m.GlassesName == "",
 		Via: m.Via,
 	}
-	if m.transportName() == RealDevice { // what another adapter says of hardware is not believed
+	if m.transportName() == RealDevice { // hardware reported by any other adapter is ignored
 		open.OnHardware = s.setHardware
 	}
 	if m.Attached > 0 {
@@ -190,7 +190,7 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 	attempt, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	g, err := s.owner.transports.Attach(attempt, m.transportName(), open)
-	switch { // report neither as a cancelled call, because no caller cancelled
+	switch { // report neither as a cancelled call, because the caller did not cancel
 	case errors.Is(err, context.DeadlineExceeded):
 		err = notConnected("the simulated glasses did not start in time")
 	case err != nil && ctx.Err() != nil:
@@ -212,7 +212,7 @@ func (s *localSession) attached(g backend.Glasses, end context.CancelFunc) {
 	}
 }
 
-// sendStanding restores the standing state of the apps on the glasses. Without glasses it does nothing: the next pair
+// sendStanding restores the standing state of the apps on the glasses. Without glasses it has no effect: the next pair
 // receives the state when it attaches. The caller holds mu.
 func (s *localSession) sendStanding() {
 	id := s.newID("ctl")
@@ -221,7 +221,7 @@ func (s *localSession) sendStanding() {
 	_, _ = s.transport.sendControl(id, data, false) // the answer only updates the snapshot
 }
 
-// detached answers the commands that wait for the detached glasses.
+// detached answers the commands that are waiting for the detached glasses.
 func (s *localSession) detached(ctx context.Context, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

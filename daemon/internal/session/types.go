@@ -11,28 +11,28 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Transports starts the glasses of a session. Errors are *backend.Problem.
+// Transports starts the glasses of a session. Its methods return a *backend.Problem on failure.
 type Transports interface {
-	// Attach starts one pair of glasses at a transport adapter. ctx bounds only the start.
+	// Attach starts one pair of glasses at a transport adapter. ctx applies only to the start.
 	Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error)
 	// Transport describes a transport without starting its adapter.
 	Transport(name string) (backend.Transport, error)
 }
 
-// localSim is the transport of local sessions that select none.
+// localSim is the default transport of local sessions.
 const localSim = "localsim"
 
 // Endpoints provides the addresses to which apps connect.
 type Endpoints interface {
 	// AppEndpoint starts the app server if necessary and returns the WebSocket address of a session.
 	AppEndpoint(ctx context.Context, id string) (string, error)
-	// GatewayURL is the base address at which the assistants of apps call models.
+	// GatewayURL returns the base address at which the assistants of apps call models.
 	GatewayURL(ctx context.Context) (string, error)
 }
 
-// Live is a backend's access to open sessions. Errors are *backend.Problem.
+// Live is a backend's access to open sessions. Its methods return a *backend.Problem on failure.
 type Live interface {
-	// WaitEvents is like ListEvents, but waits up to wait for a row if there is none.
+	// WaitEvents is like ListEvents, but waits up to wait for a row if there are none.
 	WaitEvents(
 		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 	) (backendapi.EventPage, error)
@@ -43,7 +43,7 @@ type Live interface {
 	) (json.RawMessage, error)
 }
 
-// LocalRequest requests a local session. Defaults for empty fields: the project of the caller's directory, the
+// LocalRequest requests a local session. Empty fields have these defaults: the project of the caller's directory, the
 // session's own device model or the default one, the session's own transport or localsim, the session's own clock or
 // the real one, and no fixtures.
 type LocalRequest struct {
@@ -53,18 +53,20 @@ type LocalRequest struct {
 	Clock       string // backend.ClockVirtual or backend.ClockReal
 	// FixturesDir is relative to the caller's directory unless it is absolute.
 	FixturesDir string
-	// AssistantScript is the path of a script, or of a scenario that contains one, relative like FixturesDir. If empty,
-	// the session keeps its script.
+	// AssistantScript is the path of a script, or of a scenario that contains one. A relative path starts at the
+	// caller's directory. If it is empty, the session keeps its script.
 	AssistantScript string
-	// Pace is PaceReal for a panel that takes the time of a real one for each picture, PaceNone for one that does not, or
-	// empty for the session's own or PaceNone.
+	// Pace is PaceReal for a panel that takes as long as a real one for each picture, PaceNone for one that does not,
+	// or empty for the session's own pace or PaceNone.
 	Pace string
-	// TwinOf is the id of a local session, e.g. one with real glasses, whose device model the simulated glasses get, with
+	// TwinOf is the id of a local session, e.g. one with real glasses. The simulated glasses get its device model and
 	// PaceReal.
 	TwinOf string
-	// GlassesName names the pair of real glasses; if empty, the one used last or the only one in range.
+	// GlassesName is the name of the pair of real glasses; if empty, the most recently used pair or the only one in
+	// range is used.
 	GlassesName string
-	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If empty, that of the open session or ViaAuto.
+	// Via is the carrier of real glasses: ViaAuto, ViaBlueZ or ViaBrowser. If empty, the open session's carrier or
+	// ViaAuto is used.
 	Via string
 	// Fresh requests another session even if one is open for the project and the directory.
 	Fresh bool
@@ -76,7 +78,7 @@ const (
 	PaceReal = "real"
 )
 
-// Bounds of local sessions.
+// Limits of local sessions.
 const (
 	MaxLocal   = 100                 // open sessions
 	MaxApps    = 64                  // apps attached to one session

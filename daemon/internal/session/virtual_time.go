@@ -19,12 +19,12 @@ const (
 	maxRounds      = 1000                  // barriers for an app before it counts as never settling
 )
 
-// turns decides who may act on a session's glasses.
+// turns controls who may act on a session's glasses.
 type turns struct {
 	// operation is held by the caller that advances virtual time or sends a control frame.
 	operation lock
-	// exchange is held during one question and its answer, so that in virtual time the answer precedes the next question.
-	// It is taken after operation.
+	// exchange is held during one question and its answer, so that in virtual time the answer precedes the next
+	// question. It is acquired after operation.
 	exchange lock
 	// unconfirmed counts the commands since the glasses last answered a question. exchange guards it.
 	unconfirmed int
@@ -76,8 +76,8 @@ func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
 	return data, nil
 }
 
-// step advances the glasses to the next instant at which something happens, but not beyond `to`. It returns after
-// relaying that. The caller holds exchange.
+// step advances the glasses to the next instant at which something happens, but not beyond `to`. It returns after that
+// was relayed. The caller holds exchange.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
 	for {
 		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
@@ -154,7 +154,7 @@ func (a *App) rest(ctx context.Context) bool {
 	return true
 }
 
-// waitBarrier waits until the app answers a barrier and no call from its assistant is still on its way.
+// waitBarrier waits until the app answers a barrier and no call from its assistant is still being delivered.
 func (a *App) waitBarrier(ctx context.Context) bool {
 	for {
 		calls, ok := a.askBarrier(ctx)
@@ -214,7 +214,7 @@ func (a *App) waitQuiet(ctx context.Context) bool {
 	}
 }
 
-// advance moves virtual time by ms. Wherever something happens, it stops and lets the apps react.
+// advance moves virtual time by ms. Whenever something happens, it stops and lets the apps react.
 func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, settled bool, err error) {
 	if err := s.turns.operation.take(ctx); err != nil {
 		return 0, false, err
@@ -260,7 +260,7 @@ func (s *localSession) stepToward(ctx context.Context, target int64) (reached bo
 	return reached, nil
 }
 
-// isBusy reports whether there is something for an app to react to.
+// isBusy reports whether an app has anything left to react to.
 func (s *localSession) isBusy() bool {
 	for _, a := range s.apps.all() {
 		if !a.isAtRest() {
