@@ -13,12 +13,12 @@ type merger struct {
 	steps []int // the steps whose differences are accepted
 
 	frames   []mergedFrame
-	pictures []mergedPicture // of a recording whose pictures cannot be assigned to frames
-	late     int64           // how far the accepted delays shift later frames
+	pictures []mergedPicture // for a recording whose pictures cannot be assigned to frames
+	late     int64           // by how much the accepted delays shift later frames, in ms
 
 	taken map[int]bool   // steps in which a difference was accepted
 	kinds map[string]int // the number of accepted differences
-	left  map[int]bool   // the other steps that differ
+	left  map[int]bool   // other steps that differ
 }
 
 // mergedFrame is a frame from the recording or from the run.
@@ -48,7 +48,7 @@ func (m *merger) takes(d Diff) bool {
 	return true
 }
 
-// add appends a frame at a time of the recording. paired says whether both sides have it.
+// add appends a frame at a time in the recording. paired reports whether both sides have the frame.
 func (m *merger) add(f frame, at int64, paired bool) {
 	m.frames = append(m.frames, mergedFrame{frame: f, to: at, paired: paired})
 }
@@ -57,9 +57,9 @@ func (m *merger) addPicture(p scenario.Picture, png func() []byte) {
 	m.pictures = append(m.pictures, mergedPicture{p, png})
 }
 
-// recording returns the frames as a recording lists them, and the pictures. Frames between two paired ones may come
-// from both sides and are ordered by time. A frame that the run does not have is never placed after the next paired
-// one, which may come earlier now.
+// recording returns the frames in the form of a recording, and the pictures. Frames between two paired ones may come
+// from both sides and are ordered by time. A frame that is missing from the run is never placed after the next paired
+// frame, which may be earlier now.
 func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture) {
 	from := 0
 	for i := range len(m.frames) + 1 {
@@ -81,7 +81,7 @@ func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture
 	return trace, append(pictures, m.pictures...)
 }
 
-// maxSteps bounds the number of steps listed in a report.
+// maxSteps is the maximum number of steps listed in a report.
 const maxSteps = 100
 
 // first returns the lowest maxSteps numbers of a set of steps, in order.

@@ -54,7 +54,7 @@ func (x *run) comparePictures(ctx context.Context, got []panel) {
 	}
 }
 
-// maxPicture bounds a recorded picture, in bytes.
+// maxPicture is the maximum size of a recorded picture, in bytes.
 const maxPicture = 4 << 20
 
 // keepPictures stores the pictures of a difference, named after its step, and counts the differing pixels.

@@ -8,11 +8,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 )
 
-// connectPoll is how often a run looks whether real glasses are connected, because the log has no row for each change.
+// connectPoll is the interval at which a run checks whether real glasses are connected, because the log does not have a
+// row for each change.
 const connectPoll = time.Second
 
-// awaitGlasses waits until the session's real glasses are connected. The error says what keeps them from it. Without
-// real glasses it does nothing.
+// awaitGlasses waits until the session's real glasses are connected. On failure it returns the reason why they are not
+// connected. Without real glasses it returns immediately.
 func (x *run) awaitGlasses(ctx context.Context) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -30,7 +31,7 @@ func (x *run) awaitGlasses(ctx context.Context) error {
 	}
 }
 
-// needsPage reports whether a person has to open the page that connects the glasses.
+// needsPage reports whether the user has to open the page that connects the glasses.
 func needsPage(h *backend.Hardware) bool { return h != nil && h.ConnectURL != "" }
 
 func notConnected(h *backend.Hardware) error {
@@ -39,7 +40,7 @@ func notConnected(h *backend.Hardware) error {
 	if h != nil && h.Problem != nil {
 		p.Message, p.FixHint = "the glasses are not connected: "+h.Problem.Message, h.Problem.FixHint
 	}
-	if needsPage(h) { // the session of a run ends before a person could choose the glasses
+	if needsPage(h) { // the session of a run ends before the user could choose the glasses
 		p.FixHint = "connect them with `servicectl glasses connect` or connectRealDevice, start the app on that " +
 			"session, and run the steps there, e.g. with `servicectl session replay`"
 	}

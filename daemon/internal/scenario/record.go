@@ -26,7 +26,7 @@ type RecordRequest struct {
 	// Path is the file to write, absolute; pictures and media are written to folders next to it.
 	Path string
 	// Since excludes the rows up to this cursor. The recording begins with the first app that attached after it or, if
-	// there is none, with the last that attached before it.
+	// there is none, with the last one that attached before it.
 	Since int64
 }
 
@@ -40,14 +40,14 @@ type Recording struct {
 	Requests int `json:"requests"`
 	Pictures int `json:"pictures"`
 	Media    int `json:"media"`
-	// Claims counts the steps that assert something that was true while the session was recorded.
+	// Claims is the number of steps that assert a condition that was true while the session was recorded.
 	Claims int `json:"claims"`
 	// Notes list everything that could not be recorded.
 	Notes []string `json:"notes"`
 }
 
 // Record writes a session's log as a scenario. Changes of the glasses become steps; a run is later compared with the
-// app's commands and events. Errors are *backend.Problem.
+// app's commands and events. It returns a *backend.Problem on failure.
 func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, error) {
 	if req.Name == "" {
 		req.Name = strings.TrimSuffix(filepath.Base(req.Path), filepath.Ext(req.Path))
@@ -114,7 +114,8 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 	return rows[first:]
 }
 
-// modelBefore returns the device model before a row: the session's current one, unless it changed later.
+// modelBefore returns the device model before the row seq. now is the session's current model, which is used if the log
+// does not contain a change of the model.
 func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	model := ""
 	for _, e := range rows {
@@ -139,8 +140,8 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// notesOf lists changes of the glasses that precede the recording. A run begins with fresh glasses instead, whose
-// state the app gets when it attaches.
+// notesOf lists changes of the glasses that precede the recording. A run begins with fresh glasses instead, whose state
+// is sent to the app when it attaches.
 func notesOf(rows []glasses.Event, first int64) []string {
 	notes := []string{}
 	for _, e := range rows {
@@ -186,7 +187,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 		return err
 	}
 	if _, err := scenario.Parse(data); err != nil {
-		return err // e.g. longer than the limit for a scenario
+		return err // e.g. too long for a scenario
 	}
 	before, missing := Load(ctx, req.Files, req.Path)
 	if err := req.Files.Replace(ctx, req.Path, data, 0o600, 0o700); err != nil {

@@ -21,16 +21,16 @@ type recorder struct {
 
 	last    int                // where to insert a camera step: before the step that made the app take the photo
 	photos  map[string]photoAt // photos in progress, by the id of the command
-	merging int                // rank of the state that the last step sets if the next row may join it; else 0
+	merging int                // rank of the state that the last step sets if the next row may join the step; else 0
 	claimed map[int64]struct{} // the rows that claims wait for
-	labels  []note             // notes about steps that follow
+	labels  []note             // notes about the steps that follow
 	omitted []string           // descriptions of omissions
 }
 
 // photoAt is the position at which to insert the camera step for a photo.
 type photoAt struct{ index int }
 
-// pass adds the time until an instant of the session's clock.
+// pass adds a step for the time until an instant on the session's clock.
 func (r *recorder) pass(at int64) {
 	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
 		ms = min(ms, scenario.MaxAdvance)
@@ -47,7 +47,7 @@ func (r *recorder) add(at int64, s scenario.Step) {
 	r.merging = 0
 }
 
-// steps converts the rows, and the journal entries between them.
+// steps converts the rows, and the journal entries between them, to steps.
 func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
 	for _, e := range rows {
@@ -72,8 +72,8 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step for a row. If one call changed several states, the log has a row for each, at one
-// instant, in the order in which the glasses report them and without a row of the app in between. They become
+// stimulate adds the step for a row. If one call changed several states, the log has a row for each of them, at the
+// same time, in the order in which the glasses report them and without an app's row in between. They are merged into
 // one step again, because the app must see them together.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
@@ -116,7 +116,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds a step that left no row: a claim, a movement of the head or a picture.
+// note adds a step that left no row: a claim, a head movement or a picture.
 func (r *recorder) note(n note) {
 	switch {
 	case n.label != nil:
@@ -133,7 +133,7 @@ func (r *recorder) note(n note) {
 	}
 	if n.row > 0 {
 		if _, ok := r.claimed[n.row]; ok {
-			return // one row meets only one expectation
+			return // a row meets only one expectation
 		}
 		r.claimed[n.row] = struct{}{}
 	}
@@ -143,7 +143,7 @@ func (r *recorder) note(n note) {
 	}
 	r.pass(n.at)
 	step := n.step
-	var within *int64 // in real time the default, which depends on the panel of the replay
+	var within *int64 // in real time use the default, which depends on the panel of the replay
 	if r.virtual {
 		within = new(int64)
 	}
@@ -160,8 +160,9 @@ func (r *recorder) note(n note) {
 	r.claims++
 }
 
-// beforePhoto returns where to insert the camera step for a photo that the app requests now. If a step at this instant
-// caused the request, it goes before that step; if elapsed time did, it goes before the millisecond of the request.
+// beforePhoto returns where to insert the camera step for a photo that the app requests now. If a step at the same time
+// caused the request, it is inserted before that step; if elapsed time did, it is inserted before the millisecond of
+// the request.
 func (r *recorder) beforePhoto(at int64) photoAt {
 	if at-r.base > r.at {
 		r.pass(at - 1)

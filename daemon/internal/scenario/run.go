@@ -31,15 +31,15 @@ type run struct {
 	model   string // the session's device model when the run began
 	rows    []glasses.Event
 	next    int64 // cursor of the log
-	base    int64 // the session's clock when the app attached
+	base    int64 // the time on the session's clock when the app attached
 	now     int64
 	since   int64          // only rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
-	taken   glasses.Event  // the row that the last expectation took
-	marks   []int64        // the last row at the end of each step, for comparing with a recording
+	taken   glasses.Event  // the row that the last expectation has taken
+	marks   []int64        // the last row at the end of each step, for the comparison with a recording
 
-	groups    map[string]int // key of equal differences to their index in the report
-	artifacts map[int]int    // the number of differences of a step that have pictures
+	groups    map[string]int // maps the key of equal differences to their index in the report
+	artifacts map[int]int    // number of a step's differences that have pictures
 	merged    merger         // the recording with the differences of accepted steps
 
 	stopAtFailure bool // skip the steps after the first failure
@@ -100,7 +100,7 @@ func (x *run) setScript(ctx context.Context) error {
 	return x.r.store.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
 }
 
-// findApp waits for the row that says that the app attached. The run begins there.
+// findApp waits for the row in which the app attached. The run begins there.
 func (x *run) findApp(ctx context.Context, attached bool) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -142,7 +142,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads new rows of the log. If there are none, it waits for the first one, at most for wait.
+// fetch reads new rows of the log. If there are none, it waits up to wait for the first one.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
@@ -176,7 +176,7 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 	return x.r.sessions.Control(ctx, x.req.Target, x.req.SessionID, typ, payload, media)
 }
 
-// steps runs every step. After a step that could not be run, it skips the rest. After an unmet expectation it
+// steps runs every step. If a step could not be run, it skips the remaining ones. After an unmet expectation it
 // continues, unless the run stops at the first failure.
 func (x *run) steps(ctx context.Context) error {
 	broken := false
@@ -276,8 +276,8 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 	return nil
 }
 
-// isMedia reports whether the glasses accept a file's content. A scenario comes with a project and may name any file
-// that the person can read. In a session in a browser, the content leaves the machine.
+// isMedia reports whether data has a type that the glasses accept. This is checked because a scenario is part of a
+// project and may name any file that the user can read, and in a session in a browser, the content leaves the machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -285,7 +285,7 @@ func isMedia(typ string, data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// pass lets virtual or real time pass.
+// pass waits for ms of virtual or real time.
 func (x *run) pass(ctx context.Context, ms int64) error {
 	if x.virtual {
 		now, _, err := x.r.sessions.Advance(ctx, x.req.SessionID, ms)
@@ -310,7 +310,7 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 // artifactName matches the picture names that the run itself uses. It ignores case, because some file systems do.
 var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
 
-// pictureName returns the name under which a step's picture is stored. It never equals a name that the run uses.
+// pictureName returns the name under which a step's picture is stored. It never equals a name that the run itself uses.
 func pictureName(named string) string {
 	if artifactName.MatchString(named) {
 		return "picture-" + named
@@ -318,10 +318,10 @@ func pictureName(named string) string {
 	return named
 }
 
-// maxDrawing bounds the pictures drawn concurrently with the run.
+// maxDrawing is the maximum number of pictures drawn concurrently with the run.
 const maxDrawing = 2
 
-// KeptPNGs is how many pictures the report of RunSteps contains as PNG; these are the last ones.
+// KeptPNGs is the maximum number of pictures, counted from the last one, that the report of RunSteps contains as PNG.
 const KeptPNGs = 4
 
 // picture draws and stores a panel while the run continues.

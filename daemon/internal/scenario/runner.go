@@ -1,6 +1,6 @@
-// Package scenario runs scenarios (glasses/scenario) on sessions, records sessions as scenarios, and compares
-// runs with recordings. It treats local sessions in virtual or real time and browser sessions alike. It knows neither
-// how a session is reached nor how apps start.
+// Package scenario runs scenarios (glasses/scenario) on sessions, records sessions as scenarios, and compares runs with
+// recordings. It treats local sessions in virtual or real time and browser sessions alike. It is independent of how a
+// session is reached and how apps are started.
 package scenario
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Sessions gives access to the sessions on which scenarios run. Errors are *backend.Problem.
+// Sessions gives access to the sessions on which scenarios run. Its methods return a *backend.Problem on failure.
 type Sessions interface {
 	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
@@ -30,11 +30,11 @@ type Sessions interface {
 
 // Store holds the data of a session other than its log.
 type Store interface {
-	// Media returns a recording of a local session's camera or microphone.
+	// Media returns a recording made by the camera or the microphone of a local session.
 	Media(id, sha string) (name string, body []byte, err error)
 	// AssistantScript returns the script of a session's assistant, or nil.
 	AssistantScript(id string) *assistantscript.Script
-	// SetAssistantScript sets the script of a session's assistant. The error is a *backend.Problem.
+	// SetAssistantScript sets the script of a session's assistant. It returns a *backend.Problem on failure.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
 }
 
@@ -43,7 +43,7 @@ type Runner struct {
 	sessions Sessions
 	store    Store
 	journal  journal
-	// attachWait bounds, in real time, how long a run waits for an app to attach.
+	// attachWait is how long, in real time, a run waits for an app to attach.
 	attachWait time.Duration
 }
 
@@ -56,7 +56,7 @@ func New(sessions Sessions, store Store) *Runner {
 const (
 	Pass    = "pass"
 	Fail    = "fail"
-	Skipped = "skipped" // the step comes after one that could not be run
+	Skipped = "skipped" // an earlier step could not be run
 	// Unfinished is the verdict of a RunSteps that reached its time limit, and of the step that it interrupted.
 	Unfinished = "unfinished"
 )
@@ -72,18 +72,18 @@ type Request struct {
 	SessionID string
 	// Path is the scenario's file, absolute. Paths in the scenario are relative to its folder.
 	Path string
-	// DeviceModel is the id of a model that replaces the scenario's. A scenario with a recording cannot run on another
-	// model.
+	// DeviceModel is the id of a model to use instead of the scenario's model. A scenario with a recording cannot run
+	// on another model.
 	DeviceModel string
 	// Artifacts is a folder, absolute, for pictures and differences; it is created if necessary. If empty, none are
 	// stored.
 	Artifacts string
 	// Film also stores a picture of each of the first maxFrames states of the panel.
 	Film bool
-	// Accept replaces the recording's frames and pictures with those of this run, if every step passes.
+	// Accept replaces the recording's frames and pictures with the ones of this run, if every step passes.
 	Accept bool
-	// AcceptSteps are numbers of steps, from 1. If these steps pass, their differences are copied into the recording and
-	// everything else in the recording stays. It cannot be combined with Accept.
+	// AcceptSteps are numbers of steps, starting at 1. If these steps pass, their differences are copied into the
+	// recording; the rest of the recording stays unchanged. It cannot be combined with Accept.
 	AcceptSteps []int
 }
 
@@ -92,20 +92,21 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
-	// AppLeft says when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft describes when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string `json:"appLeft,omitempty"`
-	// DurationMs is the time on the session's clock from the app's attachment to the end.
+	// DurationMs is the time from the app's attachment to the end, in ms on the session's clock.
 	DurationMs int64 `json:"durationMs"`
-	// Diffs are the first maxDiffs differences from the recording, in order of time; empty for a scenario without a
+	// Diffs are the first maxDiffs differences from the recording, ordered by time; empty for a scenario without a
 	// recording. Equal differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
-	// MissingFonts has a sentence for each font of the scenario that the session does not draw with. Pictures
-	// then differ.
+	// MissingFonts contains a sentence for each font of the scenario that the session does not use for drawing.
+	// Pictures then differ.
 	MissingFonts []string `json:"missingFonts,omitempty"`
 	// Accepted reports that the recording was updated to the app's current frames. Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
 	// AcceptedSteps are the steps whose differences were copied into the recording for a request with AcceptSteps.
-	// AcceptedDiffs counts these differences by kind. Diffs are then the remaining ones, in the steps DifferingSteps.
+	// AcceptedDiffs counts these differences by kind. Diffs then contains only the remaining differences, in the steps
+	// DifferingSteps.
 	AcceptedSteps  []int          `json:"acceptedSteps,omitempty"`
 	AcceptedDiffs  map[string]int `json:"acceptedDiffs,omitempty"`
 	DifferingSteps []int          `json:"differingSteps,omitempty"`
@@ -117,7 +118,7 @@ type Report struct {
 	Frames []Picture `json:"frames,omitempty"`
 	// MoreFrames counts the states of the panel that were not stored.
 	MoreFrames int `json:"moreFrames,omitempty"`
-	// Findings are the first maxFindings findings about content that does not fit the model, each once.
+	// Findings are the first maxFindings distinct findings about content that does not fit the model.
 	Findings []Finding `json:"findings"`
 	// MoreFindings counts further findings.
 	MoreFindings int `json:"moreFindings,omitempty"`
@@ -130,8 +131,8 @@ type StepReport struct {
 	Number  int    `json:"number"` // from 1
 	Step    string `json:"step"`   // a description in a few words
 	Verdict string `json:"verdict"`
-	AtMs    int64  `json:"atMs"` // the session's clock after the step, in ms since the app attached
-	// Message says why the step failed.
+	AtMs    int64  `json:"atMs"` // the time on the session's clock after the step, in ms since the app attached
+	// Message is the reason why the step failed.
 	Message string `json:"message,omitempty"`
 }
 
@@ -140,11 +141,11 @@ type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
 	Step int    `json:"step"` // number of the step, from 1
 	AtMs int64  `json:"atMs"` // in the run or, for a missing frame, in the recording
-	// Count is how often the same difference occurred; 0 means once. Step and AtMs are those of the first occurrence.
+	// Count is how often the same difference occurred; 0 means once. Step and AtMs are from the first occurrence.
 	Count int `json:"count,omitempty"`
 	// AlsoSteps are the first maxAlsoSteps other steps in which the same difference occurred.
 	AlsoSteps []int `json:"alsoSteps,omitempty"`
-	// Path is the first place in the payload that differs, e.g. payload.tree.children[1].text.
+	// Path is the first path in the payload that differs, e.g. payload.tree.children[1].text.
 	Path string `json:"path,omitempty"`
 	// Message describes the difference, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
@@ -166,7 +167,7 @@ type Finding struct {
 	glasses.Finding
 }
 
-// Picture is a panel that a step stored, that did not meet an expectation, or that belongs to a difference.
+// Picture is a panel that was stored by a step, did not meet an expectation, or belongs to a difference.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
@@ -177,7 +178,7 @@ type Picture struct {
 	PNG []byte `json:"-"`
 }
 
-// Load reads a scenario's file. Errors are *backend.Problem.
+// Load reads a scenario's file. It returns a *backend.Problem on failure.
 func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scenario, error) {
 	data, err := files.Read(ctx, path, scenario.MaxFile)
 	if clientio.IsUnavailable(err) {
@@ -197,7 +198,7 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 }
 
 // Run runs a scenario and compares the run with the scenario's recording, if it has one. A failed run is not an error.
-// Errors are *backend.Problem: the file is not a scenario, the session is closed, or no app attached.
+// Run returns a *backend.Problem if the file is not a scenario, the session is closed, or no app attached.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
@@ -220,7 +221,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)
 	err = run.do(ctx)
-	_ = run.drawing.Wait() // drawing returns no error
+	_ = run.drawing.Wait() // drawing never returns an error
 	if err != nil {
 		return Report{}, err
 	}
@@ -234,7 +235,7 @@ func (req Request) keep(ctx context.Context, name string, data []byte) string {
 	}
 	path := filepath.Join(req.Artifacts, name)
 	if req.Files.Replace(ctx, path, data, 0o600, 0o700) != nil {
-		return "" // a report without the picture is better than no report
+		return "" // a missing picture must not prevent the report
 	}
 	return path
 }

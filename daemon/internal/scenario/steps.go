@@ -21,30 +21,30 @@ type StepsRequest struct {
 	Steps     []scenario.Step
 	// DeviceModel is the model for which the steps are written; if empty, the session's model.
 	DeviceModel string
-	// Assistant is the script that answers the app's assistant from now on; nil leaves it unchanged.
+	// Assistant is the script that answers the app's assistant from now on; nil keeps the current script.
 	Assistant *scenario.Assistant
 	// Dir is the absolute folder to which paths in the steps are relative.
 	Dir string
 	// Artifacts is an absolute folder for pictures. If empty, none are stored.
 	Artifacts string
-	// Since excludes the rows up to this cursor from the expectations that precede the first step that makes something
-	// happen.
+	// Since excludes the rows up to this cursor. It applies to the expectations before the first step that acts on the
+	// glasses.
 	Since int64
-	// Limit bounds the duration of the steps in real time; 0 means no limit.
+	// Limit is the maximum duration of the steps in real time; 0 means no limit.
 	Limit time.Duration
 }
 
 // StepsReport is the result of RunSteps.
 type StepsReport struct {
 	Verdict string // Pass, Fail or Unfinished
-	// AppLeft says when the app left the session. It is set if the app did not return and no step expects that.
+	// AppLeft describes when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string
-	// Steps are the steps in order; those after the first failure are Skipped. AtMs counts from the beginning of the
+	// Steps are the steps in order; the ones after the first failure are Skipped. AtMs counts from the beginning of the
 	// first step.
 	Steps []StepReport
-	// NowMs is the session's clock at the end.
+	// NowMs is the time on the session's clock at the end.
 	NowMs int64
-	// Since is the event log's last row before the last step that made something happen.
+	// Since is the event log's last row before the last step that acted on the glasses.
 	Since int64
 	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
@@ -54,8 +54,8 @@ type StepsReport struct {
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error. Errors are
-// *backend.Problem: the session is closed, or no app attached.
+// RunSteps runs steps and stops at the first failure or at the request's limit. Neither is an error. It returns a
+// *backend.Problem if the session is closed or no app attached.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, dir: req.Dir,
 		s:    scenario.Scenario{DeviceModel: req.DeviceModel, Assistant: req.Assistant, Steps: req.Steps},
@@ -64,7 +64,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
 	x.drawing.SetLimit(maxDrawing)
 	report, err := x.onOpenSession(ctx, req.Since, req.Limit)
-	_ = x.drawing.Wait() // drawing returns no error
+	_ = x.drawing.Wait() // drawing never returns an error
 	if err != nil {
 		return StepsReport{}, err
 	}
@@ -73,7 +73,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 	return report, nil
 }
 
-// wrapUp bounds the time for reading the log and the display after the limit.
+// wrapUp is the maximum time for reading the log and the display after the limit.
 const wrapUp = 5 * time.Second
 
 func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duration) (StepsReport, error) {
@@ -113,7 +113,7 @@ func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duratio
 	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
 }
 
-// stopAtLimit reports the step during which the limit was reached, and those after it.
+// stopAtLimit records the step during which the limit was reached, and the steps after it.
 func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err != nil {
