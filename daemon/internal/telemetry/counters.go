@@ -14,21 +14,21 @@ import (
 // countersName is the name of the counters' file, in the folder of the log.
 const countersName = "state.json"
 
-// maxHolders bounds the backends that may hold events of this install.
+// maxHolders is the maximum number of backends recorded as holding events of this install.
 const maxHolders = 16
 
 // counters is the content of the file.
 type counters struct {
-	// Dropped counts lost events that have not been reported to the backend.
+	// Dropped is the number of lost events that have not been reported to the backend.
 	Dropped int64 `json:"dropped"`
-	// UploadedAt is when the last batch was uploaded, in Unix ms. Uploaded is the number of events in it.
+	// UploadedAt is the time of the last upload, in Unix ms. Uploaded is the number of events in it.
 	UploadedAt int64 `json:"uploadedAt"`
 	Uploaded   int   `json:"uploaded"`
-	// Holders are the backends that have received events since they were last asked to erase them.
+	// Holders are the backends that have received events since they last erased them.
 	Holders []string `json:"holders,omitempty"`
 }
 
-// counterFile stores the counters. Methods that write are called under the lock.
+// counterFile stores the counters. Methods that write must be called under the lock.
 type counterFile struct{ path string }
 
 // read returns zero counters for a file that cannot be parsed.
@@ -59,8 +59,8 @@ func (t counterFile) addDropped(n int64) error {
 	return t.change(func(c *counters) { c.Dropped += n })
 }
 
-// hold records that a backend has events. It is called before they are sent, because they may arrive even if the
-// answer is lost.
+// hold records that a backend holds events. It is called before they are sent, because they may arrive even if the
+// response is lost.
 func (s *spool) hold(url string) error {
 	if slices.Contains(s.counterFile.read().Holders, url) {
 		return nil
@@ -75,7 +75,7 @@ func (s *spool) hold(url string) error {
 	})
 }
 
-// erased removes backends that no longer have events. It removes the file if no backend is left.
+// erased removes backends that no longer hold events. It removes the file if no backends are left.
 func (s *spool) erased(urls []string) error {
 	return s.withLock(func() error {
 		left := slices.DeleteFunc(s.counterFile.read().Holders, func(url string) bool { return slices.Contains(urls, url) })

@@ -11,7 +11,8 @@ import (
 // plain matches the names of programs and versions.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 
-// encode encodes a field as JSON; ok is false for an empty value or a value that the list of fields does not allow.
+// encode encodes a field as JSON; ok is false for an empty value or a value that the field's declaration does not
+// allow.
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -37,7 +38,7 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	return data, err == nil
 }
 
-// clean reduces a program's self-given name to its first telemetry.MaxWord bytes. It returns "" for a name with any
+// clean reduces a program's self-reported name to its first telemetry.MaxWord bytes. It returns "" for a name with any
 // unexpected character, because it may contain a path, an address or a person's name.
 func clean(s string) string {
 	if s = strings.TrimSpace(s); !plain.MatchString(s) {

@@ -43,8 +43,8 @@ func makeDir(dir string) error {
 	return checkDir(dir)
 }
 
-// checkDir refuses anything except a directory, for example a link to one, because the files behind it are not ours to
-// delete.
+// checkDir refuses anything except a directory, for example a link to a directory, because the files behind a link are
+// not ours to delete.
 func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
@@ -53,8 +53,8 @@ func checkDir(dir string) error {
 	return err
 }
 
-// appendLine appends a line to a file. It first terminates a torn line, and removes a line that could not be written
-// completely. A full disk thus loses one event but not the next.
+// appendLine appends a line to a file. It first terminates an incomplete line, and removes a line that could not be
+// written completely. A full disk thus loses one event but not the next.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -29,7 +29,7 @@ func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	return allowed, decidedBy
 }
 
-// gate is like Gate but also returns the daemon's own backend at the time of the decision; empty if the decision did
+// gate is like Gate but also returns the daemon's own backend at the time of the decision, or "" if the decision did
 // not depend on a backend.
 func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own config.Backend) {
 	if by := disabledBy(who); by != "" {
@@ -56,7 +56,7 @@ func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own 
 	return true, ByDefault, own
 }
 
-// disabledBy returns the switch of the caller's shell that stops uploads; empty if there is none.
+// disabledBy returns the switch of the caller's shell that disables uploads, or "" if there is none.
 func disabledBy(who caller.Caller) string {
 	switch {
 	case isNo(who.Env["SERVICE_TELEMETRY"]):
@@ -76,8 +76,8 @@ func isNo(value string) bool {
 
 func isYes(value string) bool { return value != "" && !isNo(value) }
 
-// usesBackend reports whether the caller uses the daemon's own backend. Events of calls to another backend are not
-// sent to the daemon's.
+// usesBackend reports whether the caller uses the daemon's own backend. Events of calls to another backend are not sent
+// to the daemon's own.
 func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true

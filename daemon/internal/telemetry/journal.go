@@ -19,7 +19,7 @@ const (
 	maxLog    = 2 << 20 // bytes, after which the file becomes the older generation
 )
 
-// journal is the local log of all events, including those that may not be uploaded.
+// journal is the local log of all events, including the ones that must not be uploaded.
 type journal struct {
 	*lockedDir
 	path string
@@ -59,7 +59,7 @@ func (j *journal) rotate() error {
 	return nil
 }
 
-// clear deletes the log and its older generation, and returns the number of their events.
+// clear deletes the log and its older generation, and returns the number of deleted events.
 func (j *journal) clear() (events int64, err error) {
 	err = j.withLock(func() error {
 		var all error

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// parse reads the lines of a segment. It drops torn lines, undeclared events and undeclared fields.
+// parse reads the lines of a segment. It drops incomplete lines, undeclared events and undeclared fields.
 func parse(data []byte) (events []telemetry.Event, lost int64) {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)

@@ -10,16 +10,16 @@ import (
 	"github.com/service-dev/service/daemon/internal/identity"
 )
 
-// notice records which audiences are being sent the first-run notice.
+// notice records to which audiences the first-run notice is being sent.
 type notice struct {
 	sync.Mutex
 	taken map[identity.Audience]bool
 }
 
 // Take claims the first-run notice for the response to an agent's tool call. Only one of several concurrent calls gets
-// it. ok is false if agents got the notice before, if the person has decided, or if this shell's switches stop uploads
-// (the reader of its responses need not be the person). Call done once and report whether the response was written to
-// the client; if it was not, the next call gets the notice.
+// it. ok is false if agents got the notice before, if the user has decided, or if this shell's switches stop uploads,
+// because the user may not be the one who reads this shell's responses. Call done exactly once, with whether the
+// response was written to the client; if it was not, the next call gets the notice.
 func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool), ok bool) {
 	return r.take(who, identity.Agents)
 }
@@ -45,8 +45,8 @@ func (r *Recorder) take(who caller.Caller, to identity.Audience) (text string, d
 	return r.noticeText(), func(written bool) { r.settle(to, written) }, true
 }
 
-// settle ends a claim. If the notice was shown but that cannot be recorded, this process does not show it again and
-// uploads nothing.
+// settle ends a claim. If the notice was shown but that cannot be recorded, this process does not show the notice again
+// and does not upload.
 func (r *Recorder) settle(to identity.Audience, written bool) {
 	r.notice.Lock()
 	defer r.notice.Unlock()
@@ -59,7 +59,7 @@ func (r *Recorder) settle(to identity.Audience, written bool) {
 	}
 }
 
-// toldAt returns when the person was first told, through an agent or on a terminal; the zero time before that.
+// toldAt returns when the notice was first shown to the user, through an agent or on a terminal, or the zero time.
 func (r *Recorder) toldAt() time.Time {
 	first := r.o.Memory.NoticeShownAt(identity.Agents)
 	if at := r.o.Memory.NoticeShownAt(identity.Terminal); first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -68,7 +68,7 @@ func (r *Recorder) toldAt() time.Time {
 	return first
 }
 
-// noticeText returns the notice: what is collected, that it is on, and how to turn it off.
+// noticeText returns the notice: what is collected, that it is enabled, and how to disable it.
 func (r *Recorder) noticeText() string {
 	where := "uploaded to its backend"
 	if own, err := r.o.Backend(caller.Caller{}); err != nil || own.Kind == config.KindEmbedded {

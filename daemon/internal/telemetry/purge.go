@@ -13,24 +13,24 @@ import (
 
 // Purged is the outcome of a purge.
 type Purged struct {
-	// Local counts the events erased from the log, Waiting those from the spool, Deleted those at backends.
+	// Local is the number of events erased from the log, Waiting from the spool, and Deleted at backends.
 	Local, Waiting, Deleted int64
 	// Backend is PurgeErased, PurgeNothing or PurgeFailed.
 	Backend string
-	// Err says why backends failed to erase events, and names each of them.
+	// Err contains the reason for each backend that failed to erase events.
 	Err error
 }
 
 // The values of Purged.Backend.
 const (
 	PurgeErased  = "erased"
-	PurgeNothing = "nothing" // no backend has received any since the last erasure, and none is configured
+	PurgeNothing = "nothing" // no backend has received events since the last erasure, and none is configured
 	PurgeFailed  = "failed"
 )
 
 // Purge erases the local log, the spool, and this install's events at the daemon's own backend and at every backend
-// that received some earlier. The switches do not matter, because erasing withdraws what was sent. A backend that
-// cannot be reached is recorded for the next purge. The error concerns this machine only.
+// that received events earlier. It ignores the switches, because erasing withdraws what was sent. A backend that cannot
+// be reached is recorded for the next purge. The error concerns only this machine.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
@@ -59,7 +59,8 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	return p, err
 }
 
-// eraseAtBackends asks backends, in parallel, to erase this install's events. err names each backend that failed.
+// eraseAtBackends asks backends, in parallel, to erase this install's events. err contains the reason for each backend
+// that failed.
 func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()

@@ -23,7 +23,7 @@ import (
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is in the name of a segment that was passed to the uploader. No more events are appended to it.
+	// sentMark is part of the name of a segment that was passed to the uploader. No further events are appended to it.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
@@ -32,8 +32,8 @@ const (
 	maxLine    = 4 << 10                   // bytes per event
 )
 
-// segmentName matches the names of segments; no other file in the spool is read or deleted. Early builds wrote no
-// mark, and their segments are never uploaded.
+// segmentName matches the names of segments; any other file in the spool is neither read nor deleted. Early builds
+// wrote no mark, and their segments are never uploaded.
 var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
 // markOf returns the mark for a backend in the names of segments.
@@ -98,7 +98,7 @@ func (s *spool) add(url string, line []byte) (full bool, err error) {
 	return full, err
 }
 
-// begin starts a segment and evicts the oldest ones until the spool is below the limit.
+// begin starts a segment and deletes the oldest segments until the spool is below its limit.
 func (s *spool) begin(mark string) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *spool) begin(mark string) error {
 		}
 		n, err := s.remove(seg.name)
 		if err != nil {
-			continue // it stays, and the next one is tried
+			continue // keep it and try the next one
 		}
 		total, lost = total-seg.size, lost+n
 	}
@@ -174,14 +174,14 @@ func (s *spool) remove(name string) (events int64, err error) {
 type batch struct {
 	telemetry.Batch
 	names []string // its segments
-	// unread says why a segment was skipped; nil if none was.
+	// unread is the reason why a segment was skipped, or nil.
 	unread error
 }
 
 // next seals the oldest segments that make one batch for a backend and reads them. Lines that are not events count as
 // lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be deleted. Events for another
-// backend are deleted, as are segments that were sent earlier but could not be deleted. An empty batch means that
-// nothing is spooled.
+// backend are deleted, as are segments that were sent earlier but could not be deleted. An empty batch means that the
+// spool contains nothing to upload.
 func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -222,8 +222,8 @@ func (s *spool) next(url string) (l batch, err error) {
 	return l, nil
 }
 
-// addDropped deletes an unreadable segment and counts it. It keeps a segment that cannot be deleted and does not count
-// it.
+// addDropped deletes an unreadable segment and counts it as lost. A segment that cannot be deleted is kept and not
+// counted.
 func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *spool) addDropped(name string) error {
 	return s.counterFile.addDropped(n)
 }
 
-// batch adds a segment to l; done reports that it no longer fits.
+// batch adds a segment to l; done reports that the segment does not fit.
 func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	data, err := statefile.Read(filepath.Join(s.dir, seg.name), s.cap)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -257,7 +257,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 			s.current = ""
 		}
 		seg.name = sealed
-		// Count the lost events only once the segment is sealed: a later attempt does not count them again.
+		// Count the lost events only once the segment is sealed, so that a later attempt does not count them again.
 		if err := s.counterFile.addDropped(lost); err != nil {
 			return false, err
 		}
@@ -280,8 +280,8 @@ func (s *spool) drop(l batch, change func(*counters)) error {
 	})
 }
 
-// clear deletes all spooled events, resets the count of lost events, and returns the number of spooled events. Files
-// that cannot be deleted are reported in the error but do not stop the others from being deleted.
+// clear deletes all spooled events, resets the count of lost events, and returns the number of deleted events. Files
+// that cannot be deleted are reported in the error but do not keep the others from being deleted.
 func (s *spool) clear() (events int64, err error) {
 	err = s.withLock(func() error {
 		segments, _, err := s.segments()

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Status is the state of telemetry as it applies to one caller.
+// Status is the state of telemetry for one caller.
 type Status struct {
 	// Allowed and DecidedBy are the results of Gate.
 	Allowed   bool
@@ -17,15 +17,17 @@ type Status struct {
 	BackendURL string
 	// NoticeAt is when the notice was first shown; zero until then.
 	NoticeAt time.Time
-	// Waiting is the number of spooled events, which use Bytes of Cap. Dropped is the number lost since the last upload.
+	// Waiting is the number of spooled events, which use Bytes of Cap. Dropped is the number of events lost since the
+	// last upload.
 	Waiting             int
 	Bytes, Cap, Dropped int64
-	// UploadedAt is the time of the last upload, which had Uploaded events; zero before the first upload.
+	// UploadedAt is the time of the last upload, which contained Uploaded events; zero before the first upload.
 	UploadedAt time.Time
 	Uploaded   int
-	// LastError says why the last upload failed, or why the spool could not be read or deleted; empty if nothing failed.
+	// LastError is the reason why the last upload failed, or why the spool could not be read or deleted; empty if there
+	// was no failure.
 	LastError string
-	// Next is the time of the next upload; zero if nothing is spooled or nothing may be sent.
+	// Next is the time of the next upload; zero if the spool is empty or uploads are not allowed.
 	Next time.Time
 }
 

@@ -1,7 +1,7 @@
 // Package telemetry records events about the use of the service. It records only events declared in proto/telemetry:
-// always in a local log that the person can read and, if the person's switches allow it, in a spool until they are
-// uploaded. It also issues the first-run notice, before which nothing is uploaded. The package knows no account and no
-// transport; its Uploader sends events to the backend.
+// always in a local log that the user can read and, if the user's switches allow it, in a spool until they are
+// uploaded. It also issues the first-run notice, before which it does not upload events. The package is independent of
+// accounts and transports; its Uploader sends events to the backend.
 package telemetry
 
 import (
@@ -28,22 +28,22 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Consents reads the person's decision.
+// Consents reads the user's decision.
 type Consents interface {
 	Get() (consent.State, error)
 }
 
 // Memory is the part of the install's state that telemetry needs.
 type Memory interface {
-	// NoticeShownAt returns the zero time until an audience got the first-run notice.
+	// NoticeShownAt returns when the first-run notice was shown to an audience, or the zero time.
 	NoticeShownAt(identity.Audience) time.Time
 	SetNoticeShownAt(identity.Audience, time.Time) error
-	// LastVersion returns the version that ran last; empty if unknown.
+	// LastVersion returns the version that ran last, or "" if unknown.
 	LastVersion() string
 	SetLastVersion(string) error
 }
 
-// Uploader sends events to the backend. Errors are *backend.Problem, or the context's error.
+// Uploader sends events to the backend. Its methods return a *backend.Problem or the context's error on failure.
 type Uploader interface {
 	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
@@ -58,8 +58,8 @@ type Options struct {
 	Version  string
 	Consents Consents
 	Memory   Memory
-	// Backend returns the backend that serves a caller. For the zero Caller it returns the daemon's own, which receives
-	// the events.
+	// Backend returns the caller's backend. For the zero Caller it returns the daemon's own backend, which receives the
+	// events.
 	Backend  func(caller.Caller) (config.Backend, error)
 	Uploader Uploader
 	Log      *slog.Logger
@@ -68,7 +68,7 @@ type Options struct {
 	Jitter func() float64
 }
 
-// warnEvery is the interval at which a failure to write events is logged.
+// warnEvery is the minimum interval between log entries about a failure to write events.
 const warnEvery = time.Minute
 
 // Recorder records and uploads events. It is safe for concurrent use.
@@ -79,13 +79,13 @@ type Recorder struct {
 	// full receives a signal when a batch is complete.
 	full chan struct{}
 
-	starting      atomic.Bool // no call was made since the daemon started
+	starting      atomic.Bool // no call has been made since the daemon started
 	writeFailures *ratelog.Logger
 	notice        notice
 	upload        upload
 }
 
-// New returns the recorder for a state directory. It writes nothing.
+// New returns the recorder for a state directory. It does not write files.
 func New(o Options) *Recorder {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -109,8 +109,8 @@ func (r *Recorder) Record(ctx context.Context, name string, fields map[string]an
 	r.write(who, name, fields)
 }
 
-// write records an event as who's switches allow. It logs failures at a limited rate, so that a full disk does not
-// fill the log as well.
+// write records an event, subject to who's switches. It logs failures at a limited rate, so that they do not fill the
+// disk.
 func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) {
 	line, err := r.format(name, fields)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) 
 	}
 }
 
-// format encodes an event; an undeclared one is an error.
+// format encodes an event. An undeclared event is an error.
 func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
@@ -153,7 +153,7 @@ func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	return err
 }
 
-// selectFields returns the declared fields and adds those whose values the recorder knows.
+// selectFields returns the declared fields, including the ones whose values the recorder itself knows.
 func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
 	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
 	kept := make(map[string]json.RawMessage, len(d.Fields))
@@ -169,8 +169,9 @@ func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) 
 	return kept
 }
 
-// Started is called when a daemon starts. At the first start, or the first start of a newer version, the next event is
-// preceded by one that reports it. The start itself has no caller, so the switches of the first caller apply.
+// Started is called when a daemon starts. At the first start, or at the first start of a newer version, the next event
+// is preceded by an event that reports the start. The start itself has no caller, so the switches of the first caller
+// apply.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
 func (r *Recorder) install(who caller.Caller) {

@@ -19,37 +19,37 @@ import (
 // When uploads happen.
 const (
 	flushEvery = time.Minute
-	// drainWait bounds the last upload while the daemon stops.
+	// drainWait is the time limit of the last upload while the daemon stops.
 	drainWait  = 2 * time.Second
 	uploadWait = 30 * time.Second
 	minBackoff = time.Second
 	maxBackoff = 15 * time.Minute
-	// maxRetryAfter bounds the Retry-After of a backend.
+	// maxRetryAfter is the longest Retry-After of a backend that is honoured.
 	maxRetryAfter = 24 * time.Hour
 )
 
 // upload is the state of the uploader.
 type upload struct {
-	// sending is held during an upload, so that a decision or a purge happens before or after it, never during it.
+	// sending is held during an upload, so that a decision or a purge takes effect before or after it, never during it.
 	sending sync.Mutex
 
 	mu     sync.Mutex
 	cancel context.CancelCauseFunc // cancels the attempt in progress
 	last   string                  // the error of the last attempt; empty if the batch was accepted
-	// the last problem with reading or emptying the spool; empty once it is solved
+	// the last problem with reading or deleting the spool; empty once it is solved
 	spoolProblem string
 	isNew        bool // the problem was reported since the flush began
 	next         time.Time
 	failures     int
 }
 
-// Serve uploads spooled events: every minute, when a batch is complete, and once more when ctx ends.
+// Serve uploads spooled events: every minute, when a batch is complete, and a last time when ctx ends.
 func (r *Recorder) Serve(ctx context.Context) error {
 	timer := time.NewTimer(r.plan(nil))
 	defer timer.Stop()
 	for {
 		full := r.full
-		if r.failing() { // the back-off decides when to try again
+		if r.failing() { // the back-off determines when to try again
 			full = nil
 		}
 		select {
@@ -65,8 +65,8 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until none is left or one fails. It clears solved problems of the spool only at its end, so that
-// a person can see them.
+// flush sends batches until none are left or one fails. It clears solved problems of the spool only at its end, so that
+// the user can see them.
 func (r *Recorder) flush(ctx context.Context) error {
 	r.upload.mu.Lock()
 	r.upload.isNew = false
@@ -83,11 +83,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends an upload because of a decision or a purge. That is not a failure, so there is no back-off.
+// errInterrupted ends an upload because of a decision or a purge. It is not a failure, so there is no back-off.
 var errInterrupted = errors.New("interrupted by a decision of the person")
 
-// send makes one attempt with the oldest batch; more reports that it was uploaded and that others may follow. The
-// attempt can be interrupted from its start, so that nothing is sent after a decision that forbids it.
+// send makes one attempt with the oldest batch; more reports that it was uploaded and that more batches may follow. The
+// attempt can be interrupted from its start, so that no events are sent after a decision that forbids it.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()
@@ -102,7 +102,7 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// try checks the person's switches again, because spooled events may have to stay or to be deleted.
+// try checks the user's switches again, because spooled events may have to be kept or deleted.
 func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	allowed, by, own := r.gate(caller.Caller{})
 	if !allowed {
@@ -137,13 +137,13 @@ func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 }
 
 // attempt uploads a batch, as the anonymous install, to the backend for which the batch was loaded. It checks the gate
-// again, because reading took some time.
+// again, because reading took time.
 func (r *Recorder) attempt(ctx context.Context, own config.Backend, l batch) (backendapi.TelemetryReceipt, error) {
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
 		return backendapi.TelemetryReceipt{}, err
 	}
-	if len(body) > telemetry.MaxBody { // impossible with lines written here; no backend would accept it
+	if len(body) > telemetry.MaxBody { // impossible with lines written here; backends would reject it
 		return backendapi.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge,
 			Message: "the batch is too large"}
 	}
@@ -167,7 +167,8 @@ func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.cancel = cancel
 }
 
-// settle clears the problem with the spool; a problem of this flush is cleared only once the spool is empty.
+// settle clears the problem with the spool. A problem reported during this flush is cleared only once the spool is
+// empty.
 func (u *upload) settle(emptied bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -204,7 +205,7 @@ func (r *Recorder) failing() bool {
 	return r.upload.failures > 0
 }
 
-// plan records how an attempt ended and returns how long to wait before the next.
+// plan records the outcome of an attempt and returns how long to wait before the next one.
 func (r *Recorder) plan(err error) time.Duration {
 	u := &r.upload
 	u.mu.Lock()
@@ -221,7 +222,7 @@ func (r *Recorder) plan(err error) time.Duration {
 }
 
 // backoff doubles the wait from a second up to a quarter of an hour. The upper half of each step is random, so that
-// installs do not all return at the same moment after an outage. It honours Retry-After.
+// installs do not all retry at the same moment after an outage. It honours Retry-After.
 func backoff(failures int, jitter float64, err error) time.Duration {
 	d := maxBackoff
 	if failures <= 10 {
@@ -235,8 +236,8 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 	return d
 }
 
-// Decided is called after the person's decision was stored. A refusal cancels the upload in progress and empties the
-// spool. If emptying fails, the next attempt does it, and sends nothing either.
+// Decided is called after the user's decision was stored. A refusal cancels the upload in progress and empties the
+// spool. If emptying fails, the next attempt empties it, and does not send events either.
 func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
 		return
