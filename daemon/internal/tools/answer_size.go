@@ -15,15 +15,15 @@ import (
 	"sync"
 )
 
-// MaxAnswer bounds an answer to an agent in bytes, as MCP encodes it: its text, its structured content and its
-// pictures.
+// MaxAnswer is the maximum size of an answer to an agent, in bytes as encoded by MCP: its text, its structured content
+// and its pictures.
 const MaxAnswer = 1_000_000
 
-// Shares of MaxAnswer. The rest is for the message around the answer, the notice and the remark on what was left out.
+// Shares of MaxAnswer. The rest is for the message around the answer, the notice and the remark about omissions.
 const (
 	maxContent = MaxAnswer - 20_000
 	maxRows    = maxContent - 20_000 // the rows of an event log
-	// maxText is the length of the text beside which pictures are left out, and not the text for the pictures.
+	// maxText is the size up to which text takes precedence over pictures.
 	maxText = maxContent / 2
 )
 
@@ -33,8 +33,8 @@ var dataFields = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`"data":"([A-Za-z0-9+/]{100,}={0,2})"`)
 })
 
-// withoutData replaces long base64 in the data fields of compact JSON by its type, size and hash, because the bytes are
-// useless to an agent.
+// withoutData replaces long base64 in the data fields of compact JSON with its type, size and hash, because the bytes
+// are useless to an agent.
 func withoutData(answer []byte) []byte {
 	if !bytes.Contains(answer, []byte(`"data":"`)) {
 		return answer
@@ -54,16 +54,16 @@ func withoutData(answer []byte) []byte {
 	})
 }
 
-// encodedSize is the number of bytes of an answer's JSON in MCP, which contains it twice: as structured content and as
-// the text for clients that read no structured content.
+// encodedSize returns the size of an answer's JSON in MCP, in bytes. MCP contains it twice: as structured content, and
+// as text for clients that do not read structured content.
 func encodedSize(answer []byte) int {
 	text, _ := json.Marshal(string(answer)) // strings can always be encoded
 	return len(answer) + len(text)
 }
 
-// Bounded returns a result of at most MaxAnswer bytes. Equal pictures occur once. If that is not enough, pictures
-// become JPEGs, the first pictures are left out, and then the ends of long lists and texts. The answer then has more:
-// true, and its summary reports what was left out. Hashes in the answer still belong to the PNGs.
+// Bounded returns a result of at most MaxAnswer bytes. Equal pictures occur once. If that is not enough, pictures are
+// converted to JPEG, then the first pictures are omitted, then the ends of long lists and texts. The answer then has
+// more: true, and its summary reports the omissions. Hashes in the answer still belong to the PNGs.
 func (r Result) Bounded() Result {
 	var distinct []Image
 	for _, image := range r.Images {
@@ -106,7 +106,7 @@ func (r *Result) picturesSize() (size int) {
 	return size
 }
 
-// compressed returns pictures with JPEGs instead of PNGs where they are smaller.
+// compressed returns pictures, replacing PNGs with JPEGs where they are smaller.
 func compressed(pictures []Image, quality int) []Image {
 	pictures = slices.Clone(pictures)
 	for i, image := range pictures {
@@ -125,8 +125,8 @@ func compressed(pictures []Image, quality int) []Image {
 
 const unlimited = math.MaxInt / 16
 
-// shortened returns the result with lists of at most limit entries and texts of at most 16 times as many bytes. why
-// becomes part of its summary.
+// shortened returns the result with lists of at most limit entries and texts of at most 16 times as many bytes. why is
+// added to its summary.
 func (r Result) shortened(limit int, why string) Result {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(r.Structured))

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// maxArgs bounds the arguments of a call, in bytes.
+// maxArgs is the maximum size of a call's arguments, in bytes.
 const maxArgs = 256 << 10
 
-// decode reads a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more
-// than silently ignoring a misspelt argument.
+// decode decodes a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more
+// than a misspelt argument that is silently ignored.
 func decode[A any](args json.RawMessage, into *A) error {
 	return decodeInto(args, into)
 }
@@ -104,7 +104,7 @@ func cut(s string, n int) string {
 }
 
 // Arguments shared by several tools. The server's instructions describe them once; a tool with a different default
-// says so in its own schema.
+// documents it in its own schema.
 type (
 	sessionArg struct {
 		SessionID string `json:"sessionId"`
@@ -117,8 +117,8 @@ type (
 	}
 )
 
-// integer accepts every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. A number that an int64
-// cannot hold becomes the nearest bound, and is clamped like any other.
+// integer accepts every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. A number that does not
+// fit into an int64 becomes the nearest limit, and is clamped like any other.
 type integer int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -141,7 +141,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// clamp returns an optional integer limited to its bounds, or def for nil.
+// clamp returns an optional integer limited to low and high, or def for nil.
 func clamp(given *integer, def, low, high int64) int64 {
 	if given == nil {
 		return def

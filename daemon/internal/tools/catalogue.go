@@ -19,21 +19,21 @@ import (
 // Links is the part of the device-code flow that the tools need.
 type Links interface {
 	linkCompleter
-	// Target returns the backend of the caller's calls and the identity to use. Its Bearer is empty unless the link may
-	// be used there.
+	// Target returns the backend for the caller's calls and the identity to use. Its Bearer is empty unless the link
+	// may be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
 	// Ask returns the live code for (backend, install) and stores the call that needs it. If there is none, request makes
 	// the call, and the backend's refusal contains a new code.
 	Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
 		request func(context.Context) error) (link.Code, error)
-	// OpenPage opens the page of a code, unless it was opened before and again is not set, and returns open's result.
+	// OpenPage calls open with the page of a code and returns its result. A page that was opened before is opened again
+	// only if again is set.
 	OpenPage(deviceCode string, again bool, open func(page string) bool) bool
 	// Revoked records that the backend rejected a token.
 	Revoked(token string)
 }
 
-// Sessions is the part of local and browser sessions that the tools need. Each of the interfaces is declared next to
-// its tool.
+// Sessions is the part of local and browser sessions that the tools need. Each interface is declared next to its tool.
 type Sessions interface {
 	sessionOpener
 	localStarter
@@ -50,18 +50,18 @@ type Sessions interface {
 	tokenFinder
 }
 
-// Accounts reports on the link using local data; the caller is in the context. It needs no adapter, so it also works
-// in a sandbox that forbids adapters.
+// Accounts reports on the link using local data; the caller is in the context. It needs no adapter, so it also works in
+// a sandbox that forbids adapters.
 type Accounts interface {
-	// InstallID is the anonymous id of this install.
+	// InstallID returns the anonymous id of this install.
 	InstallID() string
-	// Link is a snapshot; its State is OtherBackend if the caller's backend did not issue it.
+	// Link returns a snapshot; its State is OtherBackend if the caller's backend did not issue the link.
 	Link(ctx context.Context) account.Link
-	// BackendURL is the backend of the caller's calls: a URL, or "embedded:" followed by the id if it is known.
+	// BackendURL returns the backend for the caller's calls: a URL, or "embedded:" followed by the id if it is known.
 	BackendURL(ctx context.Context) string
 }
 
-// Browser opens a URL on the caller's desktop; reason says why it did not.
+// Browser opens a URL on the caller's desktop. reason is why it was not opened.
 type Browser interface {
 	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
 }
@@ -85,7 +85,7 @@ type Options struct {
 	Records Records
 	// Docs searches the bundled documentation.
 	Docs Docs
-	// Transports lists the transports of sessions.
+	// Transports lists the available transports.
 	Transports Transports
 	Now        func() time.Time
 }
@@ -133,7 +133,7 @@ func define[A any](tool Tool, run func(context.Context, call, A) (any, error), o
 	}}
 }
 
-// readOnly marks a tool as changing nothing.
+// readOnly returns a Tool that changes nothing.
 func readOnly(name, title string, answers json.RawMessage) Tool {
 	return Tool{
 		Name: name, Title: title, Annotations: Annotations{ReadOnly: true, Idempotent: true}, OutputSchema: answers,

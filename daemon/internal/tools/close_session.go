@@ -44,7 +44,7 @@ func (t closeSession) definition() definition {
 
 func (t closeSession) run(ctx context.Context, c call, args closeSessionArgs) (any, error) {
 	if args.SessionID == "" {
-		latest, ok := t.sessionGate.sessions.Latest(ctx, c.who) // closing ends it for everybody
+		latest, ok := t.sessionGate.sessions.Latest(ctx, c.who) // closing ends the session for all its users
 		if !ok {
 			return nil, noSessionHere()
 		}

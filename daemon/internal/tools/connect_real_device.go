@@ -30,7 +30,7 @@ type connectRealDeviceArgs struct {
 	TimeoutSeconds *integer `json:"timeoutSeconds"`
 }
 
-// Bounds of timeoutSeconds.
+// Limits of timeoutSeconds.
 const (
 	realWait    = 20
 	maxRealWait = 60
@@ -100,7 +100,7 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 		return nil, err
 	}
 	if s.NewPage != "" {
-		_, _ = t.browser.Open(ctx, c.who, s.NewPage) // the summary has the address too
+		_, _ = t.browser.Open(ctx, c.who, s.NewPage) // the summary contains the address too
 	}
 	h := s.Hardware
 	answer := realDevice{
@@ -136,7 +136,7 @@ func (t connectRealDevice) run(ctx context.Context, c call, args connectRealDevi
 	return answer, nil
 }
 
-// realGlassesOf returns the state of real glasses as agents see it: without addresses and serial numbers.
+// realGlassesOf returns the state of real glasses in the form shown to agents, without addresses and serial numbers.
 func realGlassesOf(deviceModel string, h backend.Hardware) realGlasses {
 	proof := glasses.ProofOf(deviceModel)
 	g := realGlasses{Name: h.Pair.Name, Carrier: h.Carrier, Links: []realLink{}, Page: h.ConnectURL, Proof: &proof}

@@ -54,7 +54,7 @@ func injectTool(name, title string) Tool {
 	return Tool{Name: name, Title: title, OutputSchema: injectAnswers[injectAnswer]()}
 }
 
-// inject sends the frames one after another and stops at the first that the glasses refuse.
+// inject sends the frames one after another and stops at the first one that the glasses refuse.
 func (t injector) inject(ctx context.Context, c call, id string, list []injection, next ...nextCall) (any, error) {
 	return t.onSession(ctx, c, id, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		answer := injectAnswer{Status: "ok", SessionID: id, Done: []string{}, Since: t.mark(ctx, target, id), Next: next}
@@ -75,7 +75,7 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 	})
 }
 
-// noteMotion records a movement of the head for a later recording, because it leaves no row.
+// noteMotion records a head movement for a later recording, because it leaves no row.
 func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
 	if motion, ok := in.payload.(*glasses.Motion); ok {
 		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
@@ -135,7 +135,7 @@ func transcriptHint(e *glasses.Error) string {
 	return ""
 }
 
-// controlProblem adds the next step to a session's refusal that has none.
+// controlProblem adds the next step to a session's refusal that lacks one.
 func controlProblem(err error) error {
 	p := problemOf(err)
 	if p == nil || p.FixHint != "" {

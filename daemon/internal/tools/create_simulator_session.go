@@ -53,7 +53,7 @@ func scriptSays() option {
 	return on("assistantScript", says("A file that answers the app's assistant: searchDocs assistant-scripts."))
 }
 
-// previousSession closes the session of a directory that a fresh one replaces.
+// previousSession closes the session that a fresh one replaces in a directory.
 type previousSession interface {
 	ClosePrevious(
 		ctx context.Context, target backend.Target, who caller.Caller, by session.Opened,
@@ -66,7 +66,7 @@ type replacedSession struct {
 	NotClosed string `json:"notClosed,omitempty" jsonschema:"Why closePrevious closed none."`
 }
 
-// replace closes the previous session if the arguments ask for it. A session that cannot be closed expires by itself
+// replace closes the previous session if the arguments request it. A session that cannot be closed expires by itself
 // and does not make the call fail. note is a sentence for the summary.
 func (a freshArgs) replace(ctx context.Context, sessions previousSession, target backend.Target, who caller.Caller,
 	by session.Opened) (r replacedSession, note string) {
@@ -80,7 +80,7 @@ func (a freshArgs) replace(ctx context.Context, sessions previousSession, target
 	return replacedSession{NotClosed: done.WhyNot}, " No session was closed: " + done.WhyNot + "."
 }
 
-// sessionAddress identifies a session and contains its addresses for people and apps.
+// sessionAddress identifies a session and contains its addresses for users and apps.
 type sessionAddress struct {
 	SessionID   string  `json:"sessionId"`
 	Project     string  `json:"project" jsonschema:"The app id of the session."`

@@ -8,11 +8,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// quietWait bounds the wait for the person if the client shows no progress, because clients abort silent calls after
-// 60 s.
+// quietWait is the maximum wait for the user if the client does not show progress, because clients abort silent calls
+// after 60 s.
 const quietWait = 50 * time.Second
 
-// elicit asks the person through the client and, if they agree, waits for the approval and makes the call. answered is
+// elicit asks the user through the client and, if they agree, waits for the approval and makes the call. answered is
 // false if the client could not ask; the answer must then show the code.
 func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refusal,
 	do gatedWork) (out any, answered bool, err error) {
@@ -39,7 +39,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	case err != nil:
 		return nil, false, nil
 	}
-	// The client opens the page if the person agrees; if not, it stays closed.
+	// The client opens the page if the user agrees; otherwise it stays closed.
 	g.links.OpenPage(code.DeviceCode.DeviceCode, false, func(string) bool { return true })
 	if !accepted {
 		return authRequired(code, refused.state, false), true, nil
@@ -50,7 +50,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	return out, true, err
 }
 
-// afterApproval makes the call once the wait for the person has ended with err.
+// afterApproval makes the call once the wait for the user has ended with err.
 func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err error, refused *refusal,
 	do gatedWork) (any, error) {
 	if p := problemOf(err); p != nil && p.Code == link.CodeAuthTimeout {
@@ -67,7 +67,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	return out, err
 }
 
-// askAgain answers with the code that is currently live and its remaining lifetime.
+// askAgain answers with the code that is now live and its remaining lifetime.
 func (g *gate) askAgain(ctx context.Context, c call, refused *refusal, do gatedWork) (any, error) {
 	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {

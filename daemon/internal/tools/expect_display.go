@@ -55,7 +55,7 @@ func (a expectAnswer) images() []Image {
 	return []Image{{MIME: "image/png", Data: a.image}}
 }
 
-// Bounds of withinMs, and the virtual time between two reads of the display.
+// Limits of withinMs, and the virtual time between two reads of the display.
 const (
 	expectDefault = 5000
 	expectMost    = 50_000

@@ -22,7 +22,7 @@ const (
 	CodeFileUnwritable = "file_unwritable"
 )
 
-// fileKind is a file type and a check of a file's first bytes.
+// fileKind is a file type, recognised by a file's first bytes.
 type fileKind struct {
 	name  string
 	magic func([]byte) bool
@@ -38,7 +38,7 @@ var (
 	}}}
 )
 
-// pathOf returns an argument as an absolute path. A relative path is resolved in the caller's working directory.
+// pathOf returns an argument as an absolute path. A relative path is resolved against the caller's working directory.
 func pathOf(who caller.Caller, argument, path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):
@@ -52,7 +52,7 @@ func pathOf(who caller.Caller, argument, path string) (string, error) {
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// listDir returns an argument's path and the entries of that folder; none if the folder does not exist.
+// listDir returns an argument's path and the entries of that folder, which are empty if the folder does not exist.
 func listDir(
 	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
 ) (dir string, entries []contract.Entry, err error) {
@@ -70,7 +70,7 @@ func listDir(
 	return dir, entries, nil
 }
 
-// readFile reads a regular file of at most limit bytes. Whatever its name, its content must be of one of the kinds.
+// readFile reads a regular file of at most limit bytes. Its content, not its name, must match one of the kinds.
 func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64,
 	kinds []fileKind) ([]byte, error) {
 	full, err := pathOf(who, argument, path)

@@ -12,13 +12,13 @@ import (
 // gatedWork is the part of a tool that runs once the caller's backend and credential are known.
 type gatedWork func(ctx context.Context, target backend.Target) (any, error)
 
-// gate finds the caller's link for a tool that needs an account, or asks the person to link one.
+// gate finds the caller's link for a tool that needs an account, or asks the user to link one.
 type gate struct {
 	links   Links
 	browser Browser
 }
 
-// statusAuthRequired is the status and the code of an answer that asks for a link.
+// statusAuthRequired is the status and the error code of an answer that asks for a link.
 const statusAuthRequired = "auth_required"
 
 // AuthRequired is the answer of a gated tool if there is no link. It is a step of the flow, not an error.
@@ -33,7 +33,7 @@ type AuthRequired struct {
 	Summary    string `json:"summary"`
 }
 
-// linkRequest contains what the person needs to link an account. The output schema of every gated tool has these
+// linkRequest contains what the user needs to link an account. The output schema of every gated tool has these
 // properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
@@ -46,8 +46,8 @@ type linkRequest struct {
 
 func (AuthRequired) outcome() string { return statusAuthRequired }
 
-// run makes the call with the caller's link. If there is none, or if the backend rejects it, the person is asked:
-// through the client if it can open URLs, otherwise in the answer.
+// run makes the call with the caller's link. If there is none, or if the backend rejects it, the user is asked to link
+// an account: through the client if it can open URLs, otherwise in the answer.
 func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork) (any, error) {
 	out, refused, err := g.attempt(ctx, c, do)
 	if refused == nil {
@@ -79,7 +79,7 @@ func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) 
 	})
 }
 
-// refusal says why a call could not be made.
+// refusal is the reason why a call could not be made.
 type refusal struct {
 	target backend.Target
 	state  account.State
@@ -104,7 +104,7 @@ func (g *gate) attempt(ctx context.Context, c call, do gatedWork) (any, *refusal
 	return out, nil, err
 }
 
-// conflicting reports whether the code would replace a live link of another backend, which tools never do.
+// conflicting reports whether the code would replace a live link to another backend, which tools never do.
 func conflicting(code link.Code, state account.State) bool {
 	return state == account.OtherBackend && code.Replaces.State == account.Linked
 }
@@ -119,7 +119,7 @@ func (g *gate) open(ctx context.Context, c call, code link.Code, state account.S
 		func(page string) bool { return openPage(ctx, g.browser, c.who, page) })
 }
 
-// openPage opens the page of a code in the caller's browser, and reports whether it did.
+// openPage opens the page of a code in the caller's browser, and reports whether it succeeded.
 func openPage(ctx context.Context, b Browser, who caller.Caller, page string) bool {
 	if !isWebPage(page) {
 		return false

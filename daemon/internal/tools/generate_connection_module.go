@@ -30,7 +30,7 @@ type generateConnectionModule struct {
 	gate  *gate
 	keys  Scaffold
 	pages pageFiler
-	turn  chan struct{} // one call writes at a time, because two could create two keys for a folder
+	turn  chan struct{} // one call writes at a time, because two calls could create two keys for a folder
 }
 
 type generateConnectionModuleArgs struct {
@@ -101,7 +101,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 			key, err := t.keys.MintProjectKey(ctx, target, project, filepath.Base(root))
 			return key.Key, err
 		}
-		if collector != nil && target.Bearer != "" { // keys are only ever written to files
+		if collector != nil && target.Bearer != "" { // keys are written only to files, never into answers
 			mint = func(context.Context, string) (string, error) { return "", nil }
 		}
 		if target.Bearer == "" { // the backend refuses and returns a code; nothing is written
@@ -213,7 +213,7 @@ func scaffoldError(err error) error {
 }
 
 // moduleRoot returns the folder of the app to which a module in dir belongs: the caller's working directory. A module
-// never goes to a shared directory by itself; there dir must be absolute, and its parent is the app's folder.
+// is not written to a shared directory by default; there, dir must be absolute, and its parent is the app's folder.
 func moduleRoot(who caller.Caller, dir string) (string, error) {
 	if !caller.IsShared(who.Cwd) {
 		return who.Cwd, nil
@@ -230,8 +230,7 @@ func noAppFolder(who caller.Caller, hint string) error {
 	return invalid("this call comes from "+who.Cwd+", which is no app's folder", hint)
 }
 
-// projectDir returns the folder that a call is about: the argument, or else the caller's working directory, unless it
-// is shared.
+// projectDir returns the folder of a call: the argument, otherwise the caller's working directory unless it is shared.
 func projectDir(c call, dir string) (string, error) {
 	if dir == "" && caller.IsShared(c.who.Cwd) {
 		return "", noAppFolder(c.who, "pass dir, the app's folder")

@@ -59,7 +59,7 @@ func tidyAssistant(c backendapi.AssistantConfig) backendapi.AssistantConfig {
 	return c
 }
 
-// onlyTextModel precedes what agents read about settings that only a voice assistant would use.
+// onlyTextModel precedes the description of settings that only a voice assistant would use.
 const onlyTextModel = "Only the text model has an effect in this version: the other settings are kept for a voice " +
 	"assistant that does not exist yet. "
 

@@ -54,7 +54,7 @@ type capabilityAnswer struct {
 // errorsGuide is the argument that requests the table of errors.
 const errorsGuide = "errors"
 
-// guideNames are the valid values of the argument capability.
+// guideNames lists the valid values of the argument capability.
 func guideNames() []string { return append(guide.CapabilityIDs(), errorsGuide) }
 
 func (t getCapabilityGuide) definition() definition {
@@ -100,7 +100,7 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 		Events: eventLines(known.Events), Example: &words.Example, Pitfalls: words.Pitfalls, Next: words.Next,
 		DeviceModels: modelSupports(models, known.ID),
 	}
-	if support, has := answer.DeviceModels[args.DeviceModel]; has { // all models together have no room for it
+	if support, has := answer.DeviceModels[args.DeviceModel]; has { // too long to add for all models
 		support = strings.TrimPrefix(support+provenOnReal(args.DeviceModel, known.ID), "; ")
 		answer.DeviceModels[args.DeviceModel] = support
 	}
@@ -116,10 +116,11 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 	return answer, nil
 }
 
-// driven are the capabilities that our drivers of real glasses pass on; the service itself provides the others.
+// driven lists the capabilities that our drivers of real glasses implement; the service itself provides the others.
 var driven = []string{guide.Display, guide.Input, guide.Microphone, guide.Camera, guide.Motion}
 
-// provenOnReal says how far a capability is proven on the real glasses of a model: as words to append, or nothing.
+// provenOnReal returns a phrase to append that describes how far a capability is proven on the real glasses of a model,
+// or "".
 func provenOnReal(deviceModel, capability string) string {
 	proof := glasses.ProofOf(deviceModel)
 	switch {
@@ -131,7 +132,7 @@ func provenOnReal(deviceModel, capability string) string {
 	return "; real: " + proof.Of("", capability)
 }
 
-// anyCommandFails are the error codes of every command; the first applies only to commands with a payload.
+// anyCommandFails lists the error codes of every command; the first applies only to commands with a payload.
 var anyCommandFails = []string{glasses.CodeBadPayload, glasses.CodeNotConnected, glasses.CodeTimeout,
 	glasses.CodePlatform}
 
@@ -272,7 +273,7 @@ func panelWords(p glasses.Panel) string {
 	return strings.Join(words, ", ")
 }
 
-// notOneOf returns the error for an argument that is not in a list.
+// notOneOf returns the error for an argument that is not one of words.
 func notOneOf(argument string, words []string) error {
 	words = slices.Clone(words)
 	return invalid(fmt.Sprintf("argument %q is missing or unknown", argument),

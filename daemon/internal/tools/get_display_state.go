@@ -64,8 +64,8 @@ type modelDisplay struct {
 	Findings    []glasses.Finding `json:"findings"`
 }
 
-// pictureFacts describe the PNG of the picture that accompanies the answer, also if Bounded makes a JPEG of it or
-// leaves it out, because expectDisplay and scenarios compare the PNG's hash.
+// pictureFacts describes the PNG of the picture that accompanies the answer, even if Bounded converts it to JPEG or
+// omits it, because expectDisplay and scenarios compare the PNG's hash.
 type pictureFacts struct {
 	MIME   string `json:"mime"`
 	Width  int    `json:"width"`
@@ -152,7 +152,7 @@ func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateAr
 	})
 }
 
-// modelsOf returns the models with a panel named by ids; "all" means every model with a panel.
+// modelsOf returns the models with these ids, which must have a panel; "all" means every model with a panel.
 func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 	var list []glasses.DeviceModel
 	for _, id := range ids {

@@ -78,7 +78,7 @@ func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer 
 	return answer
 }
 
-// fitRows removes image data from a page's rows, and the last rows if the others fill an answer.
+// fitRows removes image data from a page's rows, and omits the last rows that do not fit into an answer.
 func fitRows(page *backendapi.EventPage) {
 	size := 0
 	for i, row := range page.Events {

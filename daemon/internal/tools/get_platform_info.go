@@ -15,17 +15,17 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// Transports are what the transport adapters describe.
+// Transports returns the descriptions of the transport adapters.
 type Transports interface{ Transports() []backend.Transport }
 
 type getPlatformInfo struct {
 	transports Transports
-	// servicectl is the path of the command-line tool; if empty, that of this installation.
+	// servicectl is the path of the command-line tool; if empty, this installation's tool is used.
 	servicectl string
 }
 
 // transportNames are the names of the shipped transports in the documentation, by id. The title of an added adapter is
-// not used, because its author writes it.
+// not used, because its author wrote it.
 var transportNames = map[string]string{
 	"localsim": "LocalSimTransport", "realdevice": "RealDeviceTransport",
 }
@@ -101,7 +101,7 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 	return answer, nil
 }
 
-// listTransports returns the transports and the tool that opens a session of each.
+// listTransports returns the transports, each with the tool that opens a session.
 func (t getPlatformInfo) listTransports() []platformTransport {
 	var list []platformTransport
 	for _, d := range t.transports.Transports() {
@@ -115,7 +115,7 @@ func (t getPlatformInfo) listTransports() []platformTransport {
 	return list
 }
 
-// commandLine returns the path of the command-line tool, which stays valid after an upgrade; empty if it is not
+// commandLine returns the path of the command-line tool, which stays valid after an upgrade, or "" if it is not
 // installed.
 func (t getPlatformInfo) commandLine() string {
 	path := t.servicectl
@@ -132,7 +132,7 @@ func (t getPlatformInfo) commandLine() string {
 }
 
 // modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, and other parts. It marks
-// the facts that are not from the vendor's documents, and says how the real glasses can be used (glasses.Proof).
+// facts that are not from the vendor's documents, and describes how the real glasses can be used (glasses.Proof).
 func modelFactsOf(m glasses.DeviceModel) string {
 	var facts, unsure []string
 	if m.Panel != nil {

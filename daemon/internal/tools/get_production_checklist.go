@@ -17,7 +17,7 @@ type getProductionChecklist struct {
 	source gatewayUsageReader
 }
 
-// factsWithin bounds the wait for the backend, because the checklist is useful without it.
+// factsWithin is the maximum wait for the backend, because the checklist is useful without it.
 const factsWithin = 5 * time.Second
 
 type getProductionChecklistArgs struct {
@@ -25,7 +25,7 @@ type getProductionChecklistArgs struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// checkItem is an item of the checklist. Prove is a call that shows whether it is met. Holds is nil if that is
+// checkItem is an item of the checklist. Prove is a call that shows whether the item is met. Holds is nil if that is
 // unknown.
 type checkItem struct {
 	ID    string    `json:"id"`
@@ -42,14 +42,14 @@ type checklistEntry struct {
 	checkItem
 	Needs []string `json:"needs"`
 	On    string   `json:"on"`
-	// Fact names the fact about the project that decides, see gatewayFacts; empty for items that only the app's author
-	// can judge.
+	// Fact is the name of the fact about the project (see gatewayFacts) that determines whether the item is met; empty
+	// for items that only the app's author can judge.
 	Fact string `json:"fact"`
 }
 
 type checklistAnswer struct {
 	Items []checkItem `json:"items"`
-	// CannotPublishYet applies to every app, whatever the items say.
+	// CannotPublishYet applies to every app, regardless of the items.
 	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What this version cannot do."`
 	Next             []nextCall `json:"nextCalls"`
 	Summary          string     `json:"summary"`
@@ -117,8 +117,8 @@ func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bo
 	return gatewayFacts(usage)
 }
 
-// gatewayFacts returns which facts of the checklist are true. Calls need credit only if credit pays for them.
-// KeySource is null if the owner hides it from agents.
+// gatewayFacts returns which facts of the checklist are true. Calls need credit only if credit pays for them. KeySource
+// is null if the owner hides it from agents.
 func gatewayFacts(u backendapi.GatewayUsage) map[string]bool {
 	facts := map[string]bool{"day_cap": u.Caps.Day != nil}
 	covered := u.Credit.BalanceMicroUSD > 0 && !u.Credit.Locked

@@ -35,7 +35,7 @@ type analyticsAnswer struct {
 	Summary string `json:"summary"`
 }
 
-// analyticsRanges are the periods that end now; the second is the default.
+// analyticsRanges lists the periods, which end now; the second is the default.
 var analyticsRanges = []string{"24h", "7d", "30d", "90d"}
 
 var analyticsIntervals = []string{"hour", "day"}
@@ -74,7 +74,7 @@ func (t getProjectAnalytics) run(ctx context.Context, c call, args getProjectAna
 		})
 }
 
-// query checks the arguments before the person is asked for a link.
+// query checks the arguments before the user is asked for a link.
 func (a getProjectAnalyticsArgs) query() (backend.AnalyticsQuery, error) {
 	q := backend.AnalyticsQuery{Range: a.Range, Interval: a.Interval}
 	bad := func(message, hint string) (backend.AnalyticsQuery, error) {
@@ -107,7 +107,7 @@ func (a getProjectAnalyticsArgs) query() (backend.AnalyticsQuery, error) {
 	return q, nil
 }
 
-// parseTime parses a time. It parses a date as the beginning of that day in UTC.
+// parseTime parses a time. A date without a time means the beginning of that day in UTC.
 func parseTime(s string) (time.Time, bool) {
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(form, s); err == nil {

@@ -60,7 +60,7 @@ func appEnvironment(s session.Opened) map[string]string {
 // manifestName is the file that contains a project's app id.
 const manifestName = "service.json"
 
-// errorGuide describes an error code that a command can fail with.
+// errorGuide describes an error code with which a command can fail.
 type errorGuide struct {
 	Code      string `json:"code"`
 	When      string `json:"when"`
@@ -72,7 +72,7 @@ type errorGuide struct {
 // errorGuides lists the error codes in the order in which the glasses check for them.
 func errorGuides() []errorGuide { return readGuide[[]errorGuide]("errors") }
 
-// ofTypes returns the elements of all with one of types, in the order of types.
+// ofTypes returns the elements of all that have one of types, in the order of types.
 func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	some := []T{}
 	for _, typ := range types {
@@ -85,7 +85,7 @@ func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	return some
 }
 
-// field is a field of a payload or of a node. The bounds apply to the characters of a text and to the elements of an
+// field is a field of a payload or of a node. The limits apply to the characters of a text and to the elements of an
 // array.
 type field struct {
 	Name     string   `json:"name"`
@@ -118,7 +118,7 @@ type eventGuide struct {
 	Type    string  `json:"type"`
 	Payload []field `json:"payload"`
 	When    string  `json:"when"`
-	// Binary frames have a body; Stream frames are counted in the event log instead of listed.
+	// Binary frames have a body. Stream frames are counted in the event log instead of being listed.
 	Binary bool `json:"binary"`
 	Stream bool `json:"stream"`
 }
@@ -146,7 +146,7 @@ type nodeGuide struct {
 // nodeGuides lists every node type with its own fields; the type "any" has the fields of all nodes.
 func nodeGuides() []nodeGuide { return readGuide[[]nodeGuide]("nodes") }
 
-// partNames are the names of the parts that a wearer may refuse or switch off.
+// partNames lists the names of the parts that a wearer may refuse or switch off.
 func partNames() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }

@@ -77,7 +77,7 @@ func inspect(ctx context.Context, c call, folder string) (scaffold.Inspection, e
 	return in, nil
 }
 
-// orEmpty returns an empty list for nil, because agents read [] more easily than null.
+// orEmpty returns an empty list for nil, because [] is easier for agents to read than null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -9,11 +9,12 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// earlierModel stands for the device model before the first change in the rows, which no row names.
+// earlierModel represents the device model before the first change in the rows, which is not recorded in any row.
 const earlierModel = "an earlier device model"
 
-// lastFindings returns the findings in the results of display.show, except those fixed by a later show on the same
-// device model, which shows the same node without the finding. model is the device model after the last row.
+// lastFindings returns the findings in the results of display.show. It omits findings that were fixed by a later show
+// on the same device model: one that shows the same node without the finding. model is the device model after the last
+// row.
 func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	if slices.ContainsFunc(rows, func(e glasses.Event) bool { return e.Type == glasses.TypeDevice }) {
 		model = earlierModel
@@ -50,7 +51,7 @@ func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	return list
 }
 
-// nodeName identifies a node across shows: by its id or, without one, by its path.
+// nodeName identifies a node across shows: by its id or, if it has none, by its path.
 func nodeName(id, path string) string {
 	if id != "" {
 		return "#" + id

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// This file has the texts about linking an account that an agent or its client reads. Package link has the
+// This file contains the texts about linking an account that an agent or its client reads. Package link contains the
 // texts of its own problems, such as a conflict.
 
 // waiting is the progress message of a call that waits for the approval.
@@ -34,7 +34,7 @@ var errLinkRefused = &backend.Problem{
 	FixHint: "repeat the call to link an account again",
 }
 
-// reasonOf returns why there is no usable link, as a code for programs and a sentence for people.
+// reasonOf returns why there is no usable link, as a code for programs and a sentence for users.
 func reasonOf(state account.State) (reason, message string) {
 	if message, known := unusable[state]; known {
 		return string(state), message
@@ -42,7 +42,7 @@ func reasonOf(state account.State) (reason, message string) {
 	return "not_linked", "this tool needs a linked account, which is free, and none is linked yet"
 }
 
-// unusable says why a link cannot be used.
+// unusable explains why a link cannot be used.
 var unusable = map[account.State]string{
 	account.Revoked:      "the backend revoked the account link; link the account again",
 	account.Expired:      "the account link has expired; link the account again",
@@ -86,7 +86,7 @@ func authRequired(code link.Code, state account.State, opened bool) AuthRequired
 	return answer
 }
 
-// signInHint names the sign-in word that the page requires; it is empty if the page requires none.
+// signInHint returns a sentence with the sign-in word that the page requires, or "" if it requires none.
 func signInHint(code link.Code) string {
 	if code.SignInWord == "" {
 		return ""
@@ -94,7 +94,7 @@ func signInHint(code link.Code) string {
 	return " The page asks for the sign-in word " + code.SignInWord + ": show it too."
 }
 
-// question returns the text with which the client asks the person to open the page.
+// question returns the text with which the client asks the user to open the page.
 func question(code link.Code) string {
 	text := fmt.Sprintf("Link your free account: open the page, check that it shows the code %s, sign in and approve. "+
 		"Do not approve if the code differs.", code.UserCode)
@@ -104,7 +104,7 @@ func question(code link.Code) string {
 	return text
 }
 
-// linkedSummary says that the link was created, what the person should know about it, and which tool was retried; an
+// linkedSummary reports that the link was created, what the user should know about it, and which tool was retried; an
 // empty retried means none.
 func linkedSummary(o link.Outcome, retried string) string {
 	next := "Call createSimulatorSession again: it now uses the new token."
@@ -124,8 +124,8 @@ func linkedSummary(o link.Outcome, retried string) string {
 	return summary
 }
 
-// isWebPage reports whether a backend's text is the address of a page that may be shown to a person. Other text must
-// not become part of a sentence, because a backend could use it to instruct the agent or the person.
+// isWebPage reports whether a backend's text is the address of a page that may be shown to the user. Other text must
+// not become part of a sentence, because a backend could use it to instruct the agent or the user.
 func isWebPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&

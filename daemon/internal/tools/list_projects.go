@@ -29,7 +29,7 @@ type projectsAnswer struct {
 	Summary        string               `json:"summary"`
 }
 
-// levels are the levels of a grant, lowest first.
+// levels lists the levels of a grant, lowest first.
 var levels = []string{backendapi.LevelOff, backendapi.LevelRead, backendapi.LevelReadWrite}
 
 func (t listProjects) definition() definition {
@@ -61,7 +61,7 @@ func (t listProjects) run(ctx context.Context, c call, args listProjectsArgs) (a
 	})
 }
 
-// tidyProjects replaces nil lists and maps with empty ones, which agents read more easily than null.
+// tidyProjects replaces nil lists and maps with empty ones, which are easier for agents to read than null.
 func tidyProjects(list []backendapi.Project) []backendapi.Project {
 	for i := range list {
 		list[i].Platforms = orEmpty(list[i].Platforms)

@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// heartbeat is the interval at which a waiting call reports progress if nothing happens. A backend may request long
-// poll intervals.
+// heartbeat is the interval at which a waiting call reports progress in the absence of events. A backend may request
+// long poll intervals.
 const heartbeat = 10 * time.Second
 
-// progress reports a wait in seconds. The number only grows, as MCP requires.
+// progress reports the progress of a wait in seconds. The number only grows, as MCP requires.
 type progress struct {
 	io    IO
 	total time.Duration
@@ -34,7 +34,7 @@ func (p *progress) report(message string) {
 	p.io.Progress(p.last, p.total.Seconds(), message)
 }
 
-// onPoll returns a function that reports each poll; nil if the client does not listen to progress.
+// onPoll returns a function that reports each poll, or nil if the client did not request progress.
 func (p *progress) onPoll() func(link.PollEvent) {
 	if p.io.Progress == nil {
 		return nil

@@ -19,7 +19,7 @@ func (r *recent[V]) get(key string) V {
 	return r.values[key]
 }
 
-// set sets the value of a key. If there are too many, it removes the key that was set first.
+// set sets the value of a key. If there are too many keys, it removes the one that was set first.
 func (r *recent[V]) set(key string, value V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

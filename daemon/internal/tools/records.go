@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records gives the tools access to the account's records. Each of the interfaces is declared next to its tool.
+// Records gives the tools access to the account's records. Each interface is declared next to its tool.
 type Records interface {
 	projectLister
 	assistantReader
@@ -29,7 +29,7 @@ type Records interface {
 
 // projectFinder finds the project of a directory.
 type projectFinder interface {
-	// Project returns the argument, or else the project that the directory names; empty if neither names one.
+	// Project returns the argument, otherwise the directory's project, otherwise "".
 	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
 }
 
@@ -48,16 +48,16 @@ type recordArgs struct {
 // recordCall identifies the record of a call.
 type recordCall struct {
 	recordArgs
-	// reads names the tool that returns the record's version; empty for records without a version.
+	// reads is the name of the tool that returns the record's version; empty for records without a version.
 	reads string
-	// missing is the next step if something is not found; empty if only the project can be missing.
+	// missing is the next step for a not_found error; empty if only the project can be missing.
 	missing string
 }
 
 // recordWork is the part of a tool that handles a record.
 type recordWork func(ctx context.Context, target backend.Target, project string) (any, error)
 
-// unnamedProject is the project in requests from a caller without a link whose directory names no project. The backend
+// unnamedProject is the project in requests from a caller without a link whose directory has no project. The backend
 // refuses these requests with a code before it looks up the project.
 const unnamedProject = "app.local.unnamed"
 
@@ -114,7 +114,7 @@ func (about recordCall) refusal(err error, project string) error {
 	return &told
 }
 
-// deniedMessage names the missing grant even if the backend's message does not.
+// deniedMessage adds the missing grant if the backend's message does not contain it.
 func deniedMessage(p *backend.Problem, project string) string {
 	if p.Capability == "" {
 		return p.Message
@@ -183,7 +183,7 @@ func recordChanger[A any](name, title string, options ...option) Tool {
 	}
 }
 
-// recordChange changes some fields of the version that the agent read.
+// recordChange changes some fields of the version that the agent has read.
 type recordChange struct {
 	recordCall
 	version int64
@@ -256,7 +256,7 @@ func copyFields(answer, record any, names []string) {
 	}
 }
 
-// orNot returns an optional text, or none if it is nil or empty.
+// orNot returns an optional text, or the text none if it is nil or empty.
 func orNot(s *string, none string) string {
 	if s == nil || *s == "" {
 		return none
@@ -264,7 +264,7 @@ func orNot(s *string, none string) string {
 	return *s
 }
 
-// listed joins at most most words and says how many more there are.
+// listed joins the first most words and adds the number of omitted ones.
 func listed(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// maxReplay bounds the answer of replaySession, in bytes, not counting the pictures of a film or the list of all
-// steps. The answer says how much was omitted.
+// maxReplay is the maximum size of the answer of replaySession, in bytes, without the pictures of a film and the list
+// of all steps. The answer reports how much was omitted.
 const maxReplay = 4096
 
 // replayAnswerOf returns the answer for a run. It lists the steps that did not pass, or all if requested.
@@ -29,12 +29,12 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 
 // cut omits the last entries until the answer is shorter than most bytes.
 func (a *replayAnswer) cut(most int) {
-	const enough = 40 // steps; no answer has space for more
+	const enough = 40 // steps; more never fit into an answer
 	a.cutSteps(enough)
 	a.MoreDiffs = maps.Clone(a.MoreDiffs)
 	for a.size() >= most {
 		switch {
-		case a.cutPictures(): // the differences name them too
+		case a.cutPictures(): // the differences contain their paths too
 		case len(a.Steps) > max(len(a.Diffs), 1):
 			a.cutSteps(len(a.Steps) - 1)
 		case len(a.Diffs) > 1:
@@ -45,7 +45,7 @@ func (a *replayAnswer) cut(most int) {
 	}
 }
 
-// size is the length of the answer without the pictures of a film.
+// size returns the length of the answer without the pictures of a film.
 func (a *replayAnswer) size() int {
 	rest := *a
 	rest.Frames = nil
@@ -100,7 +100,7 @@ func reportWords(r scenario.Report) string {
 	case len(r.Diffs) > 0:
 		first = fmt.Sprintf("First divergence in %s. ", diffWords(r.Diffs[0])) + first
 	}
-	for _, missing := range r.MissingFonts { // first, because differences may follow from it
+	for _, missing := range r.MissingFonts { // first, because differences may result from it
 		first = strings.ToUpper(missing[:1]) + missing[1:] + ". " + first
 	}
 	if r.AppLeft != "" {

@@ -37,7 +37,7 @@ type replayAnswer struct {
 	Summary   string `json:"summary"`
 }
 
-// replayQuiet bounds a run if the client does not listen to progress.
+// replayQuiet is the maximum duration of a run if the client did not request progress.
 const replayQuiet = 50 * time.Second
 
 func (t replaySession) definition() definition {
@@ -94,7 +94,7 @@ func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, 
 	return replayAnswerOf(req.SessionID, report, allSteps), nil
 }
 
-// runQuietly runs steps with progress. If the client does not listen to progress, it runs for at most replayQuiet.
+// runQuietly runs steps with progress. If the client did not request progress, the run is limited to replayQuiet.
 func runQuietly[Q, R any](
 	ctx context.Context, io IO, doing string, run func(context.Context, Q) (R, error), req Q,
 ) (report R, err error) {
@@ -137,7 +137,7 @@ func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, 
 	return full, nil
 }
 
-// artifactsDir returns the path of a folder that does not exist or is empty; "" if none was requested.
+// artifactsDir returns the path of a folder that does not exist or is empty, or "" if none was requested.
 func artifactsDir(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", nil

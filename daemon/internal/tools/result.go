@@ -51,7 +51,7 @@ const (
 // outcome is implemented by answers that are neither a plain success nor an error.
 type outcome interface{ outcome() string }
 
-// illustrated is implemented by answers that come with pictures.
+// illustrated is implemented by answers with pictures.
 type illustrated interface{ images() []Image }
 
 func resultOf(out any, err error) Result {
@@ -77,7 +77,8 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText bounds message and fixHint in bytes, because they may quote the caller's text.
+// maxErrorText is the maximum length of message and fixHint in bytes. They are limited because they may quote the
+// caller's text.
 const maxErrorText = 600
 
 func failure(e *Error) Result {
@@ -90,7 +91,7 @@ func failure(e *Error) Result {
 	return Result{IsError: true, Structured: data, Text: string(data), Outcome: e.Code}
 }
 
-// errorOf converts any error into one with a code and a next step.
+// errorOf converts any error to an Error with a code and a next step.
 func errorOf(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -125,7 +126,7 @@ func errorOf(err error) *Error {
 	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "check the daemon's log (servicectl daemon logs)"}
 }
 
-// hints are the next steps for problems that have none.
+// hints are the next steps for problems without one.
 var hints = map[string]string{
 	backend.CodeUnreachable: "check the network and that the backend is up (servicectl status), then repeat " +
 		"the call",
@@ -163,7 +164,7 @@ func stampOf(t *time.Time) *string {
 	return stampOrNull(*t)
 }
 
-// problemOf returns the backend's refusal that an error wraps, or nil.
+// problemOf returns the backend's refusal wrapped by an error, or nil.
 func problemOf(err error) *backend.Problem {
 	var p *backend.Problem
 	if errors.As(err, &p) {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 )
 
-// maxRetries bounds how many retried calls are remembered.
+// maxRetries is the number of retried calls that are remembered.
 const maxRetries = 16
 
-// retries remembers the answers of repeated calls, so that the call is repeated only once and everyone who waits for a
+// retries remembers the answers of repeated calls, so that a call is repeated only once and everyone who waits for a
 // code gets the same answer.
 type retries struct{ byCode *recent[*retry] }
 

@@ -50,7 +50,7 @@ type runStepsAnswer struct {
 
 func (a runStepsAnswer) images() []Image { return a.shown }
 
-// maxAgentSteps bounds a list of steps written by an agent; a file may contain more.
+// maxAgentSteps is the maximum length of a list of steps written by an agent; a file may contain more.
 const maxAgentSteps = 200
 
 func (t runSteps) definition() definition {
@@ -107,7 +107,7 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	return req, err
 }
 
-// stepsError is the error shown to an agent for steps that cannot be run.
+// stepsError returns the error shown to an agent for steps that cannot be run.
 func stepsError(err error) error {
 	var refused *steps.Error
 	if !errors.As(err, &refused) {

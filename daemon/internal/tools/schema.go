@@ -28,7 +28,7 @@ type schema struct {
 	Closed                                           bool // no other properties are allowed
 }
 
-// properties keeps the order of the struct's fields, in which agents read them.
+// properties keeps the order of the struct's fields, which is the order in which agents read them.
 type properties []property
 
 type property struct {
@@ -108,7 +108,7 @@ func (p properties) find(name string) *schema {
 	return nil
 }
 
-// rawOf is an argument that has the schema of T and is decoded later by the tool.
+// rawOf is an argument with the schema of T that the tool decodes later.
 type rawOf[T any] struct{ json.RawMessage }
 
 func (rawOf[T]) shape() reflect.Type { return reflect.TypeFor[T]() }
@@ -168,7 +168,7 @@ type jsonField struct {
 	json, options string
 }
 
-// jsonFields lists the fields that encoding/json writes, including those of embedded structs.
+// jsonFields lists the fields that encoding/json writes, including the fields of embedded structs.
 func jsonFields(t reflect.Type) []jsonField {
 	visible := reflect.VisibleFields(t)
 	list := make([]jsonField, 0, len(visible))
@@ -196,8 +196,8 @@ func (s *schema) describeShared() {
 	}
 }
 
-// argumentsOf returns the schema of the arguments A: a closed object. It names no dialect, because MCP defines schemas
-// as JSON Schema 2020-12.
+// argumentsOf returns the schema of the arguments A: a closed object. It does not specify a dialect, because MCP
+// defines schemas as JSON Schema 2020-12.
 func argumentsOf[A any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[A]())
 	for _, p := range root.Properties {
@@ -223,14 +223,15 @@ func answersOf[T any](options ...option) json.RawMessage {
 	return root.appendTo(nil)
 }
 
-// gatedAnswersOf is answersOf for a tool that may answer auth_required. status lists the other values of that field.
+// gatedAnswersOf is like answersOf, but for a tool that may answer auth_required. status lists the other values of that
+// field.
 func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
 	status = append([]string{statusAuthRequired}, status...)
 	return answersOf[T](required("status", "summary"), on("status", oneOf(status...)),
 		with(options...), func(root *schema) { root.addAll(authFields()) })
 }
 
-// errorFields are the properties that every error has and those that only some errors have.
+// errorFields returns the properties that every error has, and the properties that only some errors have.
 var errorFields = sync.OnceValues(func() (always, some properties) {
 	t := reflect.TypeFor[Error]()
 	list := inferFields(t)
@@ -244,7 +245,7 @@ var errorFields = sync.OnceValues(func() (always, some properties) {
 	return always, some
 })
 
-// NoticeField is the property of an answer that holds a notice for the person. The caller's transport adds it to one
+// NoticeField is the property of an answer that contains a notice for the user. The caller's transport adds it to one
 // answer of any tool.
 const NoticeField = "notice"
 
@@ -264,7 +265,7 @@ func alsoErrors(names ...string) option {
 	}
 }
 
-// authFields are the properties of an answer that asks for a link.
+// authFields returns the properties of an answer that asks for a link.
 var authFields = sync.OnceValue(func() properties {
 	root := infer(reflect.TypeFor[linkRequest]())
 	with(

@@ -8,15 +8,15 @@ import (
 // shownDepth is the number of property levels in a compact schema: only the answer's own properties.
 const shownDepth = 1
 
-// Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a model.
-// It therefore contains only properties and types, without the fields of errors, of auth_required and of the notice,
-// which every tool has. Every answer that matches the full schema matches it too.
+// Compact returns an output schema for the list of tools. Clients validate answers with it and do not show it to a
+// model. It therefore contains only properties and types. It omits the fields of errors, of auth_required and of the
+// notice, which every tool has. Every answer that matches the full schema matches it too.
 func Compact(schema json.RawMessage) json.RawMessage {
 	var whole map[string]any
 	if json.Unmarshal(schema, &whole) != nil {
 		return schema
 	}
-	delete(whole, "anyOf") // anyOf says which of the common fields occur together
+	delete(whole, "anyOf") // anyOf only restricts which of the common fields occur together
 	if properties, ok := whole["properties"].(map[string]any); ok {
 		for _, name := range commonFields() {
 			delete(properties, name)

@@ -6,7 +6,7 @@ import "strings"
 type option func(root *schema)
 
 // on sets keywords of a property. A path such as "credentials.hint" leads through lists and through values that may be
-// null. A path to an unknown property is a mistake in this package and panics.
+// null. on panics if the path leads to an unknown property, because that is a mistake in this package.
 func on(path string, set ...func(*schema)) option {
 	return func(s *schema) {
 		for name := range strings.SplitSeq(path, ".") {
@@ -46,7 +46,7 @@ func (s *schema) addAll(list properties) {
 	}
 }
 
-// required names the required arguments of a call, or the properties of every successful answer.
+// required sets the required arguments of a call, or the properties of every successful answer.
 func required(names ...string) option {
 	return func(root *schema) { mustHave(names...)(root) }
 }
@@ -83,10 +83,10 @@ func notEmpty(s *schema) { s.MinLength = new(1) }
 
 func upTo(n int) func(*schema) { return func(s *schema) { s.MaxLength = &n } }
 
-// maxItems allows as many items as a connection page may contain.
+// maxItems sets the maximum number of items to what a connection page may contain.
 func maxItems(s *schema) { s.MaxItems = new(20) }
 
-// mustHave names the required properties of an object.
+// mustHave sets the required properties of an object.
 func mustHave(names ...string) func(*schema) {
 	return func(s *schema) {
 		s = innermost(s)
@@ -99,10 +99,10 @@ func mustHave(names ...string) func(*schema) {
 	}
 }
 
-// closed allows only the named properties.
+// closed forbids other properties than the declared ones.
 func closed(s *schema) { s.Closed = true }
 
-// listOfObjects is the schema of a list that is decoded later.
+// listOfObjects sets the schema of a list that is decoded later.
 func listOfObjects(s *schema) { *s = schema{Type: "array", Items: &schema{Type: "object"}} }
 
 // opaque omits the properties of an object.
@@ -111,5 +111,5 @@ func opaque(s *schema) {
 	*inner = schema{Type: "object", Description: inner.Description}
 }
 
-// nullable marks values that may be null although they are not pointers.
+// nullable marks values that may be null even though they are not pointers.
 func nullable(s *schema) { *s = *orNull(new(*s)) }

@@ -13,11 +13,12 @@ import (
 
 // Docs is the bundled documentation.
 type Docs interface {
-	// Search returns passages, best first, limited to one topic unless topic is empty. For the id of a passage it returns
-	// that passage; for the id of a page, as many of its passages as fit. Without a query it returns the beginning of
-	// each page of the topic.
+	// Search returns passages, best first, limited to one topic unless topic is empty. If query is the id of a passage,
+	// it returns that passage; if it is the id of a page, it returns as many of the page's passages as fit. If query is
+	// empty, it returns the beginning of each page of the topic.
 	Search(query, topic string, limit int) []search.Passage
-	// Nearest returns the known id most similar to a query that looks like an id but matches none; "" for other queries.
+	// Nearest returns the known id most similar to a query that looks like an id but matches none, or "" for other
+	// queries.
 	Nearest(query string) string
 }
 

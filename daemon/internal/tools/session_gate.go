@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 )
 
-// sessionGate finds the session of a call. Local sessions need no account; for browser sessions the call passes
-// through the gate.
+// sessionGate finds the session of a call. Local sessions need no account; for browser sessions the call passes through
+// the gate.
 type sessionGate struct {
 	gate     *gate
 	sessions sessionFinder
@@ -27,7 +27,7 @@ type sessionFinder interface {
 // sessionWork is the part of a tool that handles a session.
 type sessionWork func(ctx context.Context, target backend.Target, id string) (any, error)
 
-// answering returns the work that makes a request about a session or a project; answer converts the reply.
+// answering returns a function that makes a request about a session or a project; answer converts the reply.
 func answering[T any](
 	request func(context.Context, backend.Target, string) (T, error), answer func(T) any,
 ) func(context.Context, backend.Target, string) (any, error) {
@@ -41,8 +41,8 @@ func answering[T any](
 }
 
 // onSession runs work on the session with this id. Without an id, it uses the session that the caller's directory used
-// last, or else the open session that was used last in any directory: of the directory's project, if it has one, so
-// that no call acts on another app's session.
+// last. If there is none, it uses the most recently used open session of any directory, restricted to the directory's
+// project if it has one, so that a call does not act on another app's session.
 func (r sessionGate) onSession(ctx context.Context, c call, id string, do sessionWork) (any, error) {
 	if id == "" {
 		latest, err := r.latest(ctx, c.who)
@@ -64,7 +64,7 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 	if id, ok := r.sessions.Latest(ctx, who); ok {
 		return id, nil
 	}
-	// Without a usable link, these are only the local sessions.
+	// Without a usable link, list contains only the local sessions.
 	target, _, _ := r.gate.links.Target(ctx, who)
 	open, err := r.sessions.List(ctx, target)
 	if len(open) == 0 {
@@ -107,8 +107,8 @@ func noSession() error {
 	}
 }
 
-// mark stores the last row of a session's log before an injection; waitForEvent starts there. An unreadable log does
-// not make the call fail.
+// mark stores the last row of a session's log before an injection, from which waitForEvent starts. An unreadable log
+// does not make the call fail.
 func (r sessionGate) mark(ctx context.Context, target backend.Target, id string) int64 {
 	s, err := r.sessions.Get(ctx, target, id)
 	if err != nil {
@@ -118,5 +118,5 @@ func (r sessionGate) mark(ctx context.Context, target backend.Target, id string)
 	return s.LastSeq
 }
 
-// maxCursors bounds the number of sessions whose row is stored.
+// maxCursors is the number of sessions whose row is stored.
 const maxCursors = 256

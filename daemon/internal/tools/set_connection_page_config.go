@@ -23,7 +23,7 @@ type setConnectionPageConfigArgs struct {
 	recordArgs
 	Version *integer `json:"version"`
 	backendapi.ConnectionPageChange
-	// Items are decoded later, because unknown names in them are rejected too.
+	// Items are decoded later, so that unknown names in them are rejected too.
 	Phrases *[]rawOf[backendapi.ConnectionPagePhrase] `json:"phrases"`
 	Toggles *[]rawOf[backendapi.ConnectionPageToggle] `json:"toggles"`
 }
@@ -89,7 +89,7 @@ func (t setConnectionPageConfig) run(ctx context.Context, c call, args setConnec
 	})
 }
 
-// decodeItems decodes a list. It rejects unknown names in items, as for arguments.
+// decodeItems decodes a list. Like decode, it rejects unknown names in items.
 func decodeItems[T any](name string, raw *[]rawOf[T]) (*[]T, error) {
 	if raw == nil {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 )
 
 type credentialLinker interface {
-	// CredentialLink creates a page on which the person sets the credential.
+	// CredentialLink creates a page on which the user sets the credential.
 	CredentialLink(ctx context.Context, target backend.Target, project, provider string) (backendapi.CredentialLink, error)
 }
 

@@ -1,6 +1,6 @@
 // Package tools is the catalogue of tools for agents. Each tool has a file with its arguments, its answer and its
 // handler. Its schemas are inferred from the arguments and the answer; its description is in descriptions.md. The
-// package knows neither MCP nor the control socket, which both call it, nor how a backend is reached.
+// package is independent of MCP and the control socket, which both call it, and of how a backend is reached.
 package tools
 
 import (
@@ -23,7 +23,7 @@ type Tool struct {
 	// NeedsAccount is true if the tool does not work at all without a link. Tools for sessions answer auth_required only
 	// for browser sessions.
 	NeedsAccount bool
-	// Waits is true if a call may wait a long time for a person or an app. Such a call is not repeated on the agent's
+	// Waits is true if a call may wait a long time for the user or an app. Such a call is not repeated on the agent's
 	// behalf, and it ends when the agent disconnects.
 	Waits bool
 	// AboutAccount is true for a tool that works without a link but concerns only the account.
@@ -50,7 +50,7 @@ type Annotations struct {
 	Destructive bool
 	Idempotent  bool
 	// OpenWorld is true for data that other people write or see: a shipped app's settings and what its users sent. The
-	// account's own sessions, link and projects are a closed world, wherever their backend runs.
+	// account's own sessions, link and projects are a closed world, no matter where their backend runs.
 	OpenWorld bool
 }
 
@@ -58,12 +58,12 @@ type Annotations struct {
 type IO struct {
 	// Progress reports the progress of the call; nil if the caller did not request it.
 	Progress func(done, total float64, message string)
-	// Elicit asks the person to open a URL and returns whether they agreed; nil if the client cannot. It returns
+	// Elicit asks the user to open a URL and returns whether they agreed; nil if the client cannot ask. It returns
 	// ErrDeferred if the answer comes with a repetition of the call.
 	Elicit func(ctx context.Context, message, url string) (accepted bool, err error)
 }
 
-// ErrDeferred ends a call that its caller will repeat with the person's answer. Its Result is not shown.
+// ErrDeferred ends a call that its caller will repeat with the user's answer. Its Result is not shown.
 var ErrDeferred = errors.New("the person's answer comes with the repeated call")
 
 // Result is a tool's answer.
@@ -71,7 +71,7 @@ type Result struct {
 	IsError bool
 	// Structured is a JSON object as described by the tool's output schema.
 	Structured json.RawMessage
-	// Text contains the same for clients that read only text.
+	// Text contains the same information for clients that read only text.
 	Text string
 	// Images are the answer's pictures, in the order in which Structured describes them.
 	Images []Image

@@ -37,10 +37,10 @@ type validationAnswer struct {
 	Summary          string     `json:"summary"`
 }
 
-// maxFindings bounds the findings in an answer; the most severe come first.
+// maxFindings is the maximum number of findings in an answer; the most severe come first.
 const maxFindings = 100
 
-// maxUnknown bounds the phrases that notChecked names; findings lists all.
+// maxUnknown is the maximum number of phrases listed in notChecked; findings lists all of them.
 const maxUnknown = 10
 
 func (t validateIntegration) definition() definition {
@@ -120,10 +120,10 @@ func severityOrder(severity string) int {
 	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
 }
 
-// misfits returns findings about content that the app showed in a local session and that does not fit the
-// glasses, which files cannot reveal. The session is the last one used from the inspected directory or,
-// without one, from the caller's directory. It counts only if it belongs to the same project. misfits reads
-// the last rows of its log.
+// misfits returns findings about content that the app showed in a local session and that does not fit the glasses.
+// Files cannot reveal such content. The session is the last one used from the inspected directory or, if there is none,
+// from the caller's directory. It counts only if it belongs to the same project. misfits reads the last rows of its
+// log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {

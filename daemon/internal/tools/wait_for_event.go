@@ -46,14 +46,14 @@ type waitAnswer struct {
 	Summary   string            `json:"summary"`
 }
 
-// Bounds of a wait, in seconds. Some clients abort a call at 60 s unless it reports progress.
+// Limits of a wait, in seconds. Some clients abort a call after 60 s unless it reports progress.
 const (
 	waitDefault = 30
 	waitQuiet   = 50
 	waitLong    = 600
-	// waitStep bounds a single wait; progress is reported between two waits.
+	// waitStep is the maximum duration of a single wait; progress is reported between two waits.
 	waitStep = 20 * time.Second
-	// waitPause is the shortest time between two waits that return nothing.
+	// waitPause is the minimum time between two waits that return no rows.
 	waitPause = time.Second
 	lastRows  = 5
 )
@@ -97,8 +97,8 @@ func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (a
 	})
 }
 
-// noteClaim records, for a recording, that this row was seen. It ignores rows from the service, because no app causes
-// them.
+// noteClaim records, for a recording, that this row was seen. It ignores rows from the service, because apps do not
+// cause them.
 func (t waitForEvent) noteClaim(ctx context.Context, target backend.Target, id string, payload, row json.RawMessage) {
 	var e glasses.Event
 	if json.Unmarshal(row, &e) != nil || e.Sender == glasses.SenderService {
