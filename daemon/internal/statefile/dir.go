@@ -9,9 +9,9 @@ import (
 	"github.com/service-dev/service/internal/fileowner"
 )
 
-// EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It
-// refuses a directory that other users could have changed: a symbolic link, a directory of another owner, or one
-// writable by group or world.
+// EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It refuses
+// a directory that other users could have changed: a symbolic link, a directory of another owner, or one writable by
+// group or world.
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {

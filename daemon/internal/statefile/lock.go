@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockWait is how long Do waits for another process to release the lock. Each process holds it for one change of a
-// file.
+// LockWait is how long Do waits for another process to release the lock. A process holds it for the duration of one
+// change.
 const LockWait = 200 * time.Millisecond
 
 // ErrLocked means that another process held the lock for all of LockWait.
@@ -29,7 +29,8 @@ func NewLock(path string) *Lock {
 	return &Lock{path: path, file: flock.New(path, flock.SetPermissions(0o600))}
 }
 
-// Do runs act while it holds the lock. If it cannot get the lock, it does not run act, and the error names the file.
+// Do runs act while holding the lock. If it cannot acquire the lock, it does not run act and returns an error that
+// names the file.
 func (l *Lock) Do(act func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

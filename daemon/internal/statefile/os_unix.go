@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// openPlain neither follows a link created after the check nor blocks on a pipe.
+// openPlain opens a file without following a link created after the check and without blocking on a pipe.
 func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 }
 
-// openFollowing follows links and does not block on a pipe.
+// openFollowing opens a file, following links, without blocking on a pipe.
 func openFollowing(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 }
@@ -23,5 +23,5 @@ func mine(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-// shared returns the permissions that other users have.
+// shared returns the permissions of other users.
 func shared(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }

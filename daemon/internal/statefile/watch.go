@@ -13,19 +13,19 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Timing of a watch. A burst of events causes one check, at most debounce after its first event. Polling finds changes
-// for which there was no event, and a recreated directory.
+// Timing of a watch. A burst of events causes one check, at most debounce after its first event. Polling detects
+// changes without events, and a recreated directory.
 const (
 	debounce = 60 * time.Millisecond
 	slowPoll = 2 * time.Second
 	lostPoll = 100 * time.Millisecond
 )
 
-// maxWatched bounds how much of a file is compared, in bytes.
+// maxWatched is how much of a file is compared, in bytes.
 const maxWatched = 1 << 20
 
-// Watch reports when the contents of named files in one directory change, whichever program changes them: in place, by
-// rename, or together with the directory. A signal is a hint to read the file again.
+// Watch reports when the contents of named files in one directory change, no matter how: in place, by rename, or
+// together with the directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -41,13 +41,13 @@ type watched struct {
 	hint chan struct{}
 }
 
-// NewWatch returns a watch over dir. It does nothing until Serve runs.
+// NewWatch returns a watch over dir. It has no effect until Serve runs.
 func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the file's channel. The channel holds at most one signal and is for one receiver. A signal means a
-// change since the content at the time of this call.
+// Changed returns the file's channel. The channel holds at most one signal and is for one receiver. A signal means that
+// the content has changed since this call.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ type watching struct {
 	*Watch
 	notify *fsnotify.Watcher
 	works  bool
-	seen   os.FileInfo // the directory that notify watches; nil if it watches none
+	seen   os.FileInfo // the directory that notify watches; nil if none
 }
 
 func (s *watching) run(ctx context.Context) error {
@@ -162,7 +162,7 @@ func (w *Watch) check() {
 }
 
 // Wrote must be called after this process itself changed a file: with the written data, or with nil after removing the
-// file. Later content is compared with that, so that a change right afterwards is noticed even if it restores the
+// file. Later content is compared with data, so that a change right afterwards is detected even if it restores the
 // previous content.
 func (w *Watch) Wrote(name string, data []byte) {
 	var err error

@@ -18,17 +18,17 @@ import (
 // writes.
 var ErrSymlink = errors.New("is a symbolic link")
 
-// ErrTooLarge means that a file is larger than its reader allows.
+// ErrTooLarge means that a file is larger than the limit of its reader.
 var ErrTooLarge = errors.New("is larger than expected")
 
-// ErrNotRegular means that a directory, pipe, socket or device is at a file's path.
+// ErrNotRegular means that the path belongs to a directory, pipe, socket or device.
 var ErrNotRegular = errors.New("it is not a regular file")
 
 // tempMark is part of the name of every temporary file, so that files of killed writers can be found.
 const tempMark = ".tmp-"
 
-// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or a
-// system error.
+// Read reads a file of at most limit bytes. It returns fs.ErrNotExist, ErrSymlink, ErrTooLarge or a system error on
+// failure.
 func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is like Read but follows symbolic links, which people often use for settings. Like Read it refuses a
+// ReadFollowing is like Read but follows symbolic links, which users often use for settings. Like Read, it refuses a
 // pipe or a device without blocking on it.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
@@ -83,8 +83,8 @@ func Write(path string, data []byte) error {
 	return write(path, data, func() error { return nil })
 }
 
-// Replace is Write for a file that this program did not write. It returns errChanged if the content is no longer
-// before, and refuses a file of another user and one that its owner made read-only.
+// Replace is like Write, but for a file that this program did not write. It returns errChanged if the content is no
+// longer before, and refuses a file of another user and a file that its owner made read-only.
 func Replace(path string, before, data []byte) error {
 	return write(path, data, func() error {
 		info, err := os.Lstat(path)
@@ -178,8 +178,8 @@ func Sweep(dir string, now time.Time) error {
 	return nil
 }
 
-// ReadPrivate is Read for a file that contains a secret. It first removes other users' permissions. before is the
-// file's mode if others had permissions, otherwise 0.
+// ReadPrivate is like Read, but for a file that contains a secret. It first removes other users' permissions. before is
+// the file's mode if others had permissions, otherwise 0.
 func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
