@@ -1,5 +1,5 @@
 // Command serviced is the daemon. It runs once for each user and state directory. Package daemon/internal/app does the
-// work. Started under the program name of a shipped adapter, it is that adapter.
+// work. When started under the program name of a shipped adapter, it acts as that adapter.
 package main
 
 import (
@@ -78,7 +78,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func run(managed bool, stderr io.Writer) int {
-	// A daemon that a client started outlives that client's terminal and must not depend on it.
+	// A daemon that a client started outlives the client's terminal and must not depend on it.
 	_, started := os.LookupEnv(rendezvous.ReadyVar)
 	foreground := !started && (!managed || !unbounded(stderr))
 	notify := supervised.NewNotifier()
@@ -94,7 +94,7 @@ func run(managed bool, stderr io.Writer) int {
 	return exit(err, stderr)
 }
 
-// unbounded reports whether w is a plain file, such as launchd's log, which nothing rotates.
+// unbounded reports whether w is a plain file, such as launchd's log, that is never rotated.
 func unbounded(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

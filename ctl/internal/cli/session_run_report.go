@@ -144,7 +144,7 @@ func indented(v any) string {
 // pictureBudget is the remaining number of pictures, and of their bytes, that a report may contain.
 type pictureBudget struct{ count, bytes int }
 
-// load returns a picture, or an empty one if it does not fit and is counted in leftOut.
+// load returns a picture. If the picture does not fit, load returns nil and increments leftOut.
 func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	info, err := os.Stat(file)
 	switch {

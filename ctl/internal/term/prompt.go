@@ -85,8 +85,8 @@ func isYes(line string) bool {
 	return word == "y" || word == "yes"
 }
 
-// Secret asks for a secret on a terminal, which does not show what is typed. The error is io.EOF if the input ends or is
-// not a terminal.
+// Secret asks for a secret on a terminal without echoing the input. The error is io.EOF if the input ends or is not a
+// terminal.
 func (t *Terminal) Secret(ctx context.Context, in io.Reader, question string) (string, error) {
 	file, ok := asTerminal(in)
 	if !ok {

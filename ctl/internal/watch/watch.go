@@ -241,7 +241,8 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts. If it does not, now reports whether the file has just been excluded for good.
+// judge reports whether a change counts. now reports that a known file has just stopped counting, because two
+// consecutive runs wrote it.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {

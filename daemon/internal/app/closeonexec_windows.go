@@ -3,5 +3,5 @@ package app
 // closeOnExec does nothing: Windows inherits only the handles that are listed explicitly.
 func closeOnExec(uintptr) {}
 
-// closeInherited does nothing, because this process has no inherited descriptors to close.
+// closeInherited does nothing: Windows inherits only the handles that are listed explicitly.
 func closeInherited() {}

@@ -223,7 +223,7 @@ func (f facade) KnownPairs() []control.KnownPair {
 		i := slices.IndexFunc(list, func(k control.KnownPair) bool {
 			return k.Name == r.Name && k.DeviceModel == r.DeviceModel
 		})
-		if i < 0 { // the backend's state was forgotten in the meantime
+		if i < 0 { // the pair was forgotten in the meantime
 			i = len(list)
 			known := pairs.Known{Pair: backend.Pair{Name: r.Name}, DeviceModel: r.DeviceModel}
 			list = append(list, control.KnownPair{Known: known})

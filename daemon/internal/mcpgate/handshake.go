@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// handshake is the first line of a stream (internal/rendezvous). Unknown fields are ignored, because later protocols may
-// add fields.
+// handshake is the first line of a stream (internal/rendezvous). Unknown fields are ignored, because later protocols
+// may add fields.
 type handshake struct {
 	MCP         int               `json:"mcp"`
 	ProtocolMin int               `json:"protocolMin"`

@@ -39,7 +39,7 @@ func (a *adapter) hasBegun() bool {
 	return a.status.State == Running || a.status.State == Starting
 }
 
-// sendFonts passes the list to an instance. It holds mu throughout, so that the latest list arrives last.
+// sendFonts passes the list to an instance. It holds fontsMu throughout, so that the latest list arrives last.
 func (h *Host) sendFonts(ctx context.Context, inst *instance) error {
 	h.fontsMu.Lock()
 	defer h.fontsMu.Unlock()

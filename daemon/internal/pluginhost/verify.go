@@ -18,7 +18,7 @@ import (
 // adapters. Each line is a SHA-256 in hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 
-// maxManifestLines is the maximum number of lines of the manifest, which normally has about five.
+// maxManifestLines is the maximum number of lines of the manifest, which normally has only a few lines.
 const maxManifestLines = 256
 
 // refusal is the reason why a file must not run, and how the user can fix it.

@@ -66,7 +66,7 @@ func (g *gitIgnore) ignores(name string, isFolder bool) bool {
 	return g.names(name, isFolder) && !g.tracks(name, isFolder)
 }
 
-// names reports whether patterns match a file or folder, or one of its parent folders.
+// names reports whether patterns ignore a file or folder, or one of its parent folders.
 func (g *gitIgnore) names(name string, isFolder bool) bool {
 	for i := range len(name) {
 		if name[i] == '/' && g.matches(name[:i], true) {
