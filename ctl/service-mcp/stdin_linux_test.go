@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// streams create what an agent may connect to standard input.
+// streams create the kinds of streams that an agent may connect to standard input.
 var streams = map[string]func() ([2]int, error){
 	"pipe":   func() (fds [2]int, err error) { err = syscall.Pipe(fds[:]); return fds, err },
 	"socket": func() ([2]int, error) { return syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0) },
@@ -82,7 +82,7 @@ func TestPollable_PipesAndSockets(t *testing.T) {
 	}
 }
 
-// The process before this one may have had the same standard input.
+// The previous process may have had the same standard input.
 func TestPollable_AlreadyNonblocking(t *testing.T) {
 	for name := range streams {
 		t.Run(name, func(t *testing.T) {

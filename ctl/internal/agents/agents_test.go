@@ -329,7 +329,7 @@ func TestAll_OpenCodeJSONC(t *testing.T) {
 	}
 }
 
-// A link and the file to which it leads are one program; the path that an upgrade left behind is another one.
+// A link and its target are one program; the path that an upgrade left behind is another one.
 func TestAgent_StateKnowsLinks(t *testing.T) {
 	dir := t.TempDir()
 	file, link, old := filepath.Join(dir, "service-mcp"), filepath.Join(dir, "link"), filepath.Join(dir, "1.2.0", "service-mcp")

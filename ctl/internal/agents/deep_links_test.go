@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite the links in the documentation"
 
 const installPage = "../../../docs/pages/install.md"
 
-// deepLinks are the links of editors that register service-mcp: where each is in the documentation, how to write and
-// how to read it.
+// deepLinks are the links that register service-mcp in editors: where the documentation contains each one, and how to
+// write and read it.
 var deepLinks = []struct {
 	agent   string
 	pattern *regexp.Regexp
@@ -75,8 +75,8 @@ func decodeVSCodeLink(t *testing.T, link string) (name string, entry map[string]
 	return name, entry
 }
 
-// TestDeepLinks_AreWhatAgentAddWrites checks the links in the documentation, and writes them with -update. A link
-// cannot know where the programs are, so its command is service-mcp in PATH.
+// TestDeepLinks_AreWhatAgentAddWrites checks the links in the documentation, and rewrites them with -update. A link
+// cannot contain the programs' path, so its command is service-mcp in PATH.
 func TestDeepLinks_AreWhatAgentAddWrites(t *testing.T) {
 	if *update {
 		updateDeepLinks(t)
@@ -97,7 +97,7 @@ func TestDeepLinks_AreWhatAgentAddWrites(t *testing.T) {
 	}
 }
 
-// writtenEntry returns what agent add writes for service-mcp in a new file of an agent.
+// writtenEntry returns what `agent add` writes for service-mcp to an agent's new file.
 func writtenEntry(t *testing.T, agent string) map[string]any {
 	t.Helper()
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}

@@ -45,7 +45,7 @@ func (l *local) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs servicectl without a terminal and returns what it printed.
+// run runs servicectl without a terminal and returns its output.
 func (l *local) run(code int, input string, args ...string) (out, errOut string) {
 	l.Helper()
 	cmd := l.command(args...)
@@ -67,14 +67,14 @@ func newPerson(t *testing.T) *person {
 	return &person{client: http.Client{Jar: jar, Transport: backendbrowser.Transport()}}
 }
 
-// link signs a person up with an address, links this machine to the new account, and returns the person's browser.
+// link signs a user up with an email address, links this machine to the new account, and returns the user's browser.
 func (l *local) link(email string) *person {
 	l.Helper()
 	p, _ := l.login(email)
 	return p
 }
 
-// loginLines is link, but returns what login prints without a terminal.
+// loginLines is like link, but returns the output of login without a terminal.
 func (l *local) loginLines(email string) string {
 	l.Helper()
 	_, lines := l.login(email)
@@ -107,7 +107,7 @@ func (l *local) login(email string) (who *person, lines string) {
 	return who, string(first) + rest.String()
 }
 
-// approve signs a person up and approves a code.
+// approve signs a user up and approves a code.
 func (l *local) approve(p *person, verificationURL, email string) {
 	l.Helper()
 	at, body, err := p.get(verificationURL)
@@ -148,7 +148,7 @@ func (l *local) signsIn(email, password string) bool {
 	return l.isSignedIn(p)
 }
 
-// answerSecret waits until a question is asked and the terminal hides what is typed, and types a line.
+// answerSecret waits until a question is asked and the terminal does not echo input, and types a line.
 func (p *terminal) answerSecret(question, line string) {
 	p.Helper()
 	p.await(question)
@@ -160,7 +160,7 @@ func (p *terminal) answerSecret(question, line string) {
 	p.input(line + "\n")
 }
 
-// A person who forgot the password sets a new one on a terminal. It signs out browsers and keeps the link.
+// A user who forgot the password sets a new one on a terminal, which signs out browsers and keeps the link.
 func TestResetPassword_OnTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -172,7 +172,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	if err != nil || !strings.Contains(page, "servicectl account reset-password") {
 		t.Errorf("the page /forgot does not name the command (%v):\n%s", err, page)
 	}
-	for range 12 { // more often than wrong passwords are checked
+	for range 12 { // more wrong passwords than the backend checks
 		if l.signsIn("ada@example.org", "not the password") {
 			t.Fatal("a wrong password is accepted")
 		}
@@ -181,7 +181,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	p.answerSecret("New password for ada@example.org: ", newPassword)
 	p.answerSecret("again: ", "something different")
 	p.await("The two passwords differ. Try again.")
-	p.answerSecret("New password", "short") // refused before anything else is asked
+	p.answerSecret("New password", "short") // refused before the next question
 	p.await("Password must have 10 to 200 characters. Try again.")
 	p.answerSecret("New password", newPassword)
 	p.answerSecret("again: ", newPassword)
@@ -210,7 +210,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	l.neverWritten(newPassword)
 }
 
-// On a narrow terminal the questions are folded between words. After Ctrl-D the next line begins at the left.
+// On a narrow terminal the questions wrap between words. After Ctrl-D the next output starts on a new line.
 func TestResetPassword_NarrowTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -244,7 +244,7 @@ func (l *local) neverWritten(text string) {
 	}
 }
 
-// A script passes the password on standard input, while the embedded backend runs and while nothing runs.
+// A script passes the password on standard input, both while the embedded backend is running and while it is not.
 func TestResetPassword_InScript(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -283,7 +283,7 @@ func TestResetPassword_InScript(t *testing.T) {
 	wantText(t, text, "has several accounts", "ada@example.org, bob@example.org")
 }
 
-// A backend of other people keeps its accounts itself.
+// The accounts of another backend cannot be reset from here.
 func TestResetPassword_RefusesOtherBackends(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -297,7 +297,7 @@ func TestResetPassword_RefusesOtherBackends(t *testing.T) {
 	wantText(t, string(text), "https://backend.example.org/forgot")
 }
 
-// Ctrl-C changes nothing, and the shell shows again what is typed. A password in a file is read only with --stdin.
+// Ctrl-C changes nothing and restores the terminal's echo. Standard input is read only with --stdin.
 func TestResetPassword_CtrlC(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

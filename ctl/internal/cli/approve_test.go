@@ -16,7 +16,7 @@ import (
 	backendbrowser "github.com/service-dev/service/test/browser"
 )
 
-// person is a user whose browser has no JavaScript.
+// person is a user whose browser does not run JavaScript.
 type person struct{ client http.Client }
 
 var (

@@ -12,12 +12,12 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// A program that is there but does not run is a failure: the daemon and the agents could not start it.
+// A program that exists but does not run is a failure, because the daemon and the agents could not start it.
 func TestTryProgram(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		mode os.FileMode
-		says string // "" if nothing is wrong
+		says string // "" if the program is usable
 	}{
 		"runs":             {"#!/bin/sh\n[ $1 = --version ] && echo service-mcp 1.2.3", 0o700, ""},
 		"not executable":   {"#!/bin/sh\necho service-mcp 1.2.3", 0o600, "permission denied"},
@@ -53,7 +53,7 @@ func TestTryProgram(t *testing.T) {
 	}
 }
 
-// doctor runs without arguments, so it never advises to look up its usage.
+// doctor runs without arguments, so its advice must not be to look up its usage.
 func TestDoctorFailure_OfADaemonThatCannotRun(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "serviced")
 	if err := os.WriteFile(program, nil, 0o700); err != nil {

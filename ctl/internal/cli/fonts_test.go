@@ -10,8 +10,8 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 )
 
-// writeFontBomb is the command "fontbomb FILE". It writes a font of 180 KB whose GSUB table lists the same lookup, and
-// that lookup the same subtable, thousands of times, so that parsing it needs gigabytes.
+// writeFontBomb implements `fontbomb FILE`. It writes a font of 180 KB whose GSUB table lists the same lookup thousands
+// of times, and the lookup lists the same subtable thousands of times, so that parsing it needs gigabytes.
 func writeFontBomb(ts *testscript.TestScript, _ bool, args []string) {
 	const times, tableHeader = 8000, 12
 	be := binary.BigEndian
@@ -29,7 +29,7 @@ func writeFontBomb(ts *testscript.TestScript, _ bool, args []string) {
 	font := bytes.Clone(goregular.TTF)
 	for i := range int(be.Uint16(font[4:])) {
 		entry := font[tableHeader+16*i:]
-		if string(entry[:4]) == "gasp" { // the Go fonts have this table, and drawing does not need it
+		if string(entry[:4]) == "gasp" { // the Go fonts have this table, which is not needed for drawing
 			copy(entry, "GSUB")
 			be.PutUint32(entry[8:], uint32(len(font)))
 			be.PutUint32(entry[12:], uint32(len(table)))

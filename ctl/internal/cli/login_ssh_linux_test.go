@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// overSSH is what a shell has that was opened from another machine, and browsers that record that they were started.
+// overSSH returns the environment of a shell opened from another machine, with fake browsers that record their start in
+// the file opened.
 func overSSH(t *testing.T, home string) (env []string, opened string) {
 	t.Helper()
 	tools, opened := filepath.Join(home, "tools"), filepath.Join(home, "opened")
@@ -29,7 +30,8 @@ func overSSH(t *testing.T, home string) (env []string, opened string) {
 	}, opened
 }
 
-// A person who is logged in over SSH sees code and URL, and how to reach the embedded backend from where they sit.
+// A user who is logged in over SSH sees the code, the URL, and how to reach the embedded backend from their own
+// machine.
 func TestLogin_OverSSH(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -55,7 +57,7 @@ func TestLogin_OverSSH(t *testing.T) {
 	}
 }
 
-// Without a terminal, programs get the same.
+// Programs without a terminal get the same information.
 func TestLogin_OverSSHForPrograms(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

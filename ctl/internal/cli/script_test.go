@@ -110,7 +110,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// recipe returns our commands from the documentation's CI recipe as a shell script.
+// recipe returns the servicectl commands in the documentation's CI recipe as a shell script.
 func recipe(ci string) string {
 	script := "set -e\n"
 	for line := range strings.Lines(documented("```yaml " + ci + "\n")) {

@@ -29,13 +29,13 @@ func TestService_FromPackageUnderSystemd(t *testing.T) {
 	underSystemd(t, "testdata/systemd/packaged.txtar")
 }
 
-// underSystemd runs one script. A systemd has one home directory, so each script starts its own.
+// underSystemd runs one script. A systemd instance has one home directory, so each script starts its own instance.
 func underSystemd(t *testing.T, story string) {
 	t.Parallel()
 	if !usersystemd.Enter(t, bin) {
 		return
 	}
-	// This is the home of this systemd, which reads units from it.
+	// The home of this systemd instance, which reads units from it.
 	home := os.Getenv("HOME")
 	if err := os.Mkdir(filepath.Join(home, "tools"), 0o700); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/client"
 )
 
-// reachVariable makes this test program try to reach the address in it.
+// reachVariable makes this test program try to reach the address in the variable.
 const reachVariable = "TEST_REACH_APPS"
 
 func TestReachApps_NamesAddressAndCause(t *testing.T) {

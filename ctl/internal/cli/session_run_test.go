@@ -58,7 +58,7 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 	}
 }
 
-// A named folder may be a symbolic link. Links below it are not followed, because they may point anywhere.
+// A named folder may be a symbolic link. Links below it are not followed, because they may lead anywhere.
 func TestFindJobs_FollowsOnlyTheLinkThatIsNamed(t *testing.T) {
 	const empty = `{"scenario":1,"name":"x","steps":[]}`
 	outside, shared, dir := t.TempDir(), t.TempDir(), t.TempDir()
@@ -119,7 +119,7 @@ func TestWriteReport_ReplacesOrLeaves(t *testing.T) {
 	}
 }
 
-// Pictures over the limit are counted, and those of failed runs take precedence.
+// Pictures over the limit are counted, and pictures of failed runs take precedence.
 func TestPictureBudget_SaysWhatIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	small, large := filepath.Join(dir, "small.png"), filepath.Join(dir, "large.png")
@@ -182,7 +182,7 @@ func TestPage_PutsAPictureWithItsStep(t *testing.T) {
 	}
 }
 
-// Every form of a report counts the differences that it omits, and no two cases have the same name.
+// Every form of a report counts the omitted differences, and no two cases have the same name.
 func TestReports_CountEveryDifference(t *testing.T) {
 	r := &report{Name: "list", Verdict: "fail", Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}}}
 	if err := json.Unmarshal([]byte(`{"diffs":[{"kind":"extra","message":"display.show is extra"},
@@ -206,7 +206,8 @@ func TestReports_CountEveryDifference(t *testing.T) {
 	}
 }
 
-// An app that crashed has also left its session. Every form of the report states both once, before other failures.
+// An app that crashed has also left its session. Every form of the report states both facts once, before other
+// failures.
 func TestReport_SaysOnceThatTheAppLeft(t *testing.T) {
 	r := report{Name: "list", Verdict: "pass", DurationMs: 9, Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}},
 		AppLeft: "the app left the session at 5 ms and did not come back",

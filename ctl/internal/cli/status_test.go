@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// Status reports a daemon whose protocol or build is older or newer than the program's, and what to do about it.
+// Status reports a daemon whose protocol or build is older or newer than the program's, with the next step.
 func TestNeeds_Versions(t *testing.T) {
 	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
 	buildinfo.Version = "1.2.3"

@@ -17,8 +17,8 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// A daemon counts as ended once it has released its directory or another daemon holds it: an agent's shim may have
-// started a new one before awaitGone first looked.
+// A daemon counts as stopped once it has released its directory or another daemon holds it: an agent's service-mcp may
+// have started a new one before awaitGone first checks.
 func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	d := dialer.Daemon{Paths: rendezvous.Paths{Dir: dir, Run: dir}}

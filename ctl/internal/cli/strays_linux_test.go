@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// An app is ended with everything that it started, also what moved into a session of its own, whatever it does about
-// signals and whether or not its parent is still there.
+// All processes that an app started are ended with it, including ones that moved to another session, no matter how they
+// handle signals and whether their parents are still running.
 func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("setsid"); err != nil {
@@ -47,7 +47,7 @@ func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
 		child.end()
 		left := newStrays(child.mark, 0).list()
 		for late := time.Now().Add(10 * time.Second); sessionOf(t, pid) == pid && time.Now().Before(late); {
-			time.Sleep(time.Millisecond) // a killed process is there until it has given back its memory
+			time.Sleep(time.Millisecond) // a killed process remains until its memory is released
 		}
 		if len(left) > 0 || sessionOf(t, pid) == pid {
 			t.Errorf("%s: processes %v survive, and %d is in session %d", name, left, pid, sessionOf(t, pid))
@@ -57,7 +57,7 @@ func TestChild_EndsWithWhatLeftItsGroup(t *testing.T) {
 	}
 }
 
-// Each process is asked once, because many programs take a second signal as a wish to exit at once.
+// Each process is asked once, because many programs treat a second signal as a request to exit immediately.
 func TestChild_IsAskedOnce(t *testing.T) {
 	t.Parallel()
 	for name, prefix := range map[string]string{"app": "exec", "in a session of its own": "setsid"} {
@@ -88,7 +88,7 @@ func sessionOf(t *testing.T, pid int) int {
 	if err != nil {
 		return -1
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // after the name of the program: state, parent, group, session
+	_, rest, _ := strings.Cut(string(stat), ") ") // after the program's name: state, parent, group, session
 	fields := strings.Fields(rest)
 	if len(fields) < 4 || fields[0] == "Z" {
 		return -1

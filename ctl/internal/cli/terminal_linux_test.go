@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a program on a pseudo-terminal and what it has shown.
+// terminal is a program on a pseudo-terminal with its output.
 type terminal struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -23,10 +23,10 @@ type terminal struct {
 
 	mu    sync.Mutex
 	shown strings.Builder
-	seen  int // what was awaited
+	seen  int // length of the output that was already awaited
 }
 
-// onTerminal starts servicectl on a terminal with this many columns. env is added to a small environment.
+// onTerminal starts servicectl on a terminal of the given width. env is added to a minimal environment.
 func onTerminal(t *testing.T, home string, columns uint16, env []string, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -72,7 +72,7 @@ func onTerminal(t *testing.T, home string, columns uint16, env []string, args ..
 	return p
 }
 
-// await waits until a text appears after the last one that was awaited.
+// await waits until a text appears after the last awaited one.
 func (p *terminal) await(text string) {
 	p.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -103,7 +103,7 @@ func (p *terminal) input(text string) {
 	}
 }
 
-// exits waits for the end of the program and returns what the terminal showed.
+// exits waits until the program exits with code and returns the terminal's output.
 func (p *terminal) exits(code int) string {
 	p.Helper()
 	_ = p.cmd.Wait()
@@ -120,7 +120,7 @@ func (p *terminal) text() string {
 	return strings.ReplaceAll(p.shown.String(), "\r\n", "\n")
 }
 
-// echoes reports whether the terminal shows what is typed.
+// echoes reports whether the terminal echoes input.
 func (p *terminal) echoes() bool {
 	p.Helper()
 	settings, err := unix.IoctlGetTermios(int(p.master.Fd()), unix.TCGETS)

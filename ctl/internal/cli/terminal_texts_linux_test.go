@@ -32,7 +32,8 @@ func tooWide(text string, columns int) (lines []string) {
 	return lines
 }
 
-// A login on a terminal names the address that was linked, and no file, log or answer to a program does.
+// A login on a terminal shows the linked account's email address. Files, logs and output for programs do not contain
+// it.
 func TestLogin_NamesTheAddressOnATerminalOnly(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -66,7 +67,7 @@ func TestLogin_NamesTheAddressOnATerminalOnly(t *testing.T) {
 	}
 }
 
-// What a person reads fits a narrow terminal, is coloured only where that helps, and is not wrapped for a program.
+// Text for users fits a narrow terminal, is coloured only where that helps, and is not wrapped for programs.
 func TestTexts_FitTheTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -109,7 +110,7 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 	}
 }
 
-// Pressing Tab completes with what this machine has.
+// Tab completion offers the values that this machine has.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)

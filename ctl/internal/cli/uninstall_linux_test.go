@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// uninstall --purge lists what will be lost and asks. Without a yes nothing changes; with it the link is revoked first.
+// uninstall --purge lists what will be lost and asks for confirmation. Without it, nothing changes; with it, the link
+// is revoked first.
 func TestUninstall_AsksOnATerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
@@ -41,8 +42,7 @@ func TestUninstall_AsksOnATerminal(t *testing.T) {
 	}
 }
 
-// A service that is installed and cannot be removed is reported, whatever the reason. A service manager that is missing
-// altogether is not.
+// An installed service that cannot be removed is reported with the reason. A missing service manager is not reported.
 func TestUninstall_ReportsAServiceThatStays(t *testing.T) {
 	t.Parallel()
 	const noManager = `{"error":{"code":"no_service_manager","message":"no systemd answers for this user"}}`

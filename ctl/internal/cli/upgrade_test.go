@@ -47,7 +47,7 @@ func signReleases(t *testing.T, dir string, at time.Time) (public string) {
 	return line(append([]byte("Ed"+id), pk...))
 }
 
-// TestUpgradeCheck tells by its exit code whether there is a newer release.
+// TestUpgradeCheck checks that the exit code shows whether there is a newer release.
 func TestUpgradeCheck(t *testing.T) {
 	key, other, old := "", "", ""
 	serve := func(key *string, at time.Time) (url string) {
@@ -64,7 +64,7 @@ func TestUpgradeCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, url, key string
 		exit              int
-		code              string // of the error
+		code              string // expected error code
 		words             string
 	}{
 		"older":             {"1.3.9", fresh, key, exitNo, "", "newest        1.4.0"},

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// printed returns what the command prints: its output and its remarks.
+// printed returns the command's standard output and its remarks.
 func printed(u backendapi.GatewayUsage) (string, string) {
 	var out, remarks bytes.Buffer
 	a := &app{Terminal: term.New(&out, &remarks), name: "servicectl"}

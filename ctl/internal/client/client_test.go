@@ -61,8 +61,8 @@ func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener
 	t.Cleanup(func() { g.Stop(); <-done })
 }
 
-// A daemon with another protocol range, newer or older, causes a readable error that says what to do, whether the
-// daemon or the client detects the mismatch.
+// A daemon with another protocol range, newer or older, causes a readable error with the next step, no matter whether
+// the daemon or the client detects the mismatch.
 func TestOpen_RefusesOtherProtocols(t *testing.T) {
 	old := &controlv1.HelloResponse{Version: "0.0.1"}
 	next := &controlv1.HelloResponse{Version: "9.0.0", ProtocolMin: rendezvous.ProtocolMax + 1,
@@ -118,7 +118,7 @@ func TestOpen_OverlappingProtocols(t *testing.T) {
 	}
 }
 
-// If a daemon accepts the connection and never responds, the error says so instead of showing a gRPC code.
+// If a daemon accepts the connection and never responds, the error explains that instead of showing a gRPC code.
 func TestOpen_SilentDaemon(t *testing.T) {
 	serve(t, &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 		return nil, status.FromContextError(context.DeadlineExceeded).Err()

@@ -71,7 +71,7 @@ func (d Daemon) starts(t *testing.T) int {
 
 func TestConnect_ManyClientsStartOneDaemon(t *testing.T) {
 	d := newDaemon(t, "ready\n")
-	// The listener appears with the first start, as a daemon's does before it reports that it is ready.
+	// The listener is created at the first start, like a daemon's listener before it reports that it is ready.
 	go func() {
 		for d.starts(t) == 0 {
 			time.Sleep(time.Millisecond)
@@ -269,8 +269,8 @@ func TestConnect_DaemonIsEnding(t *testing.T) {
 	}
 }
 
-// A client that gave up waiting for a lock must not acquire it later, because a shim runs for a long time and would
-// keep it.
+// A client that gave up waiting for a lock must not acquire it later, because service-mcp runs for a long time and
+// would keep the lock.
 func TestLock_ReleasedAfterCancel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path)

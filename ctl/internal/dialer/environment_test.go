@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// A daemon of another environment, whose sockets are elsewhere, is found through its record. Without its sockets there
-// is one sentence with both paths, and no second daemon.
+// A daemon started in another environment, whose sockets are elsewhere, is found through its record. If its sockets are
+// missing, the error contains both paths, and no second daemon is started.
 func TestDial_FindsTheDaemonOfAnotherEnvironment(t *testing.T) {
 	d := newDaemon(t, "ready\n")
 	other := filepath.Join(t.TempDir(), "e")
@@ -73,7 +73,7 @@ func TestDial_FindsTheDaemonOfAnotherEnvironment(t *testing.T) {
 	}
 }
 
-// What no attempt will change is not reported as retryable, and names what to set.
+// Problems that a retry cannot solve are not reported as retryable, and the fix contains the setting to change.
 func TestProblems_ThatDoNotPassAreNotRetryable(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths are those of Unix")
@@ -103,7 +103,7 @@ func TestProblems_ThatDoNotPassAreNotRetryable(t *testing.T) {
 	}
 }
 
-// A first run as root with another user's HOME, as under `sudo -E`, creates nothing there.
+// A first run as root with another user's HOME, as with `sudo -E`, does not create files there.
 func TestConnect_RefusesRootInAnotherUsersHome(t *testing.T) {
 	d := newDaemon(t, "ready\n")
 	if os.Geteuid() != 0 {

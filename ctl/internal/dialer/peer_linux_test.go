@@ -23,7 +23,7 @@ func listenAs(t *testing.T, path string, uid int) {
 	}
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // without unlocking: the thread, which has the other user, ends with the goroutine
+		runtime.LockOSThread() // without unlocking: the thread keeps the other user id and ends with the goroutine
 		user := uintptr(uid)
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, user, user, user); errno != 0 {
 			done <- errno

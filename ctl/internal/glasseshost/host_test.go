@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// phone is a client that plays the glasses: it answers every command with ok.
+// phone is a client that acts as the glasses: it answers every command with ok.
 type phone struct {
 	withoutOrigin bool
 	withoutCursor bool
@@ -27,7 +27,7 @@ type phone struct {
 	isDouble      bool // whether it attaches a second time during the check
 }
 
-// serve attaches until the service sends the phone away, and then once more if the phone is stubborn.
+// serve attaches until the service disconnects the phone, and then once more if the phone is stubborn.
 func (p phone) serve(ctx context.Context, url string) {
 	since := ""
 	for {
@@ -70,7 +70,7 @@ func (p phone) answer(ctx context.Context, ws *websocket.Conn) websocket.StatusC
 	}
 }
 
-// run checks how a phone attaches and leaves, and that its answers arrive. It returns the problems by line.
+// run checks how a phone attaches and leaves, and that its answers are received. It returns the problems by line.
 func (p phone) run(t *testing.T) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -55,7 +55,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// Files of others stay, in the directory, in the service's folders and wherever a link leads.
+// Files of other programs are kept, in the directory, in the service's folders and at the targets of links.
 func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 	outside := stateDir(t, "precious")
 	foreign := []string{
@@ -70,14 +70,14 @@ func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 	}
 	for link, target := range map[string]string{
 		"adapters.json": filepath.Join(outside, "precious"), "mine": outside, "sessions/out": outside,
-		"config.yaml": filepath.Join(outside, "precious"), // the one link that a person may have made
+		"config.yaml": filepath.Join(outside, "precious"), // the only link that a user may have made
 	} {
 		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
 			t.Skip(err)
 		}
 	}
 	want := slices.Concat(foreign, []string{"adapters.json", "mine", "sessions/out"})
-	for n, name := range want { // a foreign folder is named, not its content
+	for n, name := range want { // a foreign folder is listed, but not its contents
 		for _, folder := range []string{".backend", ".fonts", ".log", "auth.json", "runs"} {
 			if strings.HasPrefix(name, folder+"/") {
 				want[n] = folder
@@ -111,7 +111,7 @@ func TestRemove_KeepsWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// If it cannot be told what is left, that is no success.
+// If it cannot be determined what is left, the purge has failed.
 func TestLeft(t *testing.T) {
 	dir := stateDir(t, "install.json", "file")
 	if left, err := (State{Dir: dir}).Left(); err != nil || !slices.Equal(left, []string{"install.json"}) {
@@ -150,7 +150,7 @@ func TestInspect_RefusesForeignDirectories(t *testing.T) {
 	}
 }
 
-// Each file that the documentation lists is removed, also while it is being written.
+// Every file listed in the documentation is removed, even while it is being written.
 func TestRemovesWhatTheDocumentationLists(t *testing.T) {
 	fill := strings.NewReplacer("<time>", "20260101T000000Z", "<sha256>", strings.Repeat("a", 64), "<session>", "loc_a",
 		"<type>", "jpg", "<segment>", "01890a5d-ac96-774b-bcce-b302099a8057", "<start>", "1234",

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Whatever daemons do, each request gets exactly one response. A call of a read-only tool is handled at most twice,
+// However daemons behave, each request gets exactly one response. A call of a read-only tool is handled at most twice,
 // any other call at most once.
 func TestProxy_RandomDaemonFailures(t *testing.T) {
 	seeds := 15
@@ -140,7 +140,7 @@ func runChaos(t *testing.T, seed uint64) {
 			t.Errorf("the client received the invalid line %q: %v", line, err)
 		}
 		if answers[string(m.ID)]++; len(answers) == calls+1 {
-			// Every call has a response now, so any further one is wrong.
+			// Every call has a response now, so any further response is wrong.
 			_ = inW.Close()
 		}
 	}
@@ -150,7 +150,7 @@ func runChaos(t *testing.T, seed uint64) {
 	if err := <-ended; err != nil {
 		t.Errorf("the proxy returned %v, want no error", err)
 	}
-	c.daemons.Wait() // each daemon sees its connection closed
+	c.daemons.Wait() // each daemon detects that its connection is closed
 	for id := range calls + 1 {
 		if n := answers[fmt.Sprint(id)]; n != 1 {
 			t.Errorf("request %d got %d responses, want 1", id, n)

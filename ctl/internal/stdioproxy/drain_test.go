@@ -27,7 +27,8 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	}
 }
 
-// When the input ends, the daemon ends calls that wait for a person. The shim answers them with the reason and exits.
+// When the input ends, the daemon ends calls that wait for the user. service-mcp answers them with the reason and
+// exits.
 func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

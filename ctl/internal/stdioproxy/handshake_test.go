@@ -101,7 +101,7 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			r.hear()
 		}
-		// Closing it earlier would lose the connection before the proxy uses it.
+		// Closing it earlier would break the connection before the proxy uses it.
 		r.until("the proxy has connected", r.linked)
 		r.gone(d)
 		r.say(call)
@@ -194,7 +194,7 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that a service manager is starting gets more time than one that hangs.
+// A daemon that a service manager is starting gets more time than a daemon that hangs.
 func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

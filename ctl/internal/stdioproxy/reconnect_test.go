@@ -186,7 +186,7 @@ func TestReconnect_DropsAnswersForEarlierDaemon(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// A failed attempt is followed by a pause, which ends early if a daemon appears, no matter who started it.
+// A failed attempt is followed by a pause, which ends early if a daemon appears, no matter which client started it.
 func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -34,7 +34,8 @@ func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	}
 }
 
-// Requests sent before the daemon accepted the handshake are repeated as well, except a call that was cancelled since.
+// Requests sent before the daemon accepted the handshake are repeated as well, except calls that have been cancelled in
+// the meantime.
 func TestRepeat_NotAfterCancel(t *testing.T) {
 	r := newRig(t)
 	r.until("the proxy has connected", r.linked)

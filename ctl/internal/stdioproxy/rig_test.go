@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// rig connects a proxy to a test that plays both the client and the daemons.
+// rig connects a proxy to a test that acts as both the client and the daemons.
 type rig struct {
 	t       *testing.T
 	in      *io.PipeWriter
@@ -25,7 +25,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	// Called early, so that the directories are removed after the proxy has ended.
+	// Called early, so that the directories are removed only after the proxy has ended.
 	t.TempDir()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -78,7 +78,7 @@ func TestChecks_Summary(t *testing.T) {
 	}
 }
 
-// The setting that decided is explained in words; a setting known only to a later daemon is shown by its name.
+// The setting that decided is explained in words. A setting that only a later daemon knows is shown by its name.
 func TestUploading_ExplainsTheSwitch(t *testing.T) {
 	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded",
 		"notice", "consent_unreadable"} {
@@ -118,7 +118,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// Output for people contains no internal name: neither an embedded backend's id nor a setting's identifier.
+// Output for users contains no internal name: neither an embedded backend's id nor a setting's identifier.
 func TestTerminal_HidesInternalNames(t *testing.T) {
 	var b bytes.Buffer
 	term := &Terminal{Out: &b, Err: &b}

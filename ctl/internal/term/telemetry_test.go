@@ -30,7 +30,7 @@ func TestTelemetryEvent_StripsControlCharacters(t *testing.T) {
 	}
 }
 
-// The suggested next step must be possible: an upload that is off permanently cannot be stopped.
+// The suggested next step must be possible: an upload that is permanently disabled cannot be stopped.
 func TestTelemetry_NextSteps(t *testing.T) {
 	for _, c := range []struct {
 		state, url string

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each entry that a purge deletes has a row of its own.
+// Every entry that a purge deletes is listed on a row of its own.
 func TestPurgeWarning_NamesEverything(t *testing.T) {
 	has := map[string]bool{"sessions": true, "install.lock": true, "glasses.json.corrupt-20260101T000000Z": true}
 	for _, loss := range losses {
@@ -33,7 +33,7 @@ func TestPurgeWarning_NamesEverything(t *testing.T) {
 	}
 }
 
-// Whoever installed by a pipe has no install.sh, so the next step names its address.
+// A user who installed through a pipe has no install.sh, so the next step contains its address.
 func TestUninstallReport_NamesTheScript(t *testing.T) {
 	for download, want := range map[string]string{
 		"": "close your coding agents, then remove the programs with `sh install.sh --uninstall`",

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/internal/buildinfo"
 )
 
-// read returns a file of testdata. Debian's minisign made the signatures.
+// read returns a file in testdata. The signatures were made with Debian's minisign.
 func read(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name))
@@ -194,7 +194,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Without an address or a key, and with an address that is not safe, nothing is asked.
+// Without an address or a key, or with an unsafe address, no request is made.
 func TestNewestAsksNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,7 +269,7 @@ func TestInstalledAt(t *testing.T) {
 	}
 }
 
-// The names are those that the release gives its files, see table_test.go of packaging/release.
+// The file names match the ones of the release; see table_test.go of packaging/release.
 func TestCommand(t *testing.T) {
 	deb, other := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	other = cmp.Or(other, deb)

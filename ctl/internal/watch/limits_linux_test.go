@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Desktops and editors use up what the system allows each user to watch. The hint names the setting to raise.
+// Desktops and editors may use up a user's limit of watches. The hint contains the setting to raise.
 func TestNew_NamesTheLimit(t *testing.T) {
 	if dir := os.Getenv("WATCHED_DIR"); dir != "" { // in the namespace
 		_, err := New([]string{dir}, func(string) bool { return false })

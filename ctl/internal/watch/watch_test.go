@@ -197,7 +197,7 @@ func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
 	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
 	during := run.From.Add(time.Second)
 	p.write("trace.tmp", during) // a new file
-	p.write("app.log", during)   // could be a change by a person during the run
+	p.write("app.log", during)   // could be a change by the user during the run
 	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.log"}) || written != nil {
 		t.Errorf("after one run: got changed %v, written %v, want changed app.log", changed, written)
 	}
