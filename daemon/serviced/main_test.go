@@ -27,7 +27,7 @@ func TestBadUse(t *testing.T) {
 	}
 }
 
-// A name of an adapter never starts a daemon.
+// A program name of an adapter never starts a daemon.
 func TestAdapterOf(t *testing.T) {
 	for argv0, want := range map[string]struct{ found, isAdapter bool }{
 		"serviced":                                 {false, false},
@@ -51,8 +51,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Output into a plain file that a service manager opened is limited to the last lines, because nothing rotates the
-// file.
+// TestPlainFilesAreUnbounded checks which outputs are never rotated. A managed daemon does not log to such an output.
 func TestPlainFilesAreUnbounded(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "serviced.stderr"))
 	if err != nil {

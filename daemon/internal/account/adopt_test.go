@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// fiveFields is auth.json as another program writes it: with the fields of a token response and the scope.
+// fiveFields is auth.json as written by another program, with the fields of a token response and the scope.
 const fiveFields = `{"authToken":"svc_topsecret","accountId":"acc","linkedAt":"2026-01-02T03:04:05Z",` +
 	`"expiresAt":null,"scope":"account_full"}`
 
-// in returns a function that returns the backend at address, as it is when the function is called.
+// in returns a function that returns the current value of address as the backend.
 func in(address *string) func() string { return func() string { return *address } }
 
 func fieldsOf(t *testing.T, dir string) (fields map[string]any) {
@@ -31,8 +31,8 @@ func fieldsOf(t *testing.T, dir string) (fields map[string]any) {
 	return fields
 }
 
-// A file that names no backend belongs to the one in force when the file is first read. The file records it, so that
-// no later setting moves the token.
+// A file without a backend belongs to the backend in use when the file is first read. The file records it, so that no
+// later setting moves the token.
 func TestFileWithoutBackend_BelongsToTheBackendInForce(t *testing.T) {
 	for name, first := range map[string]string{"configured": "https://a", "embedded": "embedded:"} {
 		for when, c := range map[string]struct {
@@ -101,7 +101,7 @@ func TestFileWithoutBackend_ThatCannotBeWritten(t *testing.T) {
 		if data, _ := os.ReadFile(path); string(data) != fiveFields {
 			t.Errorf("the file was changed: %s", data)
 		}
-		// Once the file can be written, the token belongs to the backend that was in force when it was first read.
+		// Once the file can be written, the token belongs to the backend that was in use when it was first read.
 		backend = "https://later"
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestFileWithoutBackend_ThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// Another program that replaces the file at the same time wins.
+// If another program replaces the file at the same time, its content is kept.
 func TestFileWithoutBackend_ReplacedMeanwhile(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, fiveFields)

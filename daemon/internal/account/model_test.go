@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The values that the model picks from. A token's name says which backend issued it.
+// The values from which the model picks. A token's name indicates the backend that issued it.
 const defaultBackend = "https://d"
 
 var (
@@ -40,7 +40,7 @@ type content struct {
 	token   string
 	expires time.Time // zero for never
 	theirs  bool      // whether it has an unknown field, which a login keeps
-	text    string    // the exact text, if another program wrote it
+	text    string    // the exact text if another program wrote it
 	bare    bool      // another program wrote it without backendUrl, and the store has not read it yet
 }
 
@@ -256,14 +256,14 @@ func (m *model) signal() {
 	}
 }
 
-// readFile records in the model that the store read the file, and added the backend if the file named none.
+// readFile updates the model after the store read the file and, if necessary, added the backend.
 func (m *model) readFile() {
 	if m.file.bare {
 		m.file.bare, m.file.text = false, ""
 	}
 }
 
-// saved records in the model that a link was written to the file.
+// saved updates the model after a link was written to the file.
 func (m *model) saved(c content) {
 	c.theirs = m.file.theirs
 	m.file, m.unsaved = c, false

@@ -159,7 +159,7 @@ func TestSaveThatCannotWrite(t *testing.T) {
 	}
 }
 
-// A logout while a link is unsaved leaves nothing to write.
+// A logout while a link is unsaved cancels the pending write.
 func TestDelete_UnsavedLink(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(Options{Dir: dir})
@@ -207,7 +207,7 @@ func TestServe_WritesTheUnsavedLink(t *testing.T) {
 	})
 }
 
-// A file readable by other users is restricted before it is used, and a warning is shown until the person links again.
+// A file readable by other users is restricted before it is used, and a warning is shown until the user links again.
 func TestOpen_TightensTheFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes have no effect on Windows")
@@ -236,7 +236,8 @@ func TestOpen_TightensTheFile(t *testing.T) {
 	}
 }
 
-// The file's values end up in headers, terminals and agent contexts, so they are validated like a backend's answer.
+// The file's values are used in headers, on terminals and in agent contexts, so they are validated like a backend's
+// response.
 func TestParse_Forms(t *testing.T) {
 	for name, file := range map[string]string{
 		"token with a space":   `{"authToken":"a b","accountId":"acc"}`,
@@ -258,7 +259,7 @@ func TestParse_Forms(t *testing.T) {
 	}
 }
 
-// The snapshot follows a change of the file in less than a second.
+// The snapshot follows a change of the file within a second.
 func TestFollowsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
@@ -338,7 +339,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Removing a file right after Save is noticed although the watch last saw no file either.
+// Removing a file right after Save is detected even though the watch saw no file last time either.
 func TestServe_FileRemovedRightAfterSave(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))

@@ -101,7 +101,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 	}
 }
 
-// told records the messages sent to the service manager.
+// told records the messages to the service manager.
 type told struct {
 	noopNotifier
 	waiting chan string

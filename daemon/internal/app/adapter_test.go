@@ -23,7 +23,7 @@ import (
 )
 
 // recorder is Go source that is added to the adapter. It saves the arguments, the environment, the headers of calls and
-// the bytes of messages that the adapter receives to files beside the program.
+// the messages that the adapter receives to files next to the program.
 const recorder = `package main
 
 import (
@@ -72,7 +72,7 @@ func recordingServer(opts []grpc.ServerOption) *grpc.Server {
 }
 `
 
-// buildOwnAdapter builds the documented adapter once. It records what it receives.
+// buildOwnAdapter builds the documented adapter once, with the recorder.
 var buildOwnAdapter = sync.OnceValues(func() ([]byte, error) {
 	source, err := ownadapter.Source()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/internal/clientio/local"
 )
 
-// asking returns an app that passes what the wearer says to its assistant and shows the answer. Like most apps, it
-// waits for the answer outside its main loop.
+// asking returns an app that passes the wearer's words to its assistant and shows the answer. Like most apps, it waits
+// for the answer outside its main loop.
 func asking(t *testing.T) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	begin = func(a *testApp) { a.ask(glasses.TypeTranscriptionStart, struct{}{}) }
 	on = func(a *testApp, f glasses.Frame) {

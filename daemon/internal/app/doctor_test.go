@@ -13,7 +13,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// TestDoctorSeesWhatStopsTheSwitches checks that doctor reports everything that makes decline-privacy and purge fail,
+// TestDoctorSeesWhatStopsTheSwitches checks that doctor reports every cause that makes decline-privacy and purge fail,
 // because their errors refer to doctor.
 func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	d := start(t, short(t), Options{})
@@ -26,7 +26,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	cases := []struct {
 		name, check, says string
 		spoil             func() error
-		asRoot            bool // whether it is a fault for root as well
+		asRoot            bool // whether it is a failure for root as well
 	}{
 		{"spool is a file", "telemetry", "spool is not a directory",
 			func() error { return os.WriteFile(at("spool"), nil, 0o600) }, true},

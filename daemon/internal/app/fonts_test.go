@@ -71,9 +71,9 @@ func cherokee(l *locals, t *testing.T) (id string, again func() []glasses.Findin
 	}
 }
 
-// The daemon and the simulator use an added font immediately and stop using it once it is removed. Both
-// always report the same missing characters. Tests with added fonts do not run at the same time as others, because the
-// fonts are those of the whole process.
+// The daemon and the simulator use an added font immediately and stop using it once it is removed. Both always report
+// the same missing characters. Tests with added fonts do not run in parallel with others, because fonts are shared by
+// the whole process.
 func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
@@ -118,7 +118,7 @@ func TestAddedFont_DaemonAndSimulatorAgree(t *testing.T) {
 	}
 }
 
-// A recording names the added fonts that its texts use. A replay without them says how to add them.
+// A recording lists the added fonts that its texts use. A replay without them reports how to add them.
 func TestAddedFont_RecordingNamesIt(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)

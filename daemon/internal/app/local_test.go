@@ -64,7 +64,7 @@ func startLocals(t testing.TB, dir string) *locals {
 var _ scenario.Sessions = (*session.Manager)(nil)
 var _ appserver.Sessions = (*session.Manager)(nil)
 
-// testApp is an app as users write it: a loop that receives frames and answers them.
+// testApp is an app as users write it: a loop that receives frames and responds to them.
 type testApp struct {
 	t    testing.TB
 	ws   *websocket.Conn
@@ -72,7 +72,7 @@ type testApp struct {
 	done chan struct{}
 	// on handles a frame from the glasses.
 	on func(a *testApp, f glasses.Frame)
-	// gateway is the model gateway that its assistant calls; calls counts the calls that are still waiting.
+	// gateway is the model gateway that its assistant calls. calls is the number of pending calls.
 	gateway *glasses.Gateway
 	calls   atomic.Int32
 }

@@ -100,7 +100,7 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	l.stop()
 	<-app.done
 	l = startLocals(t, dir)
-	// The daemon opens the app listener when it starts, before the first client call.
+	// The daemon starts the app server when it starts, before the first client call.
 	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C {
 		c, err := net.DialTimeout("tcp", strings.Split(o.AppEndpoint, "/")[2], time.Second)
 		if err == nil {

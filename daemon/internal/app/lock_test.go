@@ -320,7 +320,7 @@ func TestIdleness(t *testing.T) {
 	}{
 		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // one call
 		{150, 1, true, false, false},                                // an agent is connected
-		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page was open
+		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page is open
 		{299, 1, false, false, false}, {301, 1, false, false, true},
 	}
 	for _, s := range steps {

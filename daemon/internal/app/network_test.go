@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Only a failure that the caller's variables could explain gets another hint.
+// Only a failure that the caller's variables could explain gets a different hint.
 func TestExplain_KeepsHintsOfOtherFailures(t *testing.T) {
 	store, err := config.Open(t.TempDir(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// Updating a recording keeps the notes and picture steps that a person added. Steps that cannot be kept are named.
+// Updating a recording keeps the notes and picture steps that the user added. Steps that cannot be kept are reported.
 func TestRecord_KeepsNotesAndPictures(t *testing.T) {
 	t.Parallel()
 	l := startLocals(t, t.TempDir())

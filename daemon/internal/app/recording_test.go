@@ -143,7 +143,7 @@ func loadRecording(t *testing.T, dir string) file.Scenario {
 	return s
 }
 
-// A changed label, an additional frame and a wrong picture are all reported in one answer of bounded size.
+// A changed label, an additional frame and a wrong picture are all reported in one answer of limited size.
 func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	t.Parallel()
 	l := startLocals(t, t.TempDir())

@@ -318,7 +318,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// An agent in a sandbox is served also if the state directory can be neither used nor created.
+// An agent in a sandbox is served even if the state directory can be neither used nor created.
 func TestInProcess(t *testing.T) {
 	testInProcess(t, short(t), "mcp.sock")
 	if runtime.GOOS == "linux" {

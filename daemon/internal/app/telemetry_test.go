@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// In an agent's sandbox the notice is shown and events are spooled for a later daemon.
+// In an agent's sandbox the notice is shown, and events are spooled for a later daemon.
 func TestInProcessTellsAndSpools(t *testing.T) {
 	dir := short(t)
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("backend_url: http://localhost:9\n"),

@@ -23,7 +23,7 @@ import (
 // paths.
 const stranger = "APP_TEST_STRANGER"
 
-// nobody is a user id that owns nothing on this system.
+// nobody is a user id that owns no files on this system.
 const nobody = 65534
 
 // speakAsStranger connects to the sockets as another user and prints each answer on its own line.
@@ -101,7 +101,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-// with returns the adapters with a shell script in the place of one of them.
+// with returns a directory of adapters in which a shell script replaces one of them.
 func with(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -160,8 +160,8 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d.end(t)
 }
 
-// Five crashes within a minute open the circuit breaker of one adapter. Status says why and until when, and everything
-// else still works.
+// Five crashes within a minute open the circuit breaker of one adapter. Status reports the reason and the end of the
+// pause, and everything else still works.
 func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {

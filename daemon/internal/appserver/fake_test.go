@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeGlasses answer every command immediately. For display.show, they send a picture before the answer.
+// fakeGlasses answers every command immediately. For display.show, it sends a picture before the answer.
 type fakeGlasses struct {
 	out  chan message
 	gone chan struct{}

@@ -46,7 +46,7 @@ func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway
 	return *w.Gateway
 }
 
-// ask calls the gateway with header added to an official client's headers.
+// ask calls the gateway like an official client, with additional headers.
 func ask(t *testing.T, g glasses.Gateway, method, path, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, g.URL+path, strings.NewReader(body))
@@ -120,7 +120,7 @@ func TestGateway_AnswersAsOfficialClientsExpect(t *testing.T) {
 	}
 }
 
-// A call that still waits when its session closes receives an answer that official clients do not retry.
+// A call that is still pending when its session closes receives an answer that official clients do not retry.
 func TestGateway_EndsCallsWithTheSession(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{})
 	g := gateway(t, m, s)

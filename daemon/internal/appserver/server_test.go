@@ -198,7 +198,7 @@ func TestServer_RefusesTooManyApps(t *testing.T) {
 	}
 }
 
-// A daemon that restarts tells its apps to reconnect, and they find the new one at the same address.
+// A daemon that restarts asks its apps to reconnect, and they find the new daemon at the same address.
 func TestServer_KeepsPortOverRestart(t *testing.T) {
 	dir := t.TempDir()
 	_, s, stop := serve(t, dir, Options{})
@@ -297,7 +297,7 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 // An app that does not answer pings is detached. Its machine may be asleep or its cable unplugged.
 func TestServer_DetachesSilentApp(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{PingEvery: 50 * time.Millisecond})
-	attach(t, s) // nothing reads this connection, so pings are not answered
+	attach(t, s) // this connection is never read, so pings are not answered
 	page, err := m.Wait(t.Context(), backend.Target{}, s.SessionID, 2, 10, 10*time.Second)
 	if err != nil || len(page.Events) == 0 || !strings.Contains(string(page.Events[0]), glasses.RowAppDetached) {
 		t.Errorf("%s, %v", page.Events, err)

@@ -22,7 +22,7 @@ import (
 // process is a fake client: it connects when asked, and answer handles the requests that it receives.
 type process struct {
 	registry *Registry
-	answer   func(r clientio.Request) any // returns nil to send no answer; a string is sent unchanged
+	answer   func(r clientio.Request) any // returns nil to send no response; a string is sent unchanged
 	taken    func()                       // called when the client learns that it was accepted
 	late     chan struct{}                // if set, the process connects only after this is closed
 
@@ -31,7 +31,7 @@ type process struct {
 	conns []net.Conn
 }
 
-// client is a client whose stream asks this process to connect.
+// client returns a Client whose stream asks this process to connect.
 func (p *process) client() *Client {
 	return p.registry.ForStream(func(token string) error {
 		p.mu.Lock()
@@ -263,7 +263,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 	})
 }
 
-// A client can make the daemon hold only as much data as the daemon requested.
+// A client cannot make the daemon hold more data than the daemon requested.
 func TestServe_ClosesWhoSpeaksUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{registry: NewRegistry(), answer: ok}
@@ -319,7 +319,7 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 	})
 }
 
-// A client may call a tool as soon as it learns that it was accepted, so it must be registered before that.
+// A client may call a tool as soon as its connection is accepted, so it must be registered before that.
 func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// The answer to a read may be long, but its other fields must not make decoding use a multiple of its size.
+// The response to a read may be long, but decoding its other fields must not use a multiple of its size.
 func TestDecode_EntriesThatNobodyAskedForAreNotMade(t *testing.T) {
 	line := []byte(`{"id":1,"data":"AA==","entries":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)
 	var before, after runtime.MemStats

@@ -62,7 +62,7 @@ func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 	}
 }
 
-// The page of a code survives a restart, but the file reveals it only to who has the code.
+// The page of a code survives a restart, but only someone with the code can decrypt it.
 func TestStore_KeepsThePageSecret(t *testing.T) {
 	dir := t.TempDir()
 	const page = "https://a.test/activate?code=WDJB-MJHT"
@@ -78,7 +78,7 @@ func TestStore_KeepsThePageSecret(t *testing.T) {
 	if err := s.Update("sdc_unknown", func(*Issued) { t.Error("changed an unknown code") }); err != nil {
 		t.Error(err)
 	}
-	put(t, s, "sdc_a", issued) // a second gated call keeps the marks
+	put(t, s, "sdc_a", issued) // a second gated call keeps both marks
 	if got, ok, err := at(dir, start).Find("sdc_a"); !ok || err != nil || got.Page != page || !got.Opened ||
 		!got.Aborted {
 		t.Errorf("%+v, %v, %v; want the page and both marks", got, ok, err)

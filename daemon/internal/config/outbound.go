@@ -94,8 +94,8 @@ func (s *Store) IgnoredCertificates(who caller.Caller, backend string) (Ignored,
 	return Ignored{Name: name, Fix: s.set(keyCAFile, name, path)}, true
 }
 
-// OwnCertificates returns the value of SSL_CERT_FILE or SSL_CERT_DIR in the daemon's environment. It returns "" on macOS
-// and Windows, where Go ignores these variables.
+// OwnCertificates returns the value of SSL_CERT_FILE or SSL_CERT_DIR in the daemon's environment. It returns "" on
+// macOS and Windows, where Go ignores these variables.
 func OwnCertificates(name string) string { return ownCertificates(runtime.GOOS, name) }
 
 func ownCertificates(system, name string) string {

@@ -51,7 +51,7 @@ func TestOpen_AcceptsMissingCertificates(t *testing.T) {
 	}
 }
 
-// variables is the environment of the daemon or of a caller.
+// variables is an environment of the daemon or of a caller.
 type variables map[string]string
 
 func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
@@ -62,7 +62,7 @@ func TestIgnored_NamesTheCallersVariableAndTheSetting(t *testing.T) {
 		file         string
 		daemon, call variables
 		backend      string
-		variable     string // expected; empty: none
+		variable     string // the expected variable; empty if none
 		fix          string
 	}{
 		{"proxy", "", nil, variables{"HTTPS_PROXY": "http://p.test:1"}, remote, "HTTPS_PROXY",

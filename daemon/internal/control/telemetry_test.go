@@ -72,7 +72,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 	}
 }
 
-// A client that does not print the notice, such as a shell's completion, does not use it up.
+// A client that does not print the notice, such as a shell's completion, does not consume it.
 func TestNoticeIsNotSentToAClientThatDoesNotPrintIt(t *testing.T) {
 	s := New(Options{Telemetry: &fake{notice: func(bool) { t.Error("the notice was claimed") }}})
 	err := s.sendWithNotice(t.Context(), false, tools.Result{}, func(r *controlv1.CallToolResponse) error {

@@ -51,7 +51,7 @@ func add(t *testing.T, s *opened, name string) Font {
 	return f
 }
 
-// refusal returns the code of a *backend.Problem that has a fix hint.
+// refusal returns the code of an error, which must be a *backend.Problem with a fix hint.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var p *backend.Problem
@@ -111,7 +111,7 @@ func TestStore_RefusesWhatItCannotKeep(t *testing.T) {
 			t.Errorf("removing %q: %v, want CodeNotFound", name, err)
 		}
 	}
-	for i := len(s.list); i < fonts.MaxAdded; i++ { // bytes after the tables give it another hash
+	for i := len(s.list); i < fonts.MaxAdded; i++ { // bytes after the tables change the hash
 		if _, err := s.Add(t.Context(), append(testFont(t, "cff.otf"), byte(i))); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestStore_KeepsItsListIfLeftoversCannotBeRemoved(t *testing.T) {
 	}
 }
 
-// The list never names a missing file, and the next start removes a file that the list does not name.
+// The list never contains a missing file, and the next start removes a file that is not in the list.
 func TestStore_RemovesWhatAKilledWriterLeft(t *testing.T) {
 	dir := t.TempDir()
 	f := add(t, open(t, dir), "cherokee-regular.ttf")

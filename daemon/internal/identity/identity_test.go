@@ -55,8 +55,8 @@ func TestOtherFieldsSurvive(t *testing.T) {
 	}
 }
 
-// The notice and the last version are stored beside fields of other programs, are visible to other processes, and are
-// never written into the file of another install.
+// The notice and the last version are stored next to fields of other programs, are visible to other processes, and are
+// never written to another install's file.
 func TestWhatWasSeenIsRemembered(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)

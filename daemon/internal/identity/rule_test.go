@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The bounds match those of the backend (backend/internal/api): an install whose id the backend rejects could never
-// link.
+// The limits match the backend's (backend/internal/api): an install whose id the backend rejects could never link.
 func TestRuleOfInstallID(t *testing.T) {
 	for id, want := range map[string]bool{
 		"inst_abcd": true, "inst_" + strings.Repeat("x", 64): true, "inst_A-b_9": true,

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// All events of a flow, including those of background polls, are recorded for the shell that requested its code.
+// All events of a flow, including background polls, are recorded for the shell that requested its code.
 func TestEventsBelongToWhoAsked(t *testing.T) {
 	run(t, []answer{pending(0), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}}, false)

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// A code that somebody else requested would link their account here. It is refused without asking the backend.
+// A code that another user requested would link that user's account here. It is refused without asking the backend.
 func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, "sdc_of_somebody_else", Wait{})
@@ -81,7 +81,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 	})
 }
 
-// The stored call is repeated at the backend that issued the code, whichever backend the completing shell names.
+// The stored call is repeated at the backend that issued the code, even if the completing shell uses another one.
 func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	m := New(Options{Config: &fake{}})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// A client that starts one login after another is refused once 64 codes are polled, with an error that says so.
-// Earlier logins continue, and logins that end make capacity for new ones.
+// A client that starts one login after another is refused once 64 codes are being polled, with an error that explains
+// the limit. Earlier logins continue, and logins that end make room for new ones.
 func TestLoginsThatArePolledAreBounded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		code := ask(t, m)

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// fake is an in-memory backend: poll i receives script[i]; polls after the last entry receive that entry.
+// fake is an in-memory backend: poll i receives script[i]; polls after the last entry receive the last entry.
 type fake struct {
 	mu      sync.Mutex
 	script  []answer
@@ -27,7 +27,7 @@ type fake struct {
 	issued  int
 	events  []string
 	shells  []string      // the switch in each event's caller
-	hold    chan struct{} // if set, a poll waits for it and ignores its context
+	hold    chan struct{} // if set, a poll waits for it and ignores its own context
 	window  time.Duration // how long its codes are valid; 0 means 10 minutes
 	refused error         // if set, no code is issued
 	frozen  bool          // a poll gets no answer before its context ends
@@ -35,7 +35,7 @@ type fake struct {
 	polling int
 	most    int
 	dead    map[string]bool // tokens that the backend rejects
-	mute    bool            // do not answer questions about tokens
+	mute    bool            // do not respond to requests about tokens
 	asked   []string        // the tokens that the backend was asked about
 	offline bool            // tokens cannot be revoked
 	revoked []string
@@ -171,7 +171,7 @@ func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *f
 	runWith(t, t.TempDir(), script, test)
 }
 
-// runWith is run with a state directory that may have content.
+// runWith is like run, but with a state directory that may have contents.
 func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
 	t.Helper()
 	if err := os.MkdirAll(runDir(dir), 0o700); err != nil {
@@ -193,7 +193,7 @@ func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, 
 	})
 }
 
-// runDir returns a directory next to the state directory, so that tests can tell auth.json from codes.json.
+// runDir returns a directory next to the state directory, so that tests can distinguish auth.json from codes.json.
 func runDir(dir string) string { return dir + ".run" }
 
 func ask(t *testing.T, m *Manager) Code {
@@ -353,7 +353,7 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 		})
 }
 
-// Nothing is linked after a login is cancelled, even if the answer to its approval is already on its way.
+// No link is created after a login was cancelled, even if the response with its approval is already on its way.
 func TestCancelledLogin(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		f.hold = make(chan struct{})

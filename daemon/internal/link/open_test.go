@@ -111,7 +111,7 @@ func TestComplete_OpensThePageOnceForConcurrentCalls(t *testing.T) {
 	})
 }
 
-// second returns a code that the backend issues after it has denied the first.
+// second returns the code that the backend issues after it has denied the first one.
 func second(t *testing.T, m *Manager, first Code) Code {
 	t.Helper()
 	m.mu.Lock()
@@ -122,7 +122,7 @@ func second(t *testing.T, m *Manager, first Code) Code {
 	return ask(t, m)
 }
 
-// A later daemon opens the page of a code that an earlier one issued, if that did not.
+// A later daemon opens the page of a code that an earlier daemon issued but did not open.
 func TestComplete_OpensThePageAfterARestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(string) bool

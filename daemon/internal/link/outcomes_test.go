@@ -114,7 +114,7 @@ func waits(all ...Wait) step {
 	}
 }
 
-// background waits until the test ends.
+// background waits for the code until the test ends.
 func background(wait Wait) step {
 	return func(t *testing.T, m *Manager, _ *fake) {
 		code := ask(t, m)
@@ -139,7 +139,7 @@ func cancelledWait(t *testing.T, m *Manager, _ *fake) {
 	_, _ = m.Complete(ctx, caller.Caller{}, code.DeviceCode.DeviceCode, Wait{})
 }
 
-// rest lets time pass until every code is over, and is forgotten when another one is issued.
+// rest waits until every code is over and would be removed when another code is issued.
 func rest(t *testing.T, m *Manager, _ *fake) {
 	time.Sleep(time.Hour)
 	m.mu.Lock()
@@ -162,7 +162,7 @@ func linkedAtAnother(t *testing.T, m *Manager, _ *fake) {
 	synctest.Wait()
 }
 
-// logsIn runs a login, which is interrupted after a time: 0 means never, and a negative one before it waits.
+// logsIn runs a login that is interrupted after the given time. 0 means never; a negative time means before it waits.
 func logsIn(after time.Duration) step {
 	return func(t *testing.T, m *Manager, _ *fake) {
 		attempt, err := m.Start(t.Context(), caller.Caller{}, false)
@@ -199,7 +199,7 @@ func busyLogin(t *testing.T, m *Manager, f *fake) {
 	m.mu.Unlock()
 }
 
-// A code whose wait ended is recorded as aborted once, across restarts of the daemon as well.
+// A code whose wait was aborted is recorded as aborted only once, even across restarts of the daemon.
 func TestLoginCompleted_AbortedOnceAcrossRestarts(t *testing.T) {
 	dir := t.TempDir()
 	var code Code
@@ -223,7 +223,7 @@ func TestLoginCompleted_AbortedOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
-// Waiters of a flow that another link ends record one success.
+// If another link ends a flow with several waiters, one success is recorded.
 func TestLinkedElsewhere_RecordsOnce(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		code := ask(t, m)

@@ -78,7 +78,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 	}
 }
 
-// A login replaces a live link only if the person confirmed it, and then revokes the old token.
+// A login replaces a live link only if the user confirmed it, and then revokes the old token.
 func TestLogin_Replace(t *testing.T) {
 	before := account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}
 	login := func(t *testing.T, m *Manager, replace bool) error {
@@ -118,8 +118,8 @@ func TestLogin_Replace(t *testing.T) {
 	})
 }
 
-// A failed revocation is reported and retried, and the token stays in memory for that. The last attempt is
-// made when the daemon stops.
+// A failed revocation is reported and retried, for which the token is kept in memory. The last attempt is made when the
+// daemon stops.
 func TestRevoke_Offline(t *testing.T) {
 	l := account.Link{State: account.Linked, AuthToken: "old", BackendURL: "https://other.test/"}
 	var f *fake
@@ -156,7 +156,7 @@ func (f *fake) setOffline(offline bool) {
 	f.offline = offline
 }
 
-// ended returns the tokens whose revocation was requested.
+// ended returns the tokens for which a revocation was requested.
 func (f *fake) ended() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,7 +174,7 @@ func TestRevoke_NothingToRevoke(t *testing.T) {
 	})
 }
 
-// A backend that hangs delays a caller no longer than the limit.
+// A backend that hangs delays a caller no longer than the time limit.
 func TestRevoke_Hangs(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		m.Backend = hanging{f}
@@ -193,8 +193,8 @@ func (hanging) RevokeLink(ctx context.Context, _ backend.Target) error {
 	return ctx.Err()
 }
 
-// A link that could not be written is valid in memory. The token that it replaces stays in the file and is not
-// revoked. If the daemon stops before the file could be written, it revokes the new token.
+// A link that could not be written is valid in memory. The replaced token stays in the file and is not revoked. If the
+// daemon stops before the file could be written, it revokes the new token.
 func TestComplete_NoRoomForTheFile(t *testing.T) {
 	var f *fake
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, backend *fake, dir string) {

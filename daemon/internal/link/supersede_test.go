@@ -152,7 +152,7 @@ func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
 	})
 }
 
-// A login that a person started is not ended by a link that appears in the meantime.
+// A login that the user started is not ended by a link that appears in the meantime.
 func TestLogin_IsNotSuperseded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second), pending(5 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {

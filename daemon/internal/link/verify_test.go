@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// replacingBackend simulates another program that replaces the link while the backend answers the first call.
+// replacingBackend simulates another program that replaces the link while the backend processes the first call.
 type replacingBackend struct {
 	Backend
 	asked   []string

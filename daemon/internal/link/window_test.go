@@ -11,14 +11,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// until answers pending until the code is t old, and approved from then on.
+// until returns pending responses until the code has reached age t, and approved from then on.
 func until(t time.Duration) []answer {
 	script := slices.Repeat([]answer{pending(20 * time.Second)}, int(t/(21*time.Second))+1)
 	return append(script, approved)
 }
 
-// A code is valid for as long as the backend says, which may be longer than one call waits. Its approval is fetched by
-// the polls that continue after the call, and a later call gets the outcome.
+// A code is valid for the time that the backend reports, which may be longer than one call waits. Its approval is
+// fetched by the polls that continue after the call, and a later call gets the outcome.
 func TestComplete_WindowLongerThanOneWait(t *testing.T) {
 	for name, test := range map[string]struct{ window, approved time.Duration }{
 		"20 minutes": {20 * time.Minute, 640 * time.Second},
@@ -50,7 +50,7 @@ func TestComplete_WindowLongerThanOneWait(t *testing.T) {
 	}
 }
 
-// A later call continues a code after a restart of the daemon, too.
+// A later call also continues a code after a restart of the daemon.
 func TestComplete_LongWindowAfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	var code Code

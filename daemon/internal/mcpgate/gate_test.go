@@ -207,8 +207,8 @@ func (c *client) initialize() {
 	c.send(initialized)
 }
 
-// The answer to the handshake names the read-only tools. Calling them twice is harmless, and none of them waits for a
-// person.
+// The response to the handshake lists the read-only tools. Calling them twice is harmless, and none of them waits for
+// the user.
 func TestHandshakeNamesRepeatableTools(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools()})
 	c := dial()

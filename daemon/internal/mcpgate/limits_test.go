@@ -14,7 +14,7 @@ import (
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
 
-// wantBusy checks for a refusal under the request's id, in the form of a result that an agent can read.
+// wantBusy checks that a call was refused under its id, as a result that an agent can read.
 func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	t.Helper()
 	if got["id"] != id || dig(got, "result", "isError") != true ||
@@ -25,8 +25,8 @@ func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	}
 }
 
-// Each call of an agent above its limit is answered with an error that says so. Another agent is still served, and the
-// first is served again once some of its calls have ended.
+// Each call of an agent above its limit is answered with an error that explains the limit. Another agent is still
+// served, and the first is served again once some of its calls have ended.
 func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	f := newFakeTools()
 	f.begun = make(chan struct{}, maxCalls)
@@ -69,7 +69,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 }
 
-// Requests that call no tool may arrive faster than they are answered; the gate queues them.
+// Requests that do not call a tool may arrive faster than they are answered; the gate queues them.
 func TestQuickRequestsWaitTheirTurn(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
@@ -162,8 +162,9 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	}
 }
 
-// A client that stops reading gets every answer once it reads again. The answers queued for it are bounded, because
-// the gate stops reading its stream. Other clients are unaffected, and the daemon stops without waiting for it.
+// A client that stops reading gets every response once it reads again. The number of responses queued for it is
+// limited, because the gate stops reading its stream. Other clients are unaffected, and the daemon stops without
+// waiting for it.
 func TestClientThatReadsLate(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Millisecond})
 	gate.unread = 128 << 10
@@ -219,7 +220,8 @@ func TestClientThatReadsLate(t *testing.T) {
 	}
 }
 
-// If the streams of all clients together have much unread output, the gate stops reading a stream that has some of it.
+// If the streams of all clients together have too much unread data, the gate stops reading a stream that has some of
+// it.
 func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all atomic.Int64
@@ -246,7 +248,7 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	})
 }
 
-// While other clients have much unread output, a client that reads gets every answer. A stream that has ended no
+// While other clients have too much unread data, a client that reads gets every response. A stream that has ended no
 // longer counts.
 func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
@@ -279,7 +281,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	})
 }
 
-// While other clients have much unread output, a client whose calls all end together gets every answer as long as it
+// While other clients have too much unread data, a client whose calls all end at once gets every response as long as it
 // reads.
 func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	f := newFakeTools()
@@ -305,8 +307,8 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 		func() bool { return gate.limiter.unread.Load() == maxUnreadInAll })
 }
 
-// Answers to a batch count as unread while they wait for the batch's last answer, but no longer once their
-// stream has ended.
+// Responses to a batch count as unread while they wait for the batch's last response, but no longer once their stream
+// has ended.
 func TestUnreadAnswersToABatch(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// FuzzDecode compares the requests that plainRequest decodes with those that the SDK decodes.
+// FuzzDecode compares the requests that plainRequest decodes with the SDK's.
 func FuzzDecode(f *testing.F) {
 	for _, message := range []string{
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","arguments":{"b":[1,"\u0041"]}}}`,
@@ -51,7 +51,7 @@ func TestPlainRequest_UsualForms(t *testing.T) {
 	}
 }
 
-// Responses are the same, byte for byte, as those that the SDK encodes.
+// Responses are identical, byte for byte, to the ones that the SDK encodes.
 func TestEncode(t *testing.T) {
 	for _, id := range []any{float64(0), float64(-1), float64(1 << 53), "a<b"} {
 		for _, result := range []string{`{}`, `{"a":["<\u2028>",1e9]}`, ""} {

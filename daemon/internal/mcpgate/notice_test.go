@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// onceTold is a notice that is pending until one answer has carried it.
+// onceTold is a notice that is pending until one response has carried it.
 type onceTold struct {
 	mu         sync.Mutex
 	taken      bool
@@ -92,7 +92,7 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 
 func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
-	// A question to the person has no content, so its claim on the notice is released.
+	// A question to the user has no content, so its claim on the notice is released.
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link","arguments":{},` + modernURL + `}}`)
 	if got := c.receive(); dig(got, "result", "resultType") != "input_required" ||
 		strings.Contains(fmt.Sprint(got), "by the way") {

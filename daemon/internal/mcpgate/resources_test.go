@@ -25,8 +25,8 @@ func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, me
 	})
 }
 
-// TestPicturesComeAfterTheText also checks that an answer with pictures has no structured content, because
-// some clients then drop the pictures.
+// TestPicturesComeAfterTheText also checks that an answer with pictures has no structured content, because some clients
+// then ignore the pictures.
 func TestPicturesComeAfterTheText(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)

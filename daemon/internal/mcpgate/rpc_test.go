@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/docs"
 )
 
-// request encodes a call whose params have the given JSON members; none may be empty.
+// request encodes a call whose params have the given JSON members, none of which may be empty.
 func request(id int, method string, members ...string) string {
 	var given []string
 	for _, m := range members {
@@ -110,7 +110,7 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteLittle checks that an error is short and mentions JSON, not Go, whatever a client sends.
+// TestErrorsQuoteLittle checks that errors are short and use JSON terms, not Go's, for any input.
 func TestErrorsQuoteLittle(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {

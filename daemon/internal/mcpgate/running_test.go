@@ -65,7 +65,7 @@ func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
 	}
 }
 
-// When a client's input ends, calls that wait for a person or an app are cancelled. Other calls may still finish.
+// When a client's input ends, calls that wait for the user or an app are cancelled. Other calls may still finish.
 func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 	f := newFakeTools()
 	c, _ := started(t, Options{Catalogue: f, DrainGrace: time.Minute})
@@ -89,7 +89,7 @@ func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 	}
 }
 
-// A question to the person is cancelled when the client can no longer answer it.
+// A question to the user is cancelled when the client can no longer answer it.
 func TestQuestionsEndWithTheClientsInput(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Minute})
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,

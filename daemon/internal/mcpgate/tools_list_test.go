@@ -7,14 +7,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// Bounds, in bytes, on the size of tools/list. A model reads names, descriptions and input schemas in every
+// Limits, in bytes, on the size of tools/list. A model reads names, descriptions and input schemas in every
 // conversation; only clients read the rest.
 const (
 	maxToolsRead = 26_000
 	maxToolsList = 48_000
 )
 
-// TestToolsList_IsSmall measures the encoded answer, and the part of it that a model reads.
+// TestToolsList_IsSmall measures the encoded response, and the part of it that a model reads.
 func TestToolsList_IsSmall(t *testing.T) {
 	opts := Options{Catalogue: tools.New(tools.Options{})}
 	protocols(t, opts, func(t *testing.T, c *client, meta string) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestForeignFilesStay checks that no action touches files that a person wrote at the paths of the service.
+// TestForeignFilesStay checks that no action touches files that a user wrote at the paths of the service.
 func TestForeignFilesStay(t *testing.T) {
 	const theirs = "[Service]\nExecStart=/usr/bin/mine\n"
 	managers := map[string]func(daemon, runner) (m manager, paths []string){

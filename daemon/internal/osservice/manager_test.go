@@ -83,7 +83,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			_, err = s.start(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
 
-			if _, _, err := s.files().write(); err != nil { // installed while that was still possible
+			if _, _, err := s.files().write(); err != nil { // installed while that was still allowed
 				t.Fatal(err)
 			}
 			r, err := s.status(t.Context())
@@ -252,7 +252,7 @@ func TestLaunchdUpdate(t *testing.T) {
 	printed := "launchctl print " + launchdTarget
 	want := []string{
 		printed, printed, "launchctl bootout " + launchdTarget, printed, printed, printed,
-		printed, // now it is unloaded
+		printed, // the agent is now unloaded
 		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {

@@ -46,7 +46,7 @@ func enable(t *testing.T, s *systemd, unit string) string {
 
 var noBus = outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"}
 
-// Under su, sudo or cron, systemd does not answer. Uninstall still disables the package's socket, and status reports
+// Under su, sudo or cron, systemd does not respond. Uninstall still disables the package's socket, and status reports
 // that it is enabled.
 func TestPackagedUnits_SystemdDoesNotAnswer(t *testing.T) {
 	d, units := fromPackage(t)
@@ -75,7 +75,7 @@ func TestPackagedUnits_SystemdDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A package's units that nobody enabled are not an installed service, even if there is no systemd to ask.
+// A package's units that are not enabled do not count as an installed service, even if systemd is not available.
 func TestPackagedUnits_NotEnabledWithoutSystemd(t *testing.T) {
 	d, _ := fromPackage(t)
 	for name, answer := range map[string]outcome{
@@ -88,8 +88,8 @@ func TestPackagedUnits_NotEnabledWithoutSystemd(t *testing.T) {
 	}
 }
 
-// A daemon from a package uses the package's units: install writes none, removes those of an earlier install, and
-// uninstall disables. Another state directory still gets units of its own.
+// A daemon from a package uses the package's units: install writes none and removes the units of an earlier install,
+// and uninstall disables them. Another state directory still gets units of its own.
 func TestSystemdUsesPackagedUnits(t *testing.T) {
 	d, units := fromPackage(t)
 	f := &fake{answers: map[string]outcome{}}
@@ -115,7 +115,7 @@ func TestSystemdUsesPackagedUnits(t *testing.T) {
 	_, err := s.uninstall(t.Context())
 	refusedWith(t, err, CodeNotInstalled, "not installed")
 
-	// An earlier install wrote units. Its socket is what systemd loads until they are removed.
+	// An earlier install wrote units. systemd loads that install's socket unit until it is removed.
 	if _, _, err := s.files().write(); err != nil {
 		t.Fatal(err)
 	}

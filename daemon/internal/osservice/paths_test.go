@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A path that contains a control character or invalid UTF-8 is refused for each manager before anything is written or
-// run.
+// A path that contains a control character or invalid UTF-8 is refused for each manager before any file is written or
+// any command is run.
 func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 	managers := map[string]func(d daemon, run runner) manager{
 		"systemd":        func(d daemon, run runner) manager { return newSystemd(d, "", run) },

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestInstall_RestoresWhatRanBeforeAFailedUpdate makes a service manager refuse the service of a new version, or a
-// person interrupt the update. Commands under a cancelled context fail, because their processes are killed.
+// TestInstall_RestoresWhatRanBeforeAFailedUpdate covers a service manager that refuses the service of a new version,
+// and a user who interrupts the update. Commands under a cancelled context fail, because their processes are killed.
 func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	d := here(t)
 	older := d
@@ -106,7 +106,8 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	}
 }
 
-// loading answers like launchd while it unloads an agent and loads it again, unless run refuses the kickstart.
+// loading returns a runner that responds like launchd while it unloads an agent and loads it again, unless run refuses
+// the kickstart.
 func loading(f *fake, run runner) runner {
 	f.answers["launchctl print"] = running
 	return func(ctx context.Context, program string, args ...string) outcome {

@@ -46,7 +46,7 @@ func TestStore_RemembersTheLastPairOfAModel(t *testing.T) {
 	}
 }
 
-// A pair that was connected over a page keeps the addresses at which BlueZ finds it without a search.
+// A pair that was connected through a page keeps the addresses at which BlueZ finds it without a search.
 func TestStore_KeepsAddressesThatAPageDoesNotKnow(t *testing.T) {
 	s := open(t.TempDir())
 	for _, addresses := range []map[string]string{{"left": "AA"}, nil} {
@@ -102,7 +102,7 @@ func TestStore_RemembersThePanel(t *testing.T) {
 	if err := s.SetPanel("even_g1", "Even G1_27", backend.PairPanel{Rows: -1}); err == nil {
 		t.Error("stored a panel with -1 rows")
 	}
-	if err := s.Use("even_g1", backend.Pair{Name: "Even G1_27"}); err != nil { // the adapter was told less
+	if err := s.Use("even_g1", backend.Pair{Name: "Even G1_27"}); err != nil { // the adapter had fewer facts
 		t.Fatal(err)
 	}
 	if got := open(dir).List(); len(got) != 1 || !got[0].Inverted || got[0].Rows != 135 || !got[0].IsChecked {
@@ -110,7 +110,7 @@ func TestStore_RemembersThePanel(t *testing.T) {
 	}
 }
 
-// The mark of the adapter says that a panel may show something. Whoever forgets the pair does not want to know.
+// The adapter's mark means that a panel may still show a picture. Forgetting the pair also discards the mark.
 func TestStore_KnowsWhichPairsAreNotCleared(t *testing.T) {
 	dir := t.TempDir()
 	s := open(dir)

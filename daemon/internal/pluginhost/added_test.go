@@ -20,7 +20,8 @@ import (
 	"github.com/service-dev/service/test/ownadapter"
 )
 
-// described is a file of the built adapter: it describes itself as the file <program>.json says.
+// described is Go source that is added to the built adapter. The adapter then returns the description in the file
+// <program>.json.
 const described = `package main
 
 import (
@@ -38,7 +39,7 @@ func described() *pluginv1.DescribeTransportResponse {
 }
 `
 
-// buildDescribed builds the documented adapter, with a description that tests choose.
+// buildDescribed builds the documented adapter with a description that tests choose.
 var buildDescribed = sync.OnceValues(func() (string, error) {
 	source, err := ownadapter.Source()
 	if err != nil {
@@ -189,10 +190,11 @@ func TestAdd_NeedsAnApprovalOfThisFile(t *testing.T) {
 	write(t, path, append(data, 'x'), 0o700)
 	refused(CodeNotUsable)
 	write(t, path, data, 0o700)
-	refused(CodeNotApproved) // the approval was used up
+	refused(CodeNotApproved) // the approval was consumed
 }
 
-// A file that others could replace, and one that changes, is never started; added again, it replaces itself.
+// A file that others could replace, or that changes, is never started. If it is added again, it replaces its earlier
+// entry.
 func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, t.TempDir())
@@ -240,7 +242,7 @@ func TestAddedFile_IsCheckedBeforeEachStart(t *testing.T) {
 	}
 }
 
-// What the host knows of a shipped transport before its first start is what its adapter describes.
+// The host's built-in descriptions of the shipped transports match the adapters' own descriptions.
 func TestShippedTransports_AreAsDescribed(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, install(t))
@@ -326,8 +328,8 @@ func FuzzParseAdded(f *testing.F) {
 	})
 }
 
-// Only a copy that this daemon could have made runs: an executable file, not a link, that other users cannot write to.
-// Any other is made again.
+// Only a copy that this daemon could have made is run: an executable file, not a link, that other users cannot write
+// to. Any other copy is made again.
 func TestCopyOf_ReplacesWhatItDidNotMake(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, t.TempDir())

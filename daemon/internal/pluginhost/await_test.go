@@ -40,8 +40,8 @@ func TestRest_TheNextHostAwaitsConnections(t *testing.T) {
 	embeddedHealth(t, h)
 }
 
-// A port that was free for a while is not used again: another program may have had it, and left a service worker in a
-// browser for its origin. Browsers stay signed in.
+// A port that was free for a while is not used again: another program may have used it, and left a service worker for
+// its origin in a browser. Browsers stay signed in.
 func TestRest_AFreePortIsNotUsedAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, embeddedDir, portFile)
@@ -68,7 +68,7 @@ func TestRest_AFreePortIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// While another program has the port, the port does not count as held, and nothing waits elsewhere.
+// While another program uses the port, the port does not count as held, and no other port is opened to wait.
 func TestRest_ATakenPortIsNotHeld(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, embeddedDir, portFile)

@@ -83,8 +83,8 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	}
 }
 
-// Another user cannot call an adapter. Its socket is in a directory that only its owner can enter, even if the modes
-// of the directories above and of the socket are relaxed.
+// Another user cannot call an adapter. Its socket is in a directory that only its owner can enter, even if the modes of
+// the parent directories and of the socket are relaxed.
 func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

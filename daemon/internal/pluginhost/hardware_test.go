@@ -2,7 +2,7 @@ package pluginhost
 
 import "testing"
 
-// The address is opened in the person's browser, so it must be a page of this computer.
+// The address is opened in the user's browser, so it must be a page on this computer.
 func TestPageURL_IsOfThisComputer(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

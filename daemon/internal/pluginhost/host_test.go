@@ -58,8 +58,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
-// An adapter that differs in one byte fails its checksum. Any other file that was not installed is refused too: a link
-// that leads out of the directory, a file that others can write, a file that the manifest does not list.
+// An adapter that differs in one byte fails its checksum. Other files that were not installed are refused too: a link
+// that leads out of the directory, a file that others can write, and a file that the manifest does not list.
 func TestFilesThatMustNotRun(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, dir, file string){

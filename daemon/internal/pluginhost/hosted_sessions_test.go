@@ -16,8 +16,8 @@ import (
 // statusOf returns the status of a shipped adapter.
 func statusOf(h *Host, name string) PluginStatus { return h.adapters[name].snapshot() }
 
-// The adapter of browser sessions runs only once a session is asked for, and reaches the embedded backend at the
-// address that its adapter describes. A token of another embedded backend is sent to neither.
+// The adapter of browser sessions runs only once a session is requested, and reaches the embedded backend at the
+// address in its adapter's description. A token of another embedded backend is sent to neither of them.
 func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, install(t))
@@ -46,7 +46,7 @@ func TestHostedSessions_OfTheEmbeddedBackend(t *testing.T) {
 	}
 }
 
-// A token is sent through no file but the one in the manifest.
+// A token is sent only to the program listed in the manifest.
 func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -54,7 +54,7 @@ func TestHostedSessions_TokenNeedsTheShippedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, program), append(data, "more"...), 0o755) // programs run with such an end
+	write(t, filepath.Join(dir, program), append(data, "more"...), 0o755) // still runs
 	h, _ := serve(t, dir)
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the backend was called")

@@ -98,7 +98,7 @@ func serve(t *testing.T, dir string) (*Host, *lines) {
 	return serveAt(t, dir, func() time.Time { return time.Now().Add(time.Hour) })
 }
 
-// serveAt is serve with another clock.
+// serveAt is like serve, but with another clock.
 func serveAt(t *testing.T, dir string, now func() time.Time) (*Host, *lines) {
 	t.Helper()
 	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)

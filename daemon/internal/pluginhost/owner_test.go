@@ -17,7 +17,7 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		path string // the path with the wrong owner or mode, relative to the folder above the adapters' folder
+		path string // the path with the wrong owner or mode, relative to the parent of the adapters' folder
 		mode os.FileMode
 		own  bool // whether the owner or group is wrong
 		uid  int

@@ -19,7 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// script installs a shell script as the adapter for remote backends, which takes precedence over the one in serviced.
+// script installs a shell script as the adapter for remote backends, which takes precedence over the adapter in
+// serviced.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -44,7 +45,7 @@ func TestNoiseIsDiagnosed(t *testing.T) {
 	})
 }
 
-// An adapter of a newer protocol is refused with an error that says what to install.
+// An adapter of a newer protocol is refused with an error that explains what to install.
 func TestNewerProtocolIsReadable(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, script(t, "echo '1|99|unix|/nowhere|grpc|'\nexec cat\n"))
@@ -146,7 +147,7 @@ func TestDaemonKilled(t *testing.T) {
 	eventually(t, "the adapter's exit", func() bool { return gone(pid) })
 }
 
-// nobody is a user id that owns nothing on this system.
+// nobody is a user id that owns no files on this system.
 const nobody = 65534
 
 // asNobody runs this test binary as another user and returns its output. It passes the paths in a variable that

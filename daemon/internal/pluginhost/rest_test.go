@@ -26,16 +26,17 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// soon is a time to rest after that a test can wait for.
+// soon is a RestAfter that is short enough for tests.
 const soon = 100 * time.Millisecond
 
-// serveResting starts a host whose adapters rest soon. stop stops it and waits for it.
+// serveResting starts a host whose adapters rest soon. stop stops the host and waits for it.
 func serveResting(t *testing.T, configDir string) (h *Host, stop func()) {
 	t.Helper()
 	return serveWith(t, Options{ConfigDir: configDir, RestAfter: soon})
 }
 
-// rests waits until the adapter rests: as if it had not been started, and without a trace of a crash.
+// rests waits until the adapter rests. It must then look like an adapter that was never started, without a trace of a
+// crash.
 func rests(t *testing.T, h *Host, name string) {
 	t.Helper()
 	eventually(t, name+" rests", func() bool { return statusOf(h, name).State == Stopped })
@@ -53,7 +54,7 @@ func embeddedHealth(t *testing.T, h *Host) {
 	}
 }
 
-// get requests a page on a connection of its own.
+// get requests a page on a new connection.
 func get(url string) error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url)
@@ -67,7 +68,7 @@ func get(url string) error {
 	return nil
 }
 
-// The process of an adapter that nobody calls ends, and the next call starts another.
+// The process of an adapter that is not called ends, and the next call starts another one.
 func TestRest_UntilTheNextCall(t *testing.T) {
 	h, _ := serveResting(t, t.TempDir())
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -79,7 +80,7 @@ func TestRest_UntilTheNextCall(t *testing.T) {
 		}
 		pid := statusOf(h, HTTP).PID
 		rests(t, h, HTTP)
-		if pid != 0 && !gone(pid) { // 0: it rested before the test looked
+		if pid != 0 && !gone(pid) { // 0: it rested before the test checked
 			t.Errorf("process %d still exists", pid)
 		}
 	}
@@ -87,7 +88,7 @@ func TestRest_UntilTheNextCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Meanwhile another adapter, which began to be idle later, rests.
+	// Meanwhile another adapter, which became idle later, rests.
 	if _, err := h.Health(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestRest_UntilTheNextCall(t *testing.T) {
 	rests(t, h, LocalSim)
 }
 
-// restAnswers is an adapter that answers Rest as listed; nil is an answer that comes too late.
+// restAnswers is an adapter that answers Rest as listed; nil means an answer that comes too late.
 type restAnswers struct {
 	pluginv1.BackendClient
 	list []*pluginv1.RestResponse
@@ -113,7 +114,7 @@ func (r *restAnswers) Rest(context.Context, *pluginv1.RestRequest, ...grpc.CallO
 	return next, nil
 }
 
-// An adapter that answers too late is asked again, and not stopped against its will.
+// An adapter that answers too late is asked again and not stopped without its consent.
 func TestRest_ALateAnswerIsNoConsent(t *testing.T) {
 	t.Parallel()
 	yes, no := &pluginv1.RestResponse{Rests: true}, &pluginv1.RestResponse{}
@@ -154,14 +155,15 @@ func TestRest_NotDuringACall(t *testing.T) {
 		t.Fatal(err)
 	}
 	done()
-	rests(t, h, LocalSim) // which began to be idle after the call
+	rests(t, h, LocalSim) // LocalSim became idle after the call
 	close(release)
 	if err := <-result; err != nil {
 		t.Error(err)
 	}
 }
 
-// While the embedded backend rests its address answers: 200 requests at once start it, and none is lost.
+// While the embedded backend rests, its address accepts connections: 200 simultaneous requests start it, and none are
+// lost.
 func TestRest_ARequestStartsTheEmbeddedBackend(t *testing.T) {
 	h, _ := serveResting(t, t.TempDir())
 	embeddedHealth(t, h)
@@ -188,12 +190,12 @@ func TestRest_ARequestStartsTheEmbeddedBackend(t *testing.T) {
 	}
 }
 
-// A request in progress, a pending code and a connection that has sent nothing yet keep the embedded backend running;
+// A request in progress, a pending code and a connection that has not sent data yet keep the embedded backend running;
 // an idle connection does not.
 func TestRest_NotWhileTheEmbeddedBackendIsUsed(t *testing.T) {
 	h, _ := serveResting(t, t.TempDir())
 	embeddedHealth(t, h)
-	_, called, err := h.adapters[Local].get(t.Context()) // so that it does not rest before the connection is there
+	_, called, err := h.adapters[Local].get(t.Context()) // keeps it from resting before the connection
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +226,7 @@ func TestRest_NotWhileTheEmbeddedBackendIsUsed(t *testing.T) {
 	outlastsLocalSim("an unfinished request")
 	_, _ = io.WriteString(conn, "\r\n")
 	rests(t, h, Local)
-	answer, _ := io.ReadAll(conn) // ends, because the idle connection was closed
+	answer, _ := io.ReadAll(conn) // returns, because the idle connection was closed
 	if !strings.Contains(string(answer), "200 OK") {
 		t.Errorf("the answer is %q", answer)
 	}
@@ -241,7 +243,7 @@ func TestRest_NotWhileTheEmbeddedBackendIsUsed(t *testing.T) {
 	rests(t, h, Local)
 }
 
-// Calls and requests that arrive while the adapter decides whether to rest are served, each once.
+// Calls and requests that arrive while the adapter decides whether to rest are each served once.
 func TestRest_AtTheMomentOfACall(t *testing.T) {
 	t.Parallel()
 	h, _ := serveResting(t, t.TempDir())
@@ -285,7 +287,8 @@ func TestRest_TheAddressOutlivesACrash(t *testing.T) {
 	eventually(t, "one restart", func() bool { return statusOf(h, Local).Restarts == 1 })
 }
 
-// If its file is refused when a request would start it, nobody waits in vain, and the next call tries again.
+// If the adapter's file is refused when a request would start it, the request does not wait in vain, and the next call
+// tries again.
 func TestRest_ARefusedFileClosesTheAddress(t *testing.T) {
 	h, _ := serveResting(t, t.TempDir())
 	embeddedHealth(t, h)
@@ -308,7 +311,8 @@ func TestRest_ARefusedFileClosesTheAddress(t *testing.T) {
 	}
 }
 
-// After five crashes, while the adapter is not started for a minute, its address is closed: nobody waits that long.
+// After five crashes, the adapter is not started for a minute. Its address is closed, because clients would not wait
+// that long.
 func TestRest_ABreakerClosesTheAddress(t *testing.T) {
 	h, _ := serve(t, install(t))
 	embeddedHealth(t, h)
@@ -329,7 +333,8 @@ func TestRest_ABreakerClosesTheAddress(t *testing.T) {
 	}
 }
 
-// A host that ends gives up the address, whether the adapter rests or runs, and the next host has the same.
+// A host that ends releases the address, whether the adapter is resting or running, and the next host uses the same
+// address.
 func TestRest_TheNextHostHasTheAddress(t *testing.T) {
 	dir := t.TempDir()
 	var url string

@@ -10,7 +10,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// manyPairs is a scan in which an adapter reports left pairs, each twice.
+// manyPairs is a scan in which an adapter reports a number of pairs, each twice.
 type manyPairs struct {
 	grpc.ClientStream
 	left int

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// serveProbing starts a host whose adapters it probes at an interval which is shorter than usual. stop stops it and
-// waits for it.
+// serveProbing starts a host that probes its adapters at a shorter interval than usual. stop stops the host and waits
+// for it.
 func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	t.Helper()
 	return serveWith(t, Options{ConfigDir: t.TempDir(), ProbeEvery: every, ProbeWait: 1500 * time.Millisecond})
@@ -78,7 +78,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	}
 }
 
-// A stopped adapter is replaced even if nobody calls it, because the embedded backend's pages depend on it.
+// A stopped adapter is replaced even if it is not called, because the embedded backend's pages depend on it.
 func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)
@@ -128,7 +128,7 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 	}
 }
 
-// A host that stops does not wait for an adapter that does not react.
+// A host that stops does not wait for an adapter that does not respond.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 	t.Parallel()
 	// The interval is an hour, so that no probe interferes.
@@ -175,7 +175,8 @@ func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 	}
 }
 
-// If the embedded backend is stopped, a call about its sessions blames its adapter, though another one makes the call.
+// If the embedded backend is stopped, a failed call about its sessions blames its adapter, although another adapter
+// makes the call.
 func TestAStoppedEmbeddedBackendFailsItsSessions(t *testing.T) {
 	t.Parallel()
 	h, _ := serveProbing(t, 200*time.Millisecond)

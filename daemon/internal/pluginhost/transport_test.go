@@ -163,8 +163,8 @@ func TestAttachIsRefused(t *testing.T) {
 	}
 }
 
-// TestNobodyReceives checks that if nobody receives a session's frames, its bounded queue fills and Send fails without
-// waiting.
+// TestNobodyReceives checks that the bounded queue fills up if a session's frames are not received, and that Send then
+// fails without waiting.
 func TestNobodyReceives(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, install(t))
@@ -185,7 +185,8 @@ func TestNobodyReceives(t *testing.T) {
 	}
 }
 
-// TestSpeed measures what tools depend on: the round trip of a command, and a minute of virtual time with 100 events.
+// TestSpeed measures the performance on which tools depend: the round trip of a command, and a minute of virtual time
+// with 100 events.
 func TestSpeed(t *testing.T) {
 	h, _ := serve(t, install(t))
 	begin := time.Now()

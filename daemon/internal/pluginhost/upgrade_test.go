@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// While an upgrade replaces the files one after the other, a call gets an error that a retry overcomes. If the files
-// still do not belong together after a minute, a person must act. The package's files have old modification times.
+// While an upgrade replaces the files one after the other, a call gets a retryable error. If the files are still from
+// different versions after a minute, the user must act. The package's files have old modification times.
 func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 	t.Parallel()
 	built := time.Now().AddDate(-1, 0, 0)
@@ -78,8 +78,8 @@ func TestMismatchOfYoungFilesIsRetryable(t *testing.T) {
 	}
 }
 
-// An upgrade may remove the version that runs. The daemon hands over to the next one unless an app is attached; then
-// the person decides.
+// An upgrade may remove the running version. The daemon hands over to the next one unless an app is attached; then the
+// user decides.
 func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -93,7 +93,7 @@ func TestRemovedFolder_SaysHowToSwitch(t *testing.T) {
 	}
 }
 
-// A file that anybody could replace is refused even while it is young.
+// A file that any user could replace is refused even while it is recent.
 func TestUnsafeYoungFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -107,7 +107,7 @@ func TestUnsafeYoungFilesAreRefused(t *testing.T) {
 	}
 }
 
-// put replaces a file as package managers do: by renaming a new one, whose modification time is that of its build.
+// put replaces a file as package managers do: by renaming a new file whose modification time is its build time.
 func put(t *testing.T, path string, data []byte, mode os.FileMode, built time.Time) {
 	t.Helper()
 	write(t, path+".new", data, mode)
@@ -119,8 +119,8 @@ func put(t *testing.T, path string, data []byte, mode os.FileMode, built time.Ti
 	}
 }
 
-// Versions differ in which adapters have files of their own. A running daemon follows an upgrade from one to the other,
-// and ignores files that the other version left behind.
+// Versions differ in which adapters have their own files. A running daemon follows an upgrade from one layout to the
+// other, and ignores files that the other version left behind.
 func TestUpgrade_ChangesTheFileOfAnAdapter(t *testing.T) {
 	t.Parallel()
 	dir := install(t)
@@ -147,7 +147,8 @@ func TestUpgrade_ChangesTheFileOfAnAdapter(t *testing.T) {
 	}
 }
 
-// Shipped adapters are links to serviced. Those that are built alone run as well, if the manifest lists them.
+// Shipped adapters are links to serviced. Adapters that are built as separate programs also run if the manifest lists
+// them.
 func TestShipped_RunAsLinksAndAlone(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()

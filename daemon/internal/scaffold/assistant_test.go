@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The first answer calls a tool, the next one is text. Virtual time stands still during both answers and
-// advances only while the tool runs.
+// The first answer calls a tool, the next one is text. Virtual time stops during both answers and advances only while
+// the tool runs.
 func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
@@ -107,7 +107,7 @@ func TestAssistant_AsksOn(t *testing.T) {
 		}
 		call.send("data: {\"choices\":[{\"delta\":{\"content\":\"B\"},\"finish_reason\":\"stop\"}]}\r\n\r\n: comment\r\n\r\n")
 		call.send("data: {\"choices\":null,\"usage\":{}}\r\n\r\n")
-		call.ended <- false // without [DONE], as some servers end a stream
+		call.ended <- false // without [DONE], like some servers
 		p.expect("com.example.answer", `{"text":"B","roles":["user","assistant","user","assistant"]}`)
 		p.leave(app)
 	})

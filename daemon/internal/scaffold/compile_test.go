@@ -13,13 +13,13 @@ import (
 	"github.com/service-dev/service/test/runtimes"
 )
 
-// someSets are all capabilities, the default, and a set that needs half of the private parts.
+// someSets contains all capabilities, the default, and a set that needs half of the private parts.
 func someSets() map[string][]string {
 	return map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
 		"some": {guide.Camera, guide.State, guide.Phrases}}
 }
 
-// capabilitySets are someSets and each capability alone.
+// capabilitySets contains someSets and each capability alone.
 func capabilitySets() map[string][]string {
 	sets := someSets()
 	for _, id := range guide.CapabilityIDs() {
@@ -28,7 +28,7 @@ func capabilitySets() map[string][]string {
 	return sets
 }
 
-// generateInto writes a language's module for each set of capabilities into a separate folder.
+// generateInto writes a language's module for each set of capabilities to a separate folder.
 func generateInto(t *testing.T, language string, sets map[string][]string) (dir string, files []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -72,7 +72,7 @@ func TestPythonTypes(t *testing.T) {
 		t.Skip("SKIPPED: mypy is not installed (apt-get install mypy)")
 	}
 	dir, files := generateInto(t, Python, someSets())
-	cache := "--cache-dir=" + t.TempDir() // of the standard library
+	cache := "--cache-dir=" + t.TempDir() // for the standard library
 	for _, file := range files {
 		mustRun(t, dir, mypy, cache, "--strict", file)
 	}
@@ -89,7 +89,7 @@ func TestKotlinCompiles(t *testing.T) {
 	}
 }
 
-// There is no Swift compiler on this machine. A grammar checks the module's syntax, but not its types.
+// There is no Swift compiler on this machine. A grammar checks the module's syntax but not its types.
 func TestSwiftParses(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")
@@ -119,8 +119,8 @@ func TestSwiftParses(t *testing.T) {
 	}
 }
 
-// Equal requests produce the same bytes, whatever the order of their capabilities, and contain only the
-// requested parts.
+// Equal requests produce the same bytes, regardless of the order of their capabilities, and contain only the requested
+// parts.
 func TestGenerateIsMinimal(t *testing.T) {
 	t.Parallel()
 	marks := map[string][]string{ // words that the module contains only for one capability

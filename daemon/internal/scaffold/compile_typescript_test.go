@@ -18,16 +18,16 @@ const angularOptions = `{"compilerOptions": {"strict": true, "noImplicitOverride
 	"skipLibCheck": true, "isolatedModules": true, "experimentalDecorators": true, "target": "ES2022",
 	"module": "preserve", "noEmit": true}}`
 
-// checkedOptions are stricter than what tools write by default.
+// checkedOptions are stricter than the defaults of common tools.
 const checkedOptions = `{"compilerOptions": {"strict": true, "noEmit": true, "skipLibCheck": true,
 	"noUnusedLocals": true, "noUnusedParameters": true, "erasableSyntaxOnly": true,
 	"verbatimModuleSyntax": true, "isolatedModules": true,
 	"target": "ES2022", "module": "ES2022", "moduleResolution": "bundler", "lib": ["ES2023", "DOM", "DOM.Iterable"],
 	"types": []}}`
 
-// What is generated compiles with the options that `tsc --init` writes and with Angular's, by the current TypeScript
-// and those before. These are ten times slower, so unless SERVICE_TEST_FULL is set they compile fewer modules, and not
-// with checkedOptions.
+// Generated code compiles with the options that `tsc --init` writes and with Angular's, by the current TypeScript and
+// its predecessors. The predecessors are ten times slower, so unless SERVICE_TEST_FULL is set they compile fewer
+// modules, and without checkedOptions.
 func TestTypeScriptCompiles(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")
@@ -72,7 +72,8 @@ func typeScriptProjects(t *testing.T, sets map[string][]string) string {
 	return dir
 }
 
-// Compiled beside its source, as by `tsc --init && tsc`, an example still runs, and the module counts as intact.
+// If an example is compiled next to its source, as by `tsc --init && tsc`, it still runs, and the module counts as
+// intact.
 func TestTypeScript_CompiledInPlace(t *testing.T) {
 	t.Parallel()
 	tsc, node := tool(t, "tsc"), tool(t, "node")

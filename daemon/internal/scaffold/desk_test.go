@@ -92,12 +92,12 @@ func deskCommands(t *testing.T) map[string][]string {
 	return commands
 }
 
-// playDesk answers every command, plays the events of a wearer's afternoon, and returns what the app sent. With
-// redraws it expects the app to draw again when the glasses reconnect, even over a lossy link.
+// playDesk answers every command, plays a sequence of events, and returns the frames that the app sent. With redraws it
+// expects the app to draw again when the glasses reconnect, even over a lossy link.
 func playDesk(p *peer, redraws bool) string {
 	var trace bytes.Buffer
 	faults := map[string]string{}
-	settle := func() { // waits for the answer to a barrier with no other frame before it
+	settle := func() { // waits until the app answers a barrier without sending another frame first
 		for quiet := false; !quiet; {
 			quiet = true
 			p.send(glasses.TypeBarrier, "b", struct{}{})
@@ -164,8 +164,8 @@ func playDesk(p *peer, redraws bool) string {
 	return trace.String()
 }
 
-// awaitRedraw waits until an app has shown its screen, chooses another model, whose panel is clear, and waits until the
-// app shows its screen again.
+// awaitRedraw waits until an app has shown its screen, selects another model, which clears the panel, and waits until
+// the app shows its screen again.
 func (p *peer) awaitRedraw() {
 	for _, model := range []string{"even_g1", ""} {
 		for f := (glasses.Frame{}); f.Type != glasses.TypeDisplayShow; {

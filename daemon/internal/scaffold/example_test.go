@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// exampleProject writes only an example and the module that it needs into a folder.
+// exampleProject writes only an example and the module that it needs to a folder.
 func exampleProject(t *testing.T, dir, language, topic string) Example {
 	t.Helper()
 	e, err := ExampleOf(language, topic)
@@ -48,12 +48,12 @@ func TestExamplesParse_InSwift(t *testing.T) {
 	}
 }
 
-// Every example runs: it handles the events of an afternoon and exits when the session ends.
+// Every example runs: it handles a sequence of events and exits when the session ends.
 func TestExamplesRun(t *testing.T) {
 	t.Parallel()
 	for _, v := range variants(t) {
 		if v.language == Kotlin || v.compiled {
-			continue // TestKotlinCompiles compiles them, and JavaScript is no different
+			continue // TestKotlinCompiles compiles them, and JavaScript behaves the same
 		}
 		for _, topic := range ExampleTopicIDs() {
 			t.Run(v.name+"/"+topic, func(t *testing.T) {

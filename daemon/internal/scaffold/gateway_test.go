@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// gateway is an AI gateway whose answers are written by the test.
+// gateway is an AI gateway whose answers the test writes.
 type gateway struct {
 	t     *testing.T
 	url   string

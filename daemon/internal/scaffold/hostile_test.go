@@ -13,7 +13,7 @@ import (
 	contract "github.com/service-dev/service/internal/clientio"
 )
 
-// inspectSoon inspects a folder for which an unbounded inspection would take minutes.
+// inspectSoon inspects a folder for which an unlimited inspection would take minutes.
 func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -26,8 +26,8 @@ func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	return in
 }
 
-// For a file full of unclosed calls, the time to read it and the number of recorded phrases are bounded by
-// the file's length.
+// For a file full of unclosed calls, the time to read it and the number of recorded phrases are limited by the file's
+// length.
 func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`,
@@ -56,7 +56,7 @@ func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
 	}
 }
 
-// A file that a manifest names many times is read only once.
+// A file that a manifest lists many times is read only once.
 func TestInspect_ManifestOfManyFiles(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -28,8 +28,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// A module attaches again after attempts that failed, although a runtime may report those in another way than the end
-// of a connection.
+// A module attaches again after failed attempts, which a runtime may report differently from the end of a connection.
 func TestModuleComesBack_AfterFailedAttempts(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {
@@ -51,8 +50,8 @@ func TestModuleComesBack_AfterFailedAttempts(t *testing.T) {
 	})
 }
 
-// The service may also be gone, or be frozen, so that connections to it succeed and it does not answer. The apps wait
-// together, because that takes each of them 10 to 20 s.
+// The service may also be gone, or so frozen that it accepts connections but does not respond. The apps wait in
+// parallel, because each of them needs 10 to 20 s.
 func TestModuleGivesUp_WithoutAService(t *testing.T) {
 	t.Parallel()
 	frozen, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +74,8 @@ func TestModuleGivesUp_WithoutAService(t *testing.T) {
 	}
 }
 
-// unusedAddress returns an address at which no program listens while the test runs. The port belongs to a connection, so
-// that tests at the same time cannot get it.
+// unusedAddress returns an address at which no program listens while the test runs. The port is in use by a connection,
+// so that parallel tests cannot get it.
 func unusedAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,7 +90,7 @@ func unusedAddress(t *testing.T) string {
 	return conn.LocalAddr().String()
 }
 
-// In virtual time, events about the connection carry the session's time, too.
+// In virtual time, events about the connection also carry the time on the session's clock.
 func TestModuleTellsTheSessionsTime_WhenItIsOffline(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {

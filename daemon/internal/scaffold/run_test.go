@@ -117,7 +117,7 @@ func TestModuleComesBack(t *testing.T) {
 	})
 }
 
-// A frame that is not JSON would never be answered: the service cannot read its id.
+// A frame that is not JSON would never be answered, because the service cannot read its id.
 func TestModuleRefusesWhatIsNotJSON(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {

@@ -19,14 +19,14 @@ type variant struct {
 	compiled bool     // to JavaScript
 }
 
-// variants lists what can be run on this machine: the oldest and the newest supported runtimes.
+// variants lists the variants that can run on this machine: the oldest and the newest supported runtimes.
 func variants(t *testing.T) []variant {
 	t.Helper()
 	var found []variant
 	tsc := tool(t, "tsc")
 	for _, node := range runtimes.Node(t) {
 		if node.Version == "20" && tsc == "" {
-			continue // it does not run TypeScript
+			continue // this runtime does not run TypeScript
 		}
 		v := variant{"typescript-" + node.Version, TypeScript, []string{node.Path, "probe.ts"}, false}
 		if node.Version == "20" {
@@ -44,7 +44,7 @@ func variants(t *testing.T) []variant {
 	return found
 }
 
-// newestVariants lists the newest runtime of each language, for what does not depend on the version. With
+// newestVariants lists the newest runtime of each language, for tests that do not depend on the version. With
 // SERVICE_TEST_FULL it lists all variants.
 func newestVariants(t *testing.T) []variant {
 	t.Helper()
@@ -106,7 +106,7 @@ func writeProbe(t *testing.T, dir string, v variant) {
 
 var onceJavaScript sync.Once
 
-// copyCompiled copies the JavaScript of the probe and its module, which are compiled once for all tests, into a folder
+// copyCompiled copies the JavaScript of the probe and its module, which are compiled once for all tests, to a folder
 // that contains the TypeScript.
 func copyCompiled(t *testing.T, dir string) {
 	t.Helper()

@@ -28,7 +28,7 @@ func (p *peer) expectSleep(ms int) glasses.Frame {
 	return p.expect(glasses.TypeClockSleep, fmt.Sprintf(`{"ms":%d}`, ms))
 }
 
-// okAt answers a command at the given time of the session's clock.
+// okAt answers a command with a time on the session's clock.
 func (p *peer) okAt(f glasses.Frame, at int64) {
 	p.t.Helper()
 	p.sendAt(glasses.TypeResult, f.ID, at, glasses.Result{OK: true})
@@ -151,8 +151,8 @@ func (p *peer) notConnected(f glasses.Frame) {
 		Message: "no glasses are attached"}})
 }
 
-// The glasses were detached and attached again while the app was away. The welcome says that they are attached, the
-// replay then says that they were not, and no link event follows.
+// The glasses were detached and attached again while the app was away. The welcome reports that they are attached, the
+// replay then reports that they were not, and no link event follows.
 func TestTimers_EndureReplayedRefusal(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, start func(env ...string) *app) {

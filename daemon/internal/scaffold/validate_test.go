@@ -256,8 +256,8 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// TestValidate_FindsPhrasesByName announces phrases by name: defined in the same file, in another one, under another
-// name, and nowhere.
+// TestValidate_FindsPhrasesByName announces phrases by names that are defined in the same file, in another file, under
+// an alias, and nowhere.
 func TestValidate_FindsPhrasesByName(t *testing.T) {
 	t.Parallel()
 	const clash, unknown = "phrase_problem", "phrases_not_found"

@@ -72,7 +72,7 @@ func TestWriteTwiceChangesNothing(t *testing.T) {
 		t.Errorf("the key file has %v (error %v), want 0600", info.Mode(), err)
 	}
 	again := order(root)
-	again.Project = "" // service.json now names it
+	again.Project = "" // service.json now contains it
 	second, err := Write(context.Background(), again, keys.mint)
 	if err != nil || second.KeyMinted || len(keys.projects) != 1 || second.Project != "com.example.app" {
 		t.Errorf("second order: %+v %v, %d keys; want the same project and key", second, err, len(keys.projects))

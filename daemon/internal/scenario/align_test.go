@@ -26,7 +26,7 @@ func compared(t interface{ Context() context.Context }, want, got []scenario.Req
 	return x.report
 }
 
-// total counts the differences, including those that are not listed.
+// total counts the differences, including unlisted ones.
 func total(r Report) int {
 	count := 0
 	for _, d := range r.Diffs {

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// The journal is bounded in bytes, notes and sessions, and reports whether it dropped notes.
+// The journal is limited in bytes, notes and sessions, and reports whether it dropped notes.
 func TestJournal_IsBounded(t *testing.T) {
 	var j journal
 	note := func(row int64, text string) note { return note{after: row, step: scenario.Step{Note: text}} }

@@ -98,7 +98,7 @@ func TestScenario_CountsWhatIsDrawn(t *testing.T) {
 	}
 }
 
-// confirming is a session whose glasses confirm their picture at the third look, without a row.
+// confirming is a session whose glasses confirm their picture at the third read, without a row.
 type confirming struct {
 	*showing
 	looks int

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// A film contains each state of the panel without consecutive repeats, and counts the states that it omits.
+// A film contains each state of the panel without consecutive repeats, and counts the omitted states.
 func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	var rows []glasses.Event
 	show := func(text string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// leaving is a session whose rows say when its apps attach and leave.
+// leaving is a session whose rows contain when its apps attach and leave.
 type leaving struct {
 	*showing
 	asked int

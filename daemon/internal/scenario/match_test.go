@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// kindsOf counts the differences by kind, including those that are not listed.
+// kindsOf counts the differences by kind, including unlisted ones.
 func kindsOf(r Report) map[string]int {
 	kinds := map[string]int{}
 	for _, d := range r.Diffs {

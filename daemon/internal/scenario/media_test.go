@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// openPage is a browser session that records what is sent to it.
+// openPage is a browser session that records the frames sent to it.
 type openPage struct {
 	pageOnly
 	sent []string
@@ -23,8 +23,8 @@ func (p *openPage) Control(_ context.Context, _ backend.Target, _, _ string, _ a
 	return glasses.Result{}, nil
 }
 
-// A scenario may name any file that the person can read. Only pictures and sounds are sent to the glasses, because
-// these may be a page of a backend on another machine.
+// A scenario may name any file that the user can read. Only pictures and sounds are sent to the glasses, because the
+// glasses may be a page of a backend on another machine.
 func TestRun_SendsNoFilesButPicturesAndSounds(t *testing.T) {
 	const secret = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
 	wave := "RIFF\x00\x00\x00\x00WAVEfmt "

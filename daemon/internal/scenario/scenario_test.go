@@ -82,7 +82,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// pageOnly is a browser session without a page: it has only rows.
+// pageOnly is a browser session without an open page: it has only rows.
 type pageOnly struct {
 	rows []glasses.Event
 }
@@ -134,7 +134,7 @@ func rows(events ...glasses.Event) []glasses.Event {
 	return events
 }
 
-// If the person has closed the page of a browser session, the step that needs the page fails and says why.
+// If the user has closed the page of a browser session, the step that needs the page fails with the reason.
 func TestABrowserSessionWithoutAPage(t *testing.T) {
 	p := &pageOnly{}
 	r := New(p, p)

@@ -54,7 +54,7 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// If a long list of steps takes pictures, only those that the answer shows stay in memory.
+// If a long list of steps takes pictures, only the pictures that the answer shows stay in memory.
 func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
 	const most = 30
@@ -110,7 +110,7 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 type unpaired struct {
 	*showing
 	problem *backend.Problem
-	page    string // that a person has to open
+	page    string // the page that the user has to open
 }
 
 func (u unpaired) Get(context.Context, backend.Target, string) (backend.Session, error) {
@@ -119,7 +119,7 @@ func (u unpaired) Get(context.Context, backend.Target, string) (backend.Session,
 		ConnectURL: u.page}}, nil
 }
 
-// Nobody can open the page of a session that ends with its run, so the run does not wait for it.
+// The page of a session that ends with its run cannot be opened in time, so the run does not wait for it.
 func TestRuns_DoNotWaitForAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := unpaired{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}),

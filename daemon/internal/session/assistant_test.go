@@ -116,7 +116,8 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	}
 }
 
-// An app that loses its connection still waits for the answer to its call, and reacts to it after it attached again.
+// An app that loses its connection still waits for the answer to its call, and reacts to it after it has attached
+// again.
 func TestAssistant_CallOutlivesADroppedApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o, a, p, g := scripted(t, m, backend.ClockVirtual)
@@ -170,7 +171,7 @@ func TestAssistant_CallOutlivesADroppedApp(t *testing.T) {
 	}
 }
 
-// A request that the app has sent may not have arrived yet. Time must not pass before it arrives.
+// A request that the app has sent may still be in transit. Time must not pass before it arrives.
 func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o, a, p, g := scripted(t, m, backend.ClockVirtual)

@@ -38,7 +38,7 @@ func TestDisplay_NothingIsVisibleOnDarkGlasses(t *testing.T) {
 	}
 }
 
-// A text with several lines can be asserted by the lines that are on the panel.
+// A multi-line text can be asserted by the lines that are visible on the panel.
 func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeText, Overflow: glasses.OverflowClip, Text: "one\ntwo\nthree\nfour\nfive\nsix\nseven"}

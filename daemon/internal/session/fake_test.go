@@ -23,7 +23,7 @@ type fakeTransports struct {
 	err    error
 	opened []backend.TransportOpen
 	given  []*fakeGlasses
-	// answer, if set, returns the result of a command; false means that it has none.
+	// answer, if set, returns the result of a command; false means that the command gets no result.
 	answer func(f glasses.Frame) (glasses.Result, bool)
 	// begun, if set, receives each pair of glasses when it starts.
 	begun chan *fakeGlasses
@@ -107,7 +107,7 @@ func (g *fakeGlasses) SetPanel(p backend.PairPanel) error {
 	return nil
 }
 
-// panel returns what the glasses were told about their panel last.
+// panel returns the last panel settings sent to the glasses.
 func (g *fakeGlasses) panel() backend.PairPanel {
 	g.mu.Lock()
 	defer g.mu.Unlock()

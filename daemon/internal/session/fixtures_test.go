@@ -35,7 +35,7 @@ func (l hostileClient) Do(_ context.Context, r clientio.Request) (clientio.Respo
 	return answer, nil
 }
 
-// A client may send any answer. A name that it lists must not become a path outside the session's folder.
+// A client's response may contain anything. A name that it lists must not become a path outside the session's folder.
 func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 	root := t.TempDir()
 	outside := filepath.Join(root, "outside.png")

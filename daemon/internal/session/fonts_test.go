@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// The page of a browser session does not have the fonts that a person added: its characters are missing here as well,
-// and the display says that a local session has them.
+// The page of a browser session does not have the fonts that the user added: its characters are missing here as well,
+// and the display reports that a local session has them.
 func TestDisplay_OfABrowserSessionLacksAddedFonts(t *testing.T) {
 	path, err := filepath.Abs("../../../glasses/render/fonts/testdata/cherokee-regular.ttf")
 	if err != nil {

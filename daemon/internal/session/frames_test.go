@@ -216,7 +216,8 @@ func TestFrames_CarrySessionTime(t *testing.T) {
 	}
 }
 
-// The guarantees for an app, in virtual and real time. The backend's relay gives the same guarantees.
+// TestSession_RelaysFrames checks the guarantees for an app, in virtual and real time. The backend's relay gives the
+// same guarantees.
 func TestSession_RelaysFrames(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		t.Run(clock, func(t *testing.T) {

@@ -37,7 +37,7 @@ func connected(name string) backend.Hardware {
 	return backend.Hardware{Pair: backend.Pair{Name: name}, Links: []backend.HardwareLink{{Key: "left", State: "up"}}}
 }
 
-// The pair that is connected is the one that a later request may name, and it is remembered.
+// The connected pair can be named by a later request, and is remembered.
 func TestConnectReal_FindsTheSessionOfTheConnectedPair(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{}
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -68,7 +68,7 @@ func TestConnectReal_FindsTheSessionOfTheConnectedPair(t *testing.T) {
 	}
 }
 
-// Only the adapter of real glasses may say what is known about them.
+// Only the adapter of real glasses may report their state.
 func TestSetHardware_IgnoresOtherAdapters(t *testing.T) {
 	transports := realTransports()
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -80,7 +80,7 @@ func TestSetHardware_IgnoresOtherAdapters(t *testing.T) {
 	}
 }
 
-// A session that looks for any glasses takes those that are named next, and forgets the ones it looked for.
+// A session that looks for any glasses uses the pair that is requested next, and forgets the pairs it looked for.
 func TestConnectReal_NamesTheSessionThatIsStillLooking(t *testing.T) {
 	transports := realTransports()
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -111,7 +111,7 @@ func TestConnectReal_NamesTheSessionThatIsStillLooking(t *testing.T) {
 	}
 }
 
-// awaitAttached waits until a session has its glasses for the nth time.
+// awaitAttached waits until a session has been attached to glasses n times.
 func awaitAttached(t *testing.T, m *Manager, id string, transports *fakeTransports, n int) *fakeGlasses {
 	t.Helper()
 	for {
@@ -126,7 +126,7 @@ func awaitAttached(t *testing.T, m *Manager, id string, transports *fakeTranspor
 	}
 }
 
-// What a person says about a panel reaches the glasses while they stay attached.
+// The user's description of a panel is sent to the glasses while they stay attached.
 func TestSetPanel_TellsTheGlasses(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{}
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -155,8 +155,8 @@ func TestSetPanel_TellsTheGlasses(t *testing.T) {
 	}
 }
 
-// What a person says on the page of the glasses is stored once. What the page said before does not return when the
-// terminal has said something else since.
+// The user's answer on the glasses' page is stored once. The page's earlier answer does not overwrite an answer given
+// on the terminal since then.
 func TestSetHardware_StoresWhatThePageSaid(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{}
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -186,7 +186,8 @@ func TestSetHardware_StoresWhatThePageSaid(t *testing.T) {
 	}
 }
 
-// The adapter took another pair than it was told, about whose panel more is known: it is told now.
+// If the adapter chose another pair than requested, and more is known about that pair's panel, the adapter receives the
+// settings now.
 func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
 	transports, pairs := realTransports(), &knownPairs{panel: backend.PairPanel{Rows: 135}}
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -202,7 +203,7 @@ func TestConnectReal_TellsThePanelOfAnotherPair(t *testing.T) {
 	}
 }
 
-// A page that a person has to open is returned once, without waiting; then a call waits for the glasses.
+// A page that the user has to open is returned once, without waiting; then a call waits for the glasses.
 func TestConnectReal_ReturnsANewPageOnce(t *testing.T) {
 	transports := realTransports()
 	m := newLocal(t, t.TempDir(), transports, nil)
@@ -238,7 +239,7 @@ func TestConnectReal_ReturnsANewPageOnce(t *testing.T) {
 	}
 }
 
-// A carrier that does not exist is refused with those that do, and no session is opened for it.
+// An unknown carrier is refused with a list of the valid ones, and no session is opened for it.
 func TestConnectReal_RefusesAnUnknownCarrier(t *testing.T) {
 	transports := realTransports()
 	m := newLocal(t, t.TempDir(), transports, nil)

@@ -155,7 +155,7 @@ func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	}
 }
 
-// Where a sandbox forbids adapters, local sessions are refused and the sessions of another daemon stay untouched.
+// Where a sandbox forbids adapters, local sessions are refused and the sessions of another daemon stay unchanged.
 func TestManager_WithoutTransports(t *testing.T) {
 	dir := t.TempDir()
 	o := start(t, newLocal(t, dir, &fakeTransports{}, nil), LocalRequest{Project: "com.example.app"})
@@ -174,7 +174,7 @@ func TestManager_WithoutTransports(t *testing.T) {
 	}
 }
 
-// Sessions that were not used for a week also end while the daemon runs. Those with an app stay open.
+// Sessions that were not used for a week also end while the daemon runs. Sessions with an app stay open.
 func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	var passed atomic.Int64
@@ -205,7 +205,7 @@ func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	over, end := context.WithCancel(t.Context())
 	end()
-	// From here on, nothing writes to the session's folder.
+	// From here on, the session's folder is not written.
 	m.local.serve(over)
 	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0,
 		"loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
@@ -272,7 +272,7 @@ func TestLatest_FollowsUse(t *testing.T) {
 	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
 		t.Fatal(err)
 	}
-	// The session before counts again, also after a restart.
+	// The previous session counts again, even after a restart.
 	for _, m := range []*Manager{m, newLocal(t, dir, &fakeTransports{}, nil)} {
 		if id, ok := m.Latest(t.Context(), who); !ok || id != second.SessionID {
 			t.Errorf("after the session closed: latest is %s, want the one before", id)
@@ -286,8 +286,8 @@ func TestLatest_FollowsUse(t *testing.T) {
 	}
 }
 
-// A fresh session replaces the directory's previous one of the same kind and project, whatever other sessions were
-// used in between, but no session that ends with the program that holds it.
+// A fresh session replaces the directory's previous session of the same kind and project, no matter which other
+// sessions were used in between. A session that ends with the program that holds it is not replaced.
 func TestClosePrevious_ClosesTheSessionThatIsReplaced(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	who := from(t.TempDir())

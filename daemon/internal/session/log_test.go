@@ -74,7 +74,8 @@ func TestLog_ReadsFromAnyRow(t *testing.T) {
 	check(again)
 }
 
-// Whatever a killed daemon left at the end of the file, the rows before it are kept and the next one follows them.
+// Regardless of what a killed daemon left at the end of the file, the rows before it are kept and the next row follows
+// them.
 func TestLog_CutsOffIncompleteEnd(t *testing.T) {
 	for name, tail := range map[string]string{
 		"half a row":  `{"seq":4,"at":1`,
@@ -123,7 +124,7 @@ func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	a, p := admit(t, m, o, nil)
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
 	p.result(t, "a-1")
-	_ = rowsOf(t, m, o.SessionID) // waits until everything is written
+	_ = rowsOf(t, m, o.SessionID) // waits until all rows are written
 	r := m.local.find(o.SessionID)
 	r.log.mu.Lock()
 	r.log.pause = 0
@@ -237,7 +238,7 @@ func TestMedia_LimitsBytes(t *testing.T) {
 	}
 }
 
-// A log can be opened whatever the file contains.
+// A log can be opened regardless of the file's contents.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"at":0,"kind":"event","chip":"custom","type":"x","id":"a","sender":"app","payload":{}}` +
 		"\n" + `{"seq":2`))

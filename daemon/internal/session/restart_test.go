@@ -76,7 +76,7 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 	}
 }
 
-// A daemon that is killed while it writes leaves temporary files, which nothing else removes.
+// A daemon that is killed while writing leaves temporary files, which only the manager removes.
 func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	dir := t.TempDir()
 	f := &fakeBackend{}

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Agents that were started in the home directory or above share nothing: neither sessions nor projects, and no folder
-// belongs to the project of a service.json there.
+// Agents started in the home directory or above share neither sessions nor projects, and a service.json there does not
+// apply to any folder.
 func TestSharedDirectory_SeparatesAgents(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// deafGlasses are disconnected, but their stream has not ended yet.
+// deafGlasses have disconnected, but their stream has not ended yet.
 type deafGlasses struct{}
 
 func (deafGlasses) Send([]byte, bool) error { return errors.New("the pipe is closed") }
@@ -33,7 +33,7 @@ func TestSendControl_ForgetsWhatWasNotSent(t *testing.T) {
 	}
 }
 
-// refusing attaches one pair of glasses, and then refuses each attempt with a reason that it receives.
+// refusing attaches one pair of glasses, and then refuses each attempt with a reason that the test sends.
 type refusing struct {
 	*fakeTransports
 	reasons chan error
@@ -59,7 +59,7 @@ func TestAttach_LogsAReasonOnce(t *testing.T) {
 	stop := serve(t, m)
 	start(t, m, LocalRequest{Project: "a.b"})
 	_ = r.last().Close()
-	// The last one repeats, so that nothing is logged after it was taken.
+	// The last reason repeats, so that no message is logged after it was received.
 	for _, reason := range []string{"removed", "removed", "refused", "refused"} {
 		r.reasons <- errors.New(reason)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/test/reaper"
 )
 
-// TestMain can also act as the writer that a test kills. It then replaces a file until it is killed.
+// TestMain also makes this test binary act as the writer that a test kills. It then replaces a file until it is killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("STATEFILE_WRITER"); path != "" {
 		for i := 0; ; i++ {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(m.Run))
 }
 
-// content returns 64 KB in a form that lets a reader check that they are complete.
+// content returns 64 KB in a form that lets a reader check completeness.
 func content(i int) []byte {
 	return bytes.Repeat([]byte{byte('a' + i%26)}, 64<<10)
 }
@@ -192,7 +192,7 @@ func TestEnsureDir(t *testing.T) {
 	}
 }
 
-// Each change is reported in less than a second.
+// Each change is reported within a second.
 func TestWatchSeesEveryWayToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	path, aside := filepath.Join(dir, "auth.json"), filepath.Join(dir, "auth.json.swp")

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// A torn line loses its own event but not the next one.
+// An incomplete line loses its own event but not the next one.
 func TestTornLineCostsOneEvent(t *testing.T) {
 	w := told(t)
 	for range 3 {

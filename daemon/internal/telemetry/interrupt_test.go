@@ -31,8 +31,8 @@ func otherProcess(t *testing.T, w *world) (release func()) {
 	return func() { close(let); <-gone }
 }
 
-// Consent may be declined after an upload has checked it, while the upload waits for its batch. Nothing is sent then,
-// whether this daemon or another program stored the decision.
+// Consent may be declined after an upload has checked it, while the upload waits for its batch. The upload must not be
+// sent then, whether this daemon or another program stored the decision.
 func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		w := told(t)
@@ -90,7 +90,7 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 	}
 }
 
-// An erasure that interrupts an upload does not make it a failure: no error is reported and no back-off begins.
+// A purge that interrupts an upload does not count as a failure: no error is reported and no back-off begins.
 func TestInterruptionIsNoFailure(t *testing.T) {
 	w := told(t)
 	w.entered = make(chan struct{})
@@ -107,7 +107,7 @@ func TestInterruptionIsNoFailure(t *testing.T) {
 	}
 }
 
-// If the stored decision cannot be read, nothing is uploaded and nothing is deleted from the spool.
+// If the stored decision cannot be read, events are neither uploaded nor deleted from the spool.
 func TestUnreadableConsentIsNoDecision(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -146,7 +146,7 @@ func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	}
 }
 
-// An unreadable segment loses its events but blocks nothing, and status reports it.
+// An unreadable segment loses its own events but does not block others, and status reports it.
 func TestUnreadableSegmentsStopNothing(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -164,7 +164,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	// A segment that cannot be sealed either is kept and skipped.
+	// A segment that cannot be sealed is kept and skipped as well.
 	put(t, w.spool, ours, 5, string(line(t)))
 	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd),
 		0o700); err != nil {

@@ -51,7 +51,7 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	}
 }
 
-// A command on a terminal shows the notice, too, and does not take it from agents. Either of the two permits uploads.
+// A command on a terminal also shows the notice, and agents still get it. Either of the two permits uploads.
 func TestNoticeForAgentsAndTerminals(t *testing.T) {
 	type take = func(*Recorder, caller.Caller) (string, func(bool), bool)
 	for name, order := range map[string][2]take{

@@ -69,13 +69,13 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	}
 }
 
-// Lines that a killed writer or another program left in the spool are skipped. Nothing else is lost.
+// Lines that a killed writer or another program left in the spool are skipped. All other events are kept.
 func TestForeignBytesInTheSpool(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	fill(t, s, 2)
 	good := string(line(t))
 	for i, text := range []string{
-		good + good[:30],        // torn line
+		good + good[:30],        // incomplete line
 		"\x00\x00\xff\n" + good, // zero bytes
 		strings.Repeat("x", maxLine+1) + "\n",
 		strings.Replace(good, telemetry.Linked, "else.where", 1) + strings.Replace(good, "}", `,"secret":"x"}`, 1),
@@ -144,7 +144,7 @@ func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// Segments of early builds name no backend. They are counted and erased but never sent.
+// Segments of early builds do not identify a backend. They are counted and erased but never sent.
 func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	old := func() {
@@ -168,7 +168,7 @@ func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	}
 }
 
-// If two processes share a directory and one of them uploads, nothing is lost and nothing is sent twice.
+// If two processes share a directory and one of them uploads, no event is lost or sent twice.
 func TestTwoProcessesShareTheSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	daemon, other := newSpool(newLockedDir(dir)), newSpool(newLockedDir(dir))

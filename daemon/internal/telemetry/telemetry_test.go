@@ -256,8 +256,8 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	}
 }
 
-// The first start is recorded once, together with the first call. That caller's switches decide whether it is
-// uploaded.
+// The first start is recorded once, together with the first call. The switches of that call's caller decide whether it
+// is uploaded.
 func TestFirstStartIsToldOnce(t *testing.T) {
 	w := told(t)
 	w.Started()

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// If nothing can be written, the daemon's log gets one line a minute with the number of lost events.
+// If events cannot be written, the daemon's log gets one line per minute with the number of lost events.
 func TestUnwrittenEventsAreOneWarning(t *testing.T) {
 	w := told(t)
 	if err := os.RemoveAll(filepath.Join(w.dir, Dir)); err != nil {

@@ -31,7 +31,7 @@ func serve(t *testing.T, w *world) (stop func()) {
 	}
 }
 
-// Nothing is sent before the notice was shown. After that, all spooled events are sent.
+// No events are sent before the notice was shown. After that, all spooled events are sent.
 func TestEventsWaitForTheNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -76,7 +76,7 @@ func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
 	})
 }
 
-// A backend that is down is tried less and less often. Spooled events survive a restart of the daemon and are sent
+// A backend that is down is retried less and less often. Spooled events survive a restart of the daemon and are sent
 // once the backend is up again.
 func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

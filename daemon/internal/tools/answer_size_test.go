@@ -38,7 +38,7 @@ func noise(t *testing.T, seed uint64, width, height int) []byte {
 	return encoded.Bytes()
 }
 
-// checkSize fails the test if an answer is too long for an agent, or no JSON.
+// checkSize fails the test if an answer is too long for an agent or is not JSON.
 func checkSize(t *testing.T, what string, r Result) (bounded Result, fields map[string]any) {
 	t.Helper()
 	bounded = r.Bounded()
@@ -59,8 +59,8 @@ func checkSize(t *testing.T, what string, r Result) (bounded Result, fields map[
 	return bounded, fields
 }
 
-// A log of photos is read in one answer, which has the photos' hashes. A log of long texts is read in several, which
-// together have every row once.
+// A log of photos is read in one answer, which contains the photos' hashes. A log of long texts is read in several
+// answers, which together contain every row once.
 func TestEventLog_FitsAnAnswer(t *testing.T) {
 	photo := noise(t, 1, 105, 105)
 	w := newWorld().locally()
@@ -121,7 +121,7 @@ func TestRunSteps_ShowsEqualPicturesOnce(t *testing.T) {
 	}
 }
 
-// The hash of a picture that is too large for an answer remains its PNG's, which expectDisplay compares.
+// If a picture is too large for an answer, its hash is still the PNG's, which expectDisplay compares.
 func TestDisplayState_KeepsTheHashOfThePNG(t *testing.T) {
 	w := newWorld().locally()
 	w.display.PNG = noise(t, 8, 600, 600)
@@ -152,7 +152,7 @@ func TestDisplayState_OnAllModelsFitsAnAnswer(t *testing.T) {
 	}
 }
 
-// Whatever a tool answers, the agent gets valid JSON of at most MaxAnswer bytes.
+// For any answer of a tool, the agent gets valid JSON of at most MaxAnswer bytes.
 func TestBounded_ShortensAnyAnswer(t *testing.T) {
 	list := func(n int, entry any) []any {
 		all := make([]any, n)

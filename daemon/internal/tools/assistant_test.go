@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The settings that only a voice assistant would use are said to have no effect.
+// Answers report that the settings that only a voice assistant would use have no effect.
 func TestAssistantTools_SayWhatHasNoEffect(t *testing.T) {
 	w := newWorld().linked()
 	const words = "Only the text model has an effect in this version"

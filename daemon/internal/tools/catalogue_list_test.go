@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// asksForApproval is the rule by which an unattended client refuses a call: the tool is destructive, or changes
-// something outside the server's own world.
+// asksForApproval is the rule by which an unattended client refuses a call: the tool is destructive, or changes data
+// outside the server's own world.
 func asksForApproval(a Annotations) bool {
 	return a.Destructive || !a.ReadOnly && a.OpenWorld
 }
@@ -26,7 +26,7 @@ func TestTools_OnlyChangesForOtherPeopleNeedApproval(t *testing.T) {
 			asks = append(asks, tool.Name)
 		}
 	}
-	// The changes made by these two are visible to everybody who uses the shipped app.
+	// The changes made by these two are visible to everyone who uses the shipped app.
 	if want := []string{"setAssistantConfig", "setConnectionPageConfig"}; !slices.Equal(asks, want) {
 		t.Errorf("tools that need approval: %v, want %v", asks, want)
 	}
@@ -118,7 +118,7 @@ func TestCloseSession_ClosesTheDirectorysLastSession(t *testing.T) {
 	}
 }
 
-// README's table lists each tool once.
+// The table in README.md lists each tool exactly once.
 func TestReadme_ListsEachTool(t *testing.T) {
 	readme, err := os.ReadFile("../../../README.md")
 	if err != nil {

@@ -35,7 +35,7 @@ func TestConnectRealDevice(t *testing.T) {
 	}
 }
 
-// The address of the page is opened once and told to the person; nothing else needs it.
+// The address of the page is opened once and shown to the user, but appears nowhere else.
 func TestConnectRealDevice_OpensThePage(t *testing.T) {
 	w := newWorld().locally()
 	w.opened.DeviceModel = "even_g1"

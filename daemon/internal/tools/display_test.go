@@ -81,7 +81,7 @@ func TestExpectDisplay(t *testing.T) {
 		if summary := fmt.Sprint(looked["summary"]); !strings.Contains(summary, "the right arm is not connected") {
 			t.Errorf("getDisplayState of a picture that is not confirmed: %s", summary)
 		}
-		w.display.State.Worn = false // then the wearer sees nothing, whatever the panel shows
+		w.display.State.Worn = false // then the wearer sees nothing, regardless of the panel's content
 		w.display = session.NewDisplay(w.display.Model, w.display.State, w.display.View)
 		w.display.Unconfirmed = "the right arm is not connected"
 		if _, fields := w.call(t, "expectDisplay", `{"absent":["Done"],"withinMs":0}`, IO{}); fields["status"] != "pass" {
@@ -113,7 +113,7 @@ func TestExpectDisplay_WaitsForASlowPanel(t *testing.T) {
 	}
 }
 
-// shows makes the world's session show a tree on a model.
+// shows makes the session show a tree on a model.
 func (w *world) shows(model string, view glasses.View) {
 	m, _ := glasses.Model(model)
 	w.display = session.NewDisplay(m, glasses.FreshState(), render.Clamp(m, view))

@@ -62,7 +62,7 @@ func TestElicit_WithoutALink(t *testing.T) {
 	}
 }
 
-// A page that the client opened, or that the person declined to open, is not opened by the daemon afterwards.
+// A page that the client opened, or that the user declined to open, is not opened by the daemon afterwards.
 func TestElicit_DecidesAboutThePage(t *testing.T) {
 	for name, test := range map[string]struct {
 		agreed bool

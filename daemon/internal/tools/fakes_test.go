@@ -32,7 +32,7 @@ const (
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world contains everything that the catalogue depends on; tests set what they need.
+// world contains all dependencies of the catalogue; tests set what they need.
 type world struct {
 	added   []backend.Transport // transports in addition to localsim and browsersim
 	mu      sync.Mutex

@@ -346,7 +346,7 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// A tool cannot complete a code if the account is linked at another backend. The answer says so before the person
+// A tool cannot complete a code if the account is linked at another backend. The answer reports that before the user
 // opens a page.
 func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL},

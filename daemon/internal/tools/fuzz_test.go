@@ -45,8 +45,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzCalls calls tools with arbitrary arguments. No tool may panic, no tool may send the glasses a frame that the
-// protocol does not define, and every answer is an object.
+// FuzzCalls calls tools with arbitrary arguments. A tool must not panic or send the glasses a frame that the protocol
+// does not define, and every answer must be an object.
 func FuzzCalls(f *testing.F) {
 	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist",
 		"startLocalSimulation", "getSessionStatus",

@@ -43,7 +43,7 @@ func TestChecklist_TellsWhatHoldsOfTheGateway(t *testing.T) {
 	}
 }
 
-// Without a link or a project nothing is known, and the person is not asked for a link.
+// Without a link or a project, no fact is known, and the user is not asked for a link.
 func TestChecklist_WorksWithoutAnAccount(t *testing.T) {
 	nowhere := newWorld().linked()
 	nowhere.here = ""

@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// answerTo puts glasses into a state and returns the error code of their answer to a command; "" for ok or if there is
-// no answer yet.
+// answerTo puts glasses into a state and returns the error code of their answer to a command. It returns "" if the
+// answer is ok or not available yet.
 func answerTo(t *testing.T, model string, state string, c commandGuide) string {
 	t.Helper()
 	m, ok := glasses.Model(model)
 	if !ok {
-		m = glasses.DeviceModel{ID: model} // glasses without any part
+		m = glasses.DeviceModel{ID: model} // glasses without any parts
 	}
 	d := device.New(m, device.Options{})
 	send := func(typ, id, payload string) string {
@@ -165,7 +165,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 	}
 }
 
-// The guide of display names the size of each text style on each model.
+// The guide of display contains the size of each text style on each model.
 func TestGuides_NameTextSizes(t *testing.T) {
 	for _, m := range glasses.Models() {
 		if m.Panel == nil {

@@ -29,7 +29,7 @@ func TestGuides_AreSmall(t *testing.T) {
 	}
 }
 
-// The guide of one model says how far the capability is proven on its real glasses, within the same limit.
+// The guide of one model describes how far the capability is proven on its real glasses, within the same limit.
 func TestGetCapabilityGuide_SaysWhatIsProven(t *testing.T) {
 	w := newWorld()
 	for _, c := range []struct{ capability, model, want string }{
@@ -52,7 +52,7 @@ func TestGetCapabilityGuide_SaysWhatIsProven(t *testing.T) {
 	}
 }
 
-// TestGetPlatformInfo_NamesServicectl expects the program's path if it is installed, otherwise none.
+// TestGetPlatformInfo_NamesServicectl expects the program's path if the program is installed, otherwise "".
 func TestGetPlatformInfo_NamesServicectl(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "servicectl")
 	if got := (getPlatformInfo{servicectl: path}).commandLine(); got != "" {

@@ -22,7 +22,7 @@ import (
 // site fakes a backend and the daemon's stored state, as far as the real link and session managers need them.
 type site struct {
 	mu       sync.Mutex
-	approved time.Time // when the person approves; zero means never
+	approved time.Time // when the user approves; zero means never
 	issued   int
 	polls    []time.Time
 	revoked  bool
@@ -120,7 +120,7 @@ func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
 	return false, "no desktop"
 }
 
-// agent runs tell with a catalogue over the real managers, on a simulated clock.
+// agent runs tell with a catalogue that uses the real managers, on a simulated clock.
 func agent(t *testing.T, tell func(t *testing.T, s *site,
 	call func(ctx context.Context, name, args string, io tools.IO) map[string]any)) {
 	dir := t.TempDir()

@@ -137,7 +137,7 @@ func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 	return backendapi.ConnectionPageFile{Name: "connect.html", HTML: r.html}, nil
 }
 
-// Project returns the argument, or else the project of the fake's directory.
+// Project returns the argument, otherwise the project of the fake's directory.
 func (s sessions) Project(_ context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "not-an-id" {
 		return "", &backend.Problem{Code: CodeInvalidRequest, Message: "project is not an app id in reverse-DNS form",

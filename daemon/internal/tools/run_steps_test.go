@@ -11,9 +11,9 @@ import (
 	steps "github.com/service-dev/service/glasses/scenario"
 )
 
-// TestSteps_AndToolsTakeTheSameFields compares each kind of step with the tool that does the same in a single call.
+// TestSteps_AndToolsTakeTheSameFields compares each kind of step with the tool that performs it in a single call.
 func TestSteps_AndToolsTakeTheSameFields(t *testing.T) {
-	// Arguments that only a tool has: the session, and the bounds of its wait.
+	// Arguments that only a tool has: the session and the limits of its wait.
 	own := map[string][]string{"waitForEvent": {"since", "timeoutSeconds"}}
 	for _, k := range steps.Kinds() {
 		if k.Tool == "" {

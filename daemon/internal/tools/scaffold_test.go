@@ -63,7 +63,7 @@ func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
 	}
 }
 
-// An agent that was started in the home directory or above writes no module, key or service.json there.
+// An agent started in the home directory or above does not write a module, key or service.json there.
 func TestGenerate_WritesNothingIntoASharedDirectory(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -275,7 +275,7 @@ func TestCodeExamples(t *testing.T) {
 	}
 }
 
-// Without an account: take an example, use a capability that its module lacks, and follow the hints until it is ready.
+// Without an account: get an example, use a capability that its module lacks, and follow the hints until it is ready.
 func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	w, dir := newWorld(), t.TempDir()
 	args := map[string]any{"language": "python", "topic": "hello", "dir": dir}

@@ -111,7 +111,7 @@ func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
 	}
 }
 
-// However many differences and failures there are, the answer stays short enough for an agent and says how much it
+// However many differences and failures there are, the answer stays short enough for an agent and reports how much it
 // omits.
 func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
 	r := scenario.Report{Name: "main", Verdict: scenario.Fail, Findings: []scenario.Finding{},

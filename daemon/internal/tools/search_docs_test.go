@@ -66,7 +66,8 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	}
 }
 
-// TestDocs_NameToolsThatExist checks the tool names in the documentation. Pages may name planned tools if they say so.
+// TestDocs_NameToolsThatExist checks the tool names in the documentation. Pages may mention planned tools if they mark
+// them as such.
 func TestDocs_NameToolsThatExist(t *testing.T) {
 	known := map[string]bool{
 		"getAssistantConfig": true, "setAssistantConfig": true, "setCredential": true,
