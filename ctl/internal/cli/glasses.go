@@ -214,7 +214,7 @@ func (a *app) glassesConnect() *cobra.Command {
 	return cmd
 }
 
-// connectGlasses connects glasses and prints the outcome. Its arguments are the ones of awaitGlasses.
+// connectGlasses connects glasses and prints the outcome. See awaitGlasses for its arguments.
 func (a *app) connectGlasses(ctx context.Context, c *client.Client, wanted map[string]string, timeout int) (
 	answer connectedGlasses, err error) {
 	answer, raw, err := a.awaitGlasses(ctx, c, wanted, timeout)

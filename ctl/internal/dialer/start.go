@@ -61,7 +61,7 @@ func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	go func() { _, _ = process.Wait() }() // a shim may outlive the daemon, which must not become a zombie
+	go func() { _, _ = process.Wait() }() // service-mcp may outlive the daemon, which must not become a zombie
 	return nil
 }
 

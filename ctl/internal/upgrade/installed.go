@@ -37,8 +37,8 @@ func FindInstalled() (Installed, error) {
 	return installedAt(dir, "/"), nil
 }
 
-// packageManagers are the package managers of Linux. Each is recognised by a file below the root, a pattern that
-// matches the package's own entry.
+// packageManagers are the package managers of Linux. Each is recognised by the package's own entry below the root,
+// given as a file pattern.
 var packageManagers = []struct{ by, sign, upgrade, remove string }{
 	{"deb", "var/lib/dpkg/info/" + packageName + ".list", "sudo apt install ./" + packageName + "_VERSION-1_ARCH.deb",
 		"sudo apt remove " + packageName},

@@ -269,7 +269,7 @@ func TestInstalledAt(t *testing.T) {
 	}
 }
 
-// The file names match the ones of the release; see table_test.go of packaging/release.
+// The file names match the release's; see table_test.go of packaging/release.
 func TestCommand(t *testing.T) {
 	deb, other := runtime.GOARCH, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
 	other = cmp.Or(other, deb)

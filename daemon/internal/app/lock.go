@@ -169,7 +169,7 @@ func (h *instance) release() {
 }
 
 // removeAdapterDirs empties the adapters' directory. If the path of that directory is too long for sockets, it also
-// deletes the short directory used instead.
+// deletes the directory with a short path that is used instead.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()
 	removeEntries(adapters)

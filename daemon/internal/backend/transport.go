@@ -58,7 +58,8 @@ type Glasses interface {
 	// Send sends one frame without waiting for the glasses. It returns a *Problem if the glasses are gone, or so far
 	// behind that the frame was dropped.
 	Send(frame []byte, binary bool) error
-	// SetPanel sets how the panel of real glasses shows pictures, without waiting for the glasses. It fails like Send.
+	// SetPanel sets how the panel of real glasses shows pictures, without waiting for the glasses. It returns the same
+	// errors as Send.
 	SetPanel(p PairPanel) error
 	// Receive waits for the next frame. It returns ctx's error, or a *Problem once the glasses are detached permanently
 	// and everything they sent has been received.

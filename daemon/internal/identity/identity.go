@@ -33,7 +33,7 @@ const maxFile = 64 << 10
 type Install struct {
 	path string
 	id   string
-	lock *statefile.Lock // held for one change of the file
+	lock *statefile.Lock // held while the file is changed
 	// noticed caches the results of NoticeShownAt, by Audience, once they are known; it is never reset.
 	noticed sync.Map
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // expired, unknownCode and a denial have no fix hint, because the next step depends on the interface; for agents,
-// linkHints of package tools provides it. If the backend became unreachable, the hint is the one of the last poll.
+// linkHints of package tools provides it. If the backend became unreachable, the hint is from the last poll.
 
 func expired() *backend.Problem {
 	return &backend.Problem{

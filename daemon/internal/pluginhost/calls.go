@@ -48,7 +48,7 @@ func (h *Host) backendOf(ctx context.Context, t backend.Target) (inst *instance,
 }
 
 // invoke makes one RPC to the last of the instances, which may call the ones before it. The caller must have reserved
-// them (instance.use). It fails like call.
+// them (instance.use). It returns the same errors as call.
 func invoke[Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, rpc func(context.Context) (*Resp, error),
 	on ...*instance,

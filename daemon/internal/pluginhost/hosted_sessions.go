@@ -21,7 +21,7 @@ type targeted[Req any] interface {
 
 // callHosted calls the browser simulator's adapter about the sessions of t's backend. Only this adapter receives the
 // token, because it ships with the service; the descriptions of other adapters do not matter. The embedded backend is
-// started if necessary, because its address is known only then. It fails like call.
+// started if necessary, because its address is known only then. It returns the same errors as call.
 func callHosted[Req, Resp any, R targeted[Req]](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[hosted, Req, Resp], req R,
 ) (*Resp, error) {

@@ -114,7 +114,7 @@ func changeRecord[R any](
 	return record[R](ctx, h, t, req)
 }
 
-// record makes a call about a record and decodes the reply. It fails like call.
+// record makes a call about a record and decodes the reply. It returns the same errors as call.
 func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1.RecordRequest) (r R, err error) {
 	req.Target = target(t)
 	resp, err := call(ctx, h, t, pluginv1.BackendClient.Record, req)

@@ -33,8 +33,8 @@ type process struct {
 }
 
 // command returns the command that runs the adapter from a file, with the listeners that it inherits. The program name
-// of a shipped adapter selects the adapter as which serviced acts; an added adapter, which runs from a copy, gets its
-// own path.
+// of a shipped adapter selects which adapter serviced acts as; an added adapter, which runs from a copy, gets its own
+// path.
 func (a *adapter) command(path string, listeners []*os.File) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), path)
 	cmd.Args[0] = programpath.AdapterPrefix + a.name

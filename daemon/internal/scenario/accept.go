@@ -51,8 +51,8 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	return nil
 }
 
-// accept replaces the recording's frames and pictures with the ones of this run. It keeps the steps and their claims; a
-// claim that is no longer true must be changed by hand.
+// accept replaces the recording's frames and pictures with this run's. It keeps the steps and their claims; a claim
+// that is no longer true must be changed by hand.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err

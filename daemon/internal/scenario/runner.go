@@ -80,7 +80,7 @@ type Request struct {
 	Artifacts string
 	// Film also stores a picture of each of the first maxFrames states of the panel.
 	Film bool
-	// Accept replaces the recording's frames and pictures with the ones of this run, if every step passes.
+	// Accept replaces the recording's frames and pictures with this run's, if every step passes.
 	Accept bool
 	// AcceptSteps are numbers of steps, starting at 1. If these steps pass, their differences are copied into the
 	// recording; the rest of the recording stays unchanged. It cannot be combined with Accept.

@@ -114,8 +114,8 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 	})
 }
 
-// recordingDir returns the path of a folder to which a recording may be written: it must not exist, be empty, or
-// contain only a recording.
+// recordingDir returns the path of a folder to which a recording may be written: the folder is missing or empty, or
+// contains only a recording.
 func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, path string) (string, error) {
 	if path == "" {
 		return "", missing("dir", "pass the recording's folder, e.g. glasses/main")
