@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// handoverWait is how long a daemon started by the service manager waits until a daemon started by a client has
-	// stopped. The latter notices within watchInterval that its sockets were replaced, and finishes its work.
+	// handoverWait is how long the service manager's daemon waits for a client's daemon to stop. The latter notices
+	// within watchInterval that its sockets were replaced, and finishes its work.
 	handoverWait = 25 * time.Second
 	// lockWait is how long any other daemon waits. Clients hold the lock briefly to test it, and a stopping daemon
 	// releases it soon.

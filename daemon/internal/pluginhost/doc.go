@@ -2,6 +2,6 @@
 // types: its Host implements the small interfaces of link, session and tools. An adapter starts with the first call
 // that needs it, restarts with growing delays after a crash, and is stopped with its whole process group.
 //
-// The package is independent of the purpose of a call and of the shell that made it. The only part of the state
-// directory that it uses itself is the directory in which the embedded backend stores its data.
+// The package is independent of the purpose of a call and of the shell that made it. In the state directory it uses
+// only the embedded backend's directory, the list of added adapters, the copies of their programs, and approvals.
 package pluginhost
