@@ -3,5 +3,5 @@
 // that needs it, restarts with growing delays after a crash, and is stopped with its whole process group.
 //
 // The package is independent of the purpose of a call and of the shell that made it. In the state directory it uses
-// only the embedded backend's directory, the list of added adapters, the copies of their programs, and approvals.
+// only the embedded backend's directory, the adapters' sockets, and the list, approvals and copies of added adapters.
 package pluginhost
