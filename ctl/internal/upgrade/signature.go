@@ -73,7 +73,7 @@ func signedAt(comment string) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// decodeLine decodes a line of base64 that must contain size bytes.
+// decodeLine decodes a line of base64, which must encode exactly size bytes.
 func decodeLine(line string, size int) ([]byte, error) {
 	data, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(line))
 	if err == nil && len(data) != size {
