@@ -2,8 +2,8 @@ package glasses
 
 import "encoding/binary"
 
-// A binary frame is one self-contained WebSocket binary message: the length of the header in two bytes (big-endian),
-// the header (a Frame as JSON), and the body that the header describes.
+// A binary frame is one self-contained WebSocket binary message: the header length as a big-endian uint16, the header
+// (a Frame as JSON), and the body that the header describes.
 
 // Limits of a binary frame, in bytes.
 const (
@@ -11,7 +11,7 @@ const (
 	MaxHeader = 4 << 10
 )
 
-// ParseBinary splits a binary message. body aliases data. The error is an *Error with code bad_frame.
+// ParseBinary splits a binary message. body aliases data. On failure it returns an *Error with code bad_frame.
 func ParseBinary(data []byte) (f Frame, body []byte, err error) {
 	if len(data) > MaxBinary {
 		return Frame{}, nil, badFrame("binary frame is %d bytes, the limit is %d", len(data), MaxBinary)
@@ -28,8 +28,8 @@ func ParseBinary(data []byte) (f Frame, body []byte, err error) {
 	return f, data[2+n:], err
 }
 
-// EncodeBinary returns the binary message of a header and a body. The error is bad_frame if the header or the message
-// is too long.
+// EncodeBinary returns the binary message of a header and a body. It fails with bad_frame if the header or the
+// message is too long.
 func EncodeBinary(f Frame, body []byte) ([]byte, error) {
 	header, err := f.Encode()
 	if err != nil {

@@ -2,7 +2,7 @@ package glasses
 
 import "encoding/json"
 
-// Commands are sent by an app; the glasses answer each with a result of the same id.
+// Commands are sent by an app. The glasses answer each one with a result that has the same id.
 const (
 	TypeDisplayShow  = "display.show"
 	TypeDisplayClear = "display.clear"
@@ -23,16 +23,16 @@ const (
 	TypeCameraPhoto = "camera.photo"
 	TypeCameraVideo = "camera.video"
 
-	// TypePhrasesAnnounce announces the phrases that the app understands, so that people and agents can say them.
+	// TypePhrasesAnnounce announces the phrases that the app understands, so that users and agents can say them.
 	TypePhrasesAnnounce = "phrases.announce"
-	// TypeClockSleep is answered once the given time has passed on the session's clock. An app that waits this way
+	// TypeClockSleep is answered once the given time has passed on the session's clock. An app that uses it to wait
 	// behaves the same in real and in virtual time.
 	TypeClockSleep = "clock.sleep"
 	// TypeClockCancel ends a clock.sleep early, so that a timer that is no longer needed does not count as pending.
 	TypeClockCancel = "clock.cancel"
 )
 
-// Commands returns every command of this version with its chip, in display order.
+// Commands returns every command of this protocol version with its chip, in display order.
 func Commands() []CommandInfo {
 	return []CommandInfo{
 		{TypeDisplayShow, ChipDisplay}, {TypeDisplayClear, ChipDisplay},
@@ -57,7 +57,7 @@ var commandChips = func() map[string]string {
 	return m
 }()
 
-// IsCommand reports whether typ is the type of a command, which must be answered by a result.
+// IsCommand reports whether typ is a command, which must be answered by a result.
 func IsCommand(typ string) bool { _, ok := commandChips[typ]; return ok }
 
 // Say is the payload of speech.say: text of 1 to MaxSay characters. The speech event reports its end.
@@ -74,7 +74,7 @@ type Play struct {
 // Sounds returns the names of the sounds that all glasses can play.
 func Sounds() []string { return []string{"chime", "success", "error", "tick"} }
 
-// AudioStart is the payload of audio.start. Chunks are 16-bit little-endian PCM, one channel, 100 ms each.
+// AudioStart is the payload of audio.start. Chunks are 16-bit little-endian PCM, mono, 100 ms each.
 type AudioStart struct {
 	SampleRate int `json:"sampleRate,omitempty"` // 8000 or 16000, the default
 }
@@ -95,12 +95,12 @@ type MotionStart struct {
 	Hz int `json:"hz,omitempty"` // 1 to 100, default 10
 }
 
-// Photo is the payload of camera.photo. Its result has media, a JPEG.
+// Photo is the payload of camera.photo. The result's media is a JPEG.
 type Photo struct {
 	Width int `json:"width,omitempty"` // 64 to 4032, default 1280; the height follows the camera
 }
 
-// Video is the payload of camera.video. Its result has media and arrives when the recording ends.
+// Video is the payload of camera.video. The result is sent when the recording ends and has media.
 type Video struct {
 	DurationMs int64 `json:"durationMs"` // 100 to MaxVideo
 	FPS        int   `json:"fps,omitempty"`
@@ -123,7 +123,7 @@ type Cancel struct {
 	ID string `json:"id"` // id of a clock.sleep; one that was already answered is not an error
 }
 
-// Bounds of commands.
+// Limits of commands.
 const (
 	MaxSay     = 2000   // characters
 	MaxPhrases = 50     // phrases
@@ -165,7 +165,7 @@ func CommandTypes() []string {
 
 // ParseCommand decodes the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
 // *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. It fills in
-// defaults. The error is an *Error with code bad_payload, or unsupported for a type that is not a command.
+// defaults. On failure it returns an *Error with code bad_payload, or unsupported for a type that is not a command.
 func ParseCommand(typ string, payload []byte) (any, error) {
 	return parsePayload(commandParsers, "command", typ, payload)
 }

@@ -14,7 +14,7 @@ func (p *Say) check() *Error {
 	return checkLanguage(p.Language)
 }
 
-// languageTag matches the form of language tags (RFC 5646, section 2.1). It does not check whether their subtags are
+// languageTag matches well-formed language tags (RFC 5646, section 2.1). It does not check whether subtags are
 // registered.
 var languageTag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
@@ -92,7 +92,7 @@ func (p *Cancel) check() *Error {
 	return nil
 }
 
-// within replaces 0 with the default and checks the bounds.
+// within sets a zero value to its default and checks the bounds.
 func within(name string, v *int, def, low, high int) *Error {
 	if *v == 0 {
 		*v = def

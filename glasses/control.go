@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Control frames drive simulated glasses on behalf of an agent, a scenario or a person. Each is answered by a result
-// with the same id, with state and view. Apps cannot send them. The log does not contain them, only the events that
-// they cause.
+// Control frames drive simulated glasses on behalf of an agent, a scenario or a user. Each is answered by a result
+// with the same id and with the state and the view. Apps cannot send them. The log does not contain them, only the
+// events that they cause.
 const (
 	SimInput      = "sim.input"      // Input: the wearer uses the controls
-	SimTranscript = "sim.transcript" // Transcript: somebody speaks
+	SimTranscript = "sim.transcript" // Transcript: someone speaks
 	SimState      = "sim.state"      // StatePatch: changes State; {} only reads it
 	SimMotion     = "sim.motion"     // Motion: the head moves
 	SimFault      = "sim.fault"      // Fault: the next commands fail or are delayed
@@ -34,7 +34,7 @@ func IsControl(typ string) bool {
 	return false
 }
 
-// StatePatch is the payload of sim.state. Absent fields stay unchanged.
+// StatePatch is the payload of sim.state. Missing fields stay unchanged.
 type StatePatch struct {
 	Battery     *Battery          `json:"battery,omitempty"`
 	Worn        *bool             `json:"worn,omitempty"`
@@ -48,9 +48,9 @@ type StatePatch struct {
 }
 
 // Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error; with
-// only LatencyMs they are delayed. An empty Command means every command. Clear first removes all earlier faults.
-// DropApp cannot be combined with Command, Code or LatencyMs. It closes the connections of the apps, which then attach
-// again.
+// only LatencyMs they are delayed. An empty Command applies to every command. Clear first removes all earlier faults.
+// DropApp cannot be combined with Command, Code or LatencyMs. It closes the connections of the apps, which then
+// attach again.
 type Fault struct {
 	Command   string `json:"command,omitempty"`
 	Code      string `json:"code,omitempty"`
@@ -71,9 +71,9 @@ type DeviceChoice struct {
 	DeviceModel string `json:"deviceModel"`
 }
 
-// Advance is the payload of sim.advance. The glasses advance to the next instant at which something happens, but not
-// beyond ToMs. The result's clock reports the time reached and whether more is due. In real time the answer is
-// unsupported.
+// Advance is the payload of sim.advance. The glasses advance to the next instant with a scheduled event, but not
+// beyond ToMs. The result's clock holds the time reached and whether more events are due. In real time, sim.advance
+// is unsupported.
 type Advance struct {
 	ToMs int64 `json:"toMs"`
 }
@@ -99,8 +99,8 @@ var controlParsers = map[string]payloadParser{
 }
 
 // ParseControl decodes and checks the payload of a control frame. It returns an *Input, *Transcript, *StatePatch,
-// *Motion, *Fault, *DeviceChoice, *Advance or *Standing, or nil for sim.camera and sim.microphone. The error is an
-// *Error with code bad_payload, or unsupported for another type.
+// *Motion, *Fault, *DeviceChoice, *Advance or *Standing, or nil for sim.camera and sim.microphone. On failure it
+// returns an *Error with code bad_payload, or unsupported for a type that is not a control frame.
 func ParseControl(typ string, payload []byte) (any, error) {
 	if json.Valid(payload) && TooDeep(payload) {
 		return nil, badPayload("%s payload is %s", typ, tooDeep)
@@ -179,7 +179,7 @@ func (p *Advance) check() *Error {
 	return nil
 }
 
-// ByTarget reports whether a sim.input names the target to select instead of an input.
+// ByTarget reports whether a sim.input names a target to select instead of an input.
 func (p *Input) ByTarget() bool { return p.Kind == "" && p.Target != "" }
 
 func (p *Standing) check() *Error {
@@ -209,7 +209,7 @@ func (p *Input) check() *Error {
 	return nil
 }
 
-// checkTarget rejects a target combined with parts of an input, because the glasses choose the inputs.
+// checkTarget rejects a target that is combined with other fields of an input, because the glasses choose the inputs.
 func (p *Input) checkTarget() *Error {
 	switch {
 	case *p != Input{Target: p.Target}:

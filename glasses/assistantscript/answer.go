@@ -28,7 +28,7 @@ type Call struct {
 	Arguments string
 }
 
-// Usage counts tokens. A script has no tokens, so four bytes of text count as one.
+// Usage counts tokens. A script has no tokenizer, so four bytes of text count as one token.
 type Usage struct {
 	In    int `json:"prompt_tokens"`
 	Out   int `json:"completion_tokens"`
@@ -142,8 +142,8 @@ type (
 	}
 )
 
-// Completion returns the whole answer as a chat.completion with this id. created is its creation time in seconds of
-// Unix time.
+// Completion returns the whole answer as a chat.completion with the given id. created is the creation time as a Unix
+// time in seconds.
 func (a *Answer) Completion(id string, created int64) []byte {
 	m := message{Role: "assistant"}
 	if a.Text != "" {
@@ -157,8 +157,8 @@ func (a *Answer) Completion(id string, created int64) []byte {
 		Choices: []choice{{Message: m, FinishReason: a.finishReason()}}})
 }
 
-// Events returns the answer as a stream of chat.completion.chunk events, each followed by its blank line. Text is sent
-// word by word, a tool call in two parts.
+// Events returns the answer as a stream of chat.completion.chunk events, each followed by its blank line. Text is
+// sent word by word, and each tool call in two parts.
 func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	var events [][]byte
 	send := func(choices []chunkChoice, usage *Usage) {

@@ -14,14 +14,14 @@ type Failure struct {
 	Type, Code, Message string
 	// Param is the invalid field of the request, if any.
 	Param string
-	// RetryAfter is in seconds, or 0 if waiting does not help.
+	// RetryAfter is in seconds; it is 0 if retrying later does not help.
 	RetryAfter int
 }
 
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// Codes of failures caused by a script itself.
+// Error codes for failures that the script itself causes.
 const (
 	CodeNoRule         = "script_no_rule"
 	CodeToolNotOffered = "script_tool_not_offered"
@@ -29,7 +29,7 @@ const (
 	codeInvalidValue   = "invalid_value"
 )
 
-// refusals maps the gateway's codes that a script can use to the rest of the gateway's error response.
+// refusals maps the gateway error codes that a script may use to the rest of the gateway's error response.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},

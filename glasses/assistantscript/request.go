@@ -10,24 +10,24 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Ids of the model that a script implements.
+// IDs of the model that a script implements.
 const (
 	Assistant = "assistant"
 	Model     = "script"
 )
 
-// ErrNoModel is the failure of a request for any other model.
+// ErrNoModel is returned for a request that names another model.
 var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
 	Message: "there is no such model: ask for assistant or script"}
 
 // Request holds the fields that a script reads from the body of POST /v1/chat/completions.
 type Request struct {
 	Model string
-	// Stream requests chunks, IncludeUsage a final chunk with the usage.
+	// Stream requests chunks; IncludeUsage requests a final chunk with the usage.
 	Stream, IncludeUsage bool
 
 	text       string // text of the last message
-	toolResult string // name of the tool whose result the last message is; empty for a user message
+	toolResult string // name of the tool that returned the last message; empty for a user message
 	tools      []string
 	toolCalls  int // in the conversation
 	bytes      int // length of all texts of the conversation
@@ -63,8 +63,8 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// ParseRequest decodes a request body. A repeated name is an error; fields that scripts do not use are ignored. The
-// error is a *Failure.
+// ParseRequest decodes a request body. It rejects repeated names and ignores fields that scripts do not use. On
+// failure it returns a *Failure.
 func ParseRequest(body []byte) (*Request, error) {
 	var b chatBody
 	if err := json.Unmarshal(body, &b); err != nil {
@@ -88,7 +88,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	return r, r.read(b.Messages)
 }
 
-// read reads the conversation.
+// read fills in the fields that describe the conversation.
 func (r *Request) read(messages []chatMessage) error {
 	if len(messages) == 0 {
 		return invalid(codeInvalidValue, "messages", "messages is missing or empty")

@@ -1,7 +1,7 @@
-// Package assistantscript answers chat requests of apps with a script instead of a model, so that tests of apps cost
-// nothing and always have the same result. A script is a JSON file with rules; the first rule that matches the end of
-// the conversation determines the answer. The package parses scripts and requests and formats answers as in
-// /v1/chat/completions; it is independent of files, HTTP and time.
+// Package assistantscript answers chat requests of apps with a script instead of a model, so that app tests are free
+// and deterministic. A script is a JSON file with rules; the first rule that matches the end of the conversation
+// determines the answer. The package parses scripts and requests and formats answers as in /v1/chat/completions; it
+// is independent of files, HTTP and time.
 package assistantscript
 
 import (
@@ -45,18 +45,18 @@ type Rule struct {
 type When struct {
 	// Contains is text that the message must contain, ignoring case.
 	Contains string `json:"contains,omitempty"`
-	// Pattern is a regular expression (RE2) that must match part of the message's text.
+	// Pattern is an RE2 regular expression that must match part of the message's text.
 	Pattern string `json:"pattern,omitempty"`
-	// ToolResult is the name of the tool whose result the message must be. If it is empty, the message must be the
-	// user's.
+	// ToolResult names a tool: the message must be a result of that tool. If it is empty, the message must be a user
+	// message.
 	ToolResult string `json:"toolResult,omitempty"`
-	// Always matches every message and excludes the other fields.
+	// Always matches every message and cannot be combined with the other fields.
 	Always bool `json:"always,omitempty"`
 
 	pattern *regexp.Regexp
 }
 
-// Reply is a reply: exactly one of Text, ToolCall, ToolCalls and Error is set.
+// Reply is the response of a rule. Exactly one of Text, ToolCall, ToolCalls and Error is set.
 type Reply struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
@@ -66,16 +66,16 @@ type Reply struct {
 	DelayMs int64 `json:"delayMs,omitempty"`
 }
 
-// ToolCall is a call of one of the app's tools.
+// ToolCall calls one of the app's tools.
 type ToolCall struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // an object; {} if missing
 }
 
-// Error is an error response like the gateway's.
+// Error is an error response in the gateway's form.
 type Error struct {
 	Code    string `json:"code"`              // one of Codes
-	Message string `json:"message,omitempty"` // the code's own text if missing
+	Message string `json:"message,omitempty"` // defaults to the code's standard message
 }
 
 const ruleExample = `{"when": {"contains": "milk"}, "reply": {"text": "Milk is on the list."}}`
@@ -129,7 +129,7 @@ var shape = sync.OnceValue(func() *strictjson.Shape[Script] {
 	return strictjson.Of[Script](rules)
 })
 
-// Parse decodes and checks a script. The error is a *strictjson.Error whose path starts with rules[N].
+// Parse decodes and checks a script. On failure it returns a *strictjson.Error whose path starts with rules[N].
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxFile {
 		return nil, &strictjson.Error{Message: fmt.Sprintf("the script has %d bytes, the limit is %d", len(data), MaxFile),
@@ -150,7 +150,7 @@ func Parse(data []byte) (*Script, error) {
 }
 
 // Check checks the constraints that involve several fields, and prepares a script that was decoded elsewhere for
-// answering. place is the position of its rules in the document. The error is a *strictjson.Error.
+// answering. place is the position of its rules in the document. On failure it returns a *strictjson.Error.
 func (s *Script) Check(place string) error {
 	refuse := func(at, message, want string) error {
 		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}

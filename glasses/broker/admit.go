@@ -23,8 +23,8 @@ func badFrame(message string) *glasses.Error {
 }
 
 // Admit reads a text frame and checks that sender, either glasses.SenderApp or glasses.SenderGlasses, may send it. It
-// compacts the payload unless the frame belongs to a stream. The error is a *glasses.Error. With an error, the frame
-// contains the fields that could be read, so that a refusal can name its id.
+// compacts the payload unless the frame belongs to a stream. On failure it returns a *glasses.Error and a frame with
+// the fields that could be read, so that the refusal can name the frame's id.
 func Admit(sender string, data []byte) (glasses.Frame, error) {
 	f, err := glasses.Parse(data)
 	if err == nil {
@@ -36,7 +36,7 @@ func Admit(sender string, data []byte) (glasses.Frame, error) {
 	return f, err
 }
 
-// Allow returns a *glasses.Error for a type that sender may not send in a text frame.
+// Allow returns a *glasses.Error if sender may not send frames of type typ as text.
 func Allow(sender, typ string) error {
 	if refusal := glasses.MaySend(sender, typ); refusal != nil {
 		return refusal
@@ -48,7 +48,7 @@ func Allow(sender, typ string) error {
 }
 
 // AdmitBinary reads a binary frame and checks that sender may send it. The frame's payload and body share data's
-// memory. The error is a *glasses.Error.
+// memory. On failure it returns a *glasses.Error.
 func AdmitBinary(sender string, data []byte) (f glasses.Frame, body []byte, err error) {
 	if sender == glasses.SenderApp {
 		return f, nil, errAppBinary
@@ -117,7 +117,8 @@ func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 		return f, nil, false
 	}
 	f.At = int64(at)
-	// The rest must be one object and then the end of the frame: no other field may follow, in particular no second type.
+	// The rest must be exactly one object and the end of the frame. No other field may follow, in particular no
+	// second type.
 	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
 	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) ||
 		glasses.TooDeep(f.Payload) {

@@ -11,7 +11,7 @@ import (
 // PeerID identifies a connection to a session's glasses. The host assigns the numbers.
 type PeerID int64
 
-// Nobody is the PeerID for no connection.
+// Nobody is the PeerID that means no connection.
 const Nobody PeerID = 0
 
 // Action says what a host must do with an Output.
@@ -25,8 +25,8 @@ const (
 	ToApps
 	// ToGlasses sends Data to the glasses.
 	ToGlasses
-	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, unless Row is from
-	// the service itself. Answered is the command that succeeded with the result in Row.
+	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, unless Row is
+	// from the service itself. If Row is a successful result, Answered is its command.
 	Append
 	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
 	Acknowledge
@@ -41,13 +41,14 @@ type Output struct {
 	Answered *Command
 }
 
-// CommandWait is how long sessions wait for an answer of the glasses. The glasses answer within 10 s, even if only with
-// a timeout. The rest is grace, so that the log has their answer and not one written by the session.
+// CommandWait is how long a session waits for the glasses to answer. The glasses must answer within 10 s, with a
+// timeout error if necessary. The extra time lets their own answer reach the log instead of one written by the
+// session.
 const CommandWait = 10_500 * time.Millisecond
 
 // Options are the parameters of a Broker.
 type Options struct {
-	// Recent is the number of remembered frames. A repeat of an older frame counts as new.
+	// Recent is how many frames the broker remembers to detect repeats. A repeat of an older frame counts as new.
 	Recent int
 	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
 	CommandWait time.Duration
@@ -60,7 +61,7 @@ type Broker struct {
 	options  Options
 	recent   recentFrames
 	pending  map[string]Command // nil until there is one
-	commands int64              // number of commands from apps
+	commands int64              // number of commands sent by apps
 }
 
 // New returns the broker of a new session.
@@ -68,8 +69,8 @@ func New(o Options) *Broker {
 	return &Broker{options: o, recent: newRecentFrames(o.Recent)}
 }
 
-// Restore applies a row of an earlier broker of the session. Call it in the order of the rows. A command without a
-// result waits for one as if it had been sent at asked. If row is a result, Restore returns the command that it
+// Restore applies a row of an earlier broker of the session. It must be called in row order. A command without a
+// result becomes pending, as if it had been sent at asked. If row is a result, Restore returns the command that it
 // answers.
 func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
 	frame := sentFrame{seq: row.Seq}
@@ -88,8 +89,8 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	return answered
 }
 
-// Logged records the seq of an appended row. A repeat of the row's frame is acknowledged with this seq. A host whose
-// log detects repeats itself need not call it.
+// Logged records the seq of an appended row, which is sent again for later repeats of the row's frame. A host whose log
+// detects repeats itself need not call it.
 func (b *Broker) Logged(row glasses.Event) {
 	key := keyOf(row.Sender, row.ID, row.Kind)
 	if frame, known := b.recent.find(key); known {
@@ -98,14 +99,15 @@ func (b *Broker) Logged(row glasses.Event) {
 	}
 }
 
-// Knows reports whether sender has sent a frame with this id and kind before.
+// Knows reports whether sender has already sent a frame with this id and kind.
 func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	_, known := b.recent.find(keyOf(sender, f.ID, glasses.KindOf(f.Type)))
 	return known
 }
 
 // FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or Nobody. raw is the
-// unchanged frame, so that fields unknown to this version survive. It must not change until the command has a result.
+// frame as received, which keeps fields unknown to this version; the caller must not modify it until the command has
+// a result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
 	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
 		return out
@@ -162,8 +164,9 @@ func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame
 	return append(out, Output{Action: Append, Row: row, Answered: answered})
 }
 
-// repeat records a new frame. A frame that was sent before is acknowledged but not relayed. The contents of results
-// are not compared: after a change of glasses both pairs may answer, and the first answer counts.
+// repeat reports whether the frame was sent before. It records a new frame; a repeat is acknowledged but not relayed.
+// The contents of results are not compared: after a change of glasses both pairs may answer, and the first answer
+// counts.
 func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
 	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
 	key := keyOf(sender, f.ID, kind)
@@ -188,7 +191,8 @@ func refuse(now time.Time, id string, err error) []Output {
 	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
 }
 
-// ErrorFrame returns the frame that refuses another frame. An err that is not a *glasses.Error becomes bad_frame.
+// ErrorFrame returns the frame that refuses another frame. It reports an err that is not a *glasses.Error as
+// bad_frame.
 func ErrorFrame(now time.Time, id string, err error) []byte {
 	refusal := badFrame(err.Error())
 	_ = errors.As(err, &refusal)
@@ -206,7 +210,7 @@ func Replay(row glasses.Event) []byte {
 	})
 }
 
-// rowOf returns the row for a peer's frame.
+// rowOf returns the event log row for a peer's frame.
 func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 	chip := glasses.ChipOf(f.Type)
 	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
@@ -216,7 +220,7 @@ func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 		Sender: sender, Payload: f.Payload}
 }
 
-// ServiceRow returns a row from the service itself, without an id.
+// ServiceRow returns a row for an event of the service itself, without an id.
 func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
 	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
 		Sender: glasses.SenderService, Payload: Payload(payload)}
@@ -227,7 +231,7 @@ func Encode(now time.Time, typ, id string, payload any) []byte {
 	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
 }
 
-// Payload encodes a structure of this module, which always succeeds.
+// Payload encodes a structure of this module, which cannot fail.
 func Payload(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

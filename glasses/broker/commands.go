@@ -65,8 +65,8 @@ func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	return out
 }
 
-// NotConnected answers a pending command for which there are no glasses: with ok if it changes only the standing
-// state, otherwise with not_connected.
+// NotConnected answers a pending command when no glasses are attached: with ok if it changes only the standing state,
+// otherwise with not_connected.
 func (b *Broker) NotConnected(now time.Time, id string) []Output {
 	return b.notConnected(now, id, b.options.NoGlasses)
 }
@@ -82,13 +82,13 @@ func (b *Broker) byDeadline(match func(Command) bool) []string {
 	return b.sorted(match, func(a, b Command) int { return a.deadline.Compare(b.deadline) })
 }
 
-// FailCommand fails a command on behalf of the glasses.
+// FailCommand answers a pending command with an error on behalf of the glasses.
 func (b *Broker) FailCommand(now time.Time, id, code, message string) []Output {
 	refusal := &glasses.Error{Code: code, Message: message}
 	return b.answer(now, id, glasses.Result{Error: refusal}, glasses.ChipErrors, nil)
 }
 
-// answer answers a command on behalf of the glasses. answered is the command if it succeeded.
+// answer answers a command on behalf of the glasses. The output's Answered is set if the command succeeded.
 func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip string, answered *Command) []Output {
 	delete(b.pending, id)
 	b.recent.add(keyOf("", id, glasses.KindResult), sentFrame{})

@@ -1,7 +1,7 @@
 package broker
 
-// Bounds limits the frames queued for one peer. Stream frames are counted separately from frames that must not be
-// lost.
+// Bounds limits the frames queued for one peer. Stream frames have a limit of their own, separate from the frames
+// that must not be lost.
 type Bounds struct {
 	Frames       int // number of frames that must not be lost
 	Bytes        int // total size of all frames
@@ -63,7 +63,7 @@ func (o *Outbox[P]) Take() []P {
 	return batch
 }
 
-// Len returns the number of frames that wait to be taken.
+// Len returns the number of frames that have not been taken.
 func (o *Outbox[P]) Len() int { return len(o.queue) }
 
 // Written records that a taken frame has been written.

@@ -25,14 +25,13 @@ func (c Command) ChangesStanding() bool {
 	return c.Type == glasses.TypeTranscriptionStart || standsAlone(c.Type)
 }
 
-// standsAlone reports whether a command succeeds without glasses. Glasses that attach later restore its settings, and
+// standsAlone reports whether a command succeeds without glasses. Glasses that attach later restore its settings and
 // do not restart what it stopped.
 func standsAlone(typ string) bool {
 	return typ == glasses.TypePhrasesAnnounce || typ == glasses.TypeTranscriptionStop
 }
 
-// ForGlasses returns the standing state to restore on glasses now. Without an app nobody listens, so it omits
-// transcription.
+// ForGlasses returns the standing state to restore on glasses now. It omits transcription if no app is attached.
 func ForGlasses(s glasses.Standing, apps int) glasses.Standing {
 	if s.Phrases == nil {
 		s.Phrases = []string{}

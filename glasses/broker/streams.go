@@ -33,10 +33,10 @@ func (s *StreamCounter) Add(now time.Time, typ string, size int) {
 	s.counts[i].Bytes += int64(size)
 }
 
-// IsRunning reports whether there are frames that no count has reported yet.
+// IsRunning reports whether there are counts that have not been taken yet.
 func (s *StreamCounter) IsRunning() bool { return len(s.counts) > 0 }
 
-// NextDue returns when the next count is due; ok is false if nothing was counted.
+// NextDue returns when the next count is due; ok is false if there are no counts.
 func (s *StreamCounter) NextDue() (due time.Time, ok bool) {
 	if len(s.counts) == 0 {
 		return due, false

@@ -1,6 +1,6 @@
-// Package conformance holds glasses against the protocol (PROTOCOL.md): a program that plays the glasses of a session,
-// such as an app on a phone or an adapter. It sends commands and control frames as apps and the service do, and judges
-// the answers one rule after the other.
+// Package conformance checks glasses against the protocol (PROTOCOL.md). Glasses here are any program that acts as
+// the glasses of a session, such as a phone app or an adapter. The package sends commands and control frames as apps
+// and the service do, and checks the answers rule by rule.
 package conformance
 
 import (
@@ -19,25 +19,26 @@ import (
 // answerTime is how long an answer may take: the glasses have 10 s (PROTOCOL.md, Errors).
 const answerTime = 11 * time.Second
 
-// maxBytes bounds what the glasses may send in one run, because much of it is kept. Sound and a picture need 2 MB.
+// maxBytes limits the bytes that the glasses may send in one run, because most of them are kept in memory. Sound and
+// a picture need 2 MB.
 const maxBytes = 64 << 20
 
-// messageCost is what a message costs besides its bytes.
+// messageCost is the number of bytes charged per message in addition to its size.
 const messageCost = 256
 
-// Line is the verdict on one rule.
+// Line is the outcome of one rule.
 type Line struct {
 	Name string `json:"name"`
-	// Section is the section of PROTOCOL.md that has the rule.
+	// Section is the section of PROTOCOL.md that contains the rule.
 	Section string `json:"section"`
-	// Problem is what was wrong; empty if the glasses passed.
+	// Problem describes the violation; it is empty if the glasses passed.
 	Problem string `json:"problem,omitempty"`
 }
 
 // Passed reports whether the glasses obeyed the rule.
 func (l Line) Passed() bool { return l.Problem == "" }
 
-// Message is one message of the glasses.
+// Message is one message from the glasses.
 type Message struct {
 	Data   []byte
 	Binary bool
@@ -47,11 +48,11 @@ type Message struct {
 type Conn interface {
 	// Send sends one text frame.
 	Send(ctx context.Context, frame []byte) error
-	// Messages receives what the glasses send. It is closed when they are gone.
+	// Messages returns the channel of received messages. It is closed when the glasses disconnect.
 	Messages() <-chan Message
 }
 
-// The errors after which no rule can be checked.
+// Errors after which no further rule can be checked.
 var (
 	errGone    = errors.New("the glasses closed the connection")
 	errTooMuch = fmt.Errorf("the glasses sent more than %d MB", maxBytes>>20)
@@ -63,8 +64,8 @@ type rule struct {
 	check         func(ctx context.Context, c *checker) error
 }
 
-// Check checks glasses of a model, one rule after the other, and tells each verdict at once. The error is that of ctx
-// or of a lost connection; the lines until then are valid.
+// Check checks glasses of the given model, one rule after the other, and calls tell with each outcome. If ctx ends or
+// the connection is lost, it returns the error and the outcomes so far.
 func Check(ctx context.Context, conn Conn, model glasses.DeviceModel, tell func(Line)) ([]Line, error) {
 	c := &checker{
 		conn: conn, model: model, sent: map[string]string{}, results: map[string]int{}, events: map[string]bool{},
@@ -83,20 +84,20 @@ func Check(ctx context.Context, conn Conn, model glasses.DeviceModel, tell func(
 	return lines, nil
 }
 
-// checker is one run.
+// checker is the state of one run.
 type checker struct {
 	conn    Conn
 	model   glasses.DeviceModel
 	count   int
-	bytes   int               // that were received
+	bytes   int               // received so far
 	sent    map[string]string // types of commands and control frames, by id
 	results map[string]int    // number of results, by id
 	events  map[string]bool   // ids of events
-	broken  []string          // what was wrong with frames of any kind
-	doubled []string          // what was wrong with results of any command
+	broken  []string          // problems of frames of any type
+	doubled []string          // problems of results of any command
 }
 
-// received is a frame of the glasses.
+// received is a frame from the glasses.
 type received struct {
 	glasses.Frame
 	body   []byte
@@ -113,7 +114,7 @@ func (c *checker) send(ctx context.Context, typ string, payload any) (id string,
 	return id, nil
 }
 
-// receive waits for the next frame that is one; ok is false when the time is over.
+// receive waits for the next valid frame; ok is false when the time limit has passed.
 func (c *checker) receive(ctx context.Context, limit <-chan time.Time) (r received, ok bool, err error) {
 	for {
 		select {
@@ -135,7 +136,7 @@ func (c *checker) receive(ctx context.Context, limit <-chan time.Time) (r receiv
 	}
 }
 
-// admit parses a message and keeps account of what concerns every frame.
+// admit parses a message and checks the rules that apply to every frame.
 func (c *checker) admit(m Message) (r received, ok bool) {
 	var err error
 	if m.Binary {
@@ -167,7 +168,7 @@ func (c *checker) admit(m Message) (r received, ok bool) {
 	return r, true
 }
 
-// ask sends a frame and returns its result, and what came before it.
+// ask sends a frame and returns its result and the frames received before it.
 func (c *checker) ask(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
 	id, err := c.send(ctx, typ, payload)
 	if err != nil {
@@ -176,7 +177,7 @@ func (c *checker) ask(ctx context.Context, typ string, payload any) (glasses.Res
 	return c.await(ctx, id)
 }
 
-// await waits for the result of a frame.
+// await waits for the result of the frame with this id.
 func (c *checker) await(ctx context.Context, id string) (glasses.Result, []received, error) {
 	var before []received
 	limit := time.After(answerTime)
@@ -194,7 +195,7 @@ func (c *checker) await(ctx context.Context, id string) (glasses.Result, []recei
 	}
 }
 
-// wantOK checks that a frame is answered ok.
+// wantOK sends a frame and checks that it is answered with ok.
 func (c *checker) wantOK(ctx context.Context, typ string, payload any) (glasses.Result, []received, error) {
 	r, before, err := c.ask(ctx, typ, payload)
 	if err == nil && (!r.OK || r.Error != nil) {
@@ -203,7 +204,7 @@ func (c *checker) wantOK(ctx context.Context, typ string, payload any) (glasses.
 	return r, before, err
 }
 
-// wantRefusal checks that a frame is refused with a code.
+// wantRefusal sends a frame and checks that it is refused with the given code.
 func (c *checker) wantRefusal(ctx context.Context, typ string, payload any, code string) error {
 	r, _, err := c.ask(ctx, typ, payload)
 	if err == nil && (r.Error == nil || r.Error.Code != code) {
@@ -223,7 +224,7 @@ func outcome(r glasses.Result) string {
 	return "neither ok nor an error"
 }
 
-// envelope judges everything that was received.
+// envelope reports the problems of all frames received.
 func envelope(_ context.Context, c *checker) error { return listed(c.broken) }
 
 func oneResult(_ context.Context, c *checker) error {

@@ -29,7 +29,7 @@ const (
 	napTime = 100 * time.Millisecond
 )
 
-// rules returns the rules that a model can be held against.
+// rules returns the rules that apply to a model.
 func rules(m glasses.DeviceModel) []rule {
 	all := []rule{{"the state can be read", actingSection, stateIsRead}}
 	if m.Panel != nil {
@@ -56,7 +56,7 @@ func rules(m glasses.DeviceModel) []rule {
 		rule{"every frame has a valid envelope and an id of its own", envelopeSection, envelope})
 }
 
-// readState asks for the state and the view.
+// readState requests the state and the view.
 func (c *checker) readState(ctx context.Context) (glasses.Result, error) {
 	r, _, err := c.ask(ctx, glasses.SimState, struct{}{})
 	switch {
@@ -159,7 +159,7 @@ func sleepLasts(ctx context.Context, c *checker) error {
 	return err
 }
 
-// askFor sends a frame and waits for its result and for that of another one, which it returns.
+// askFor sends a frame, waits for its result and for the result of another frame, and returns the latter.
 func (c *checker) askFor(ctx context.Context, typ string, payload any, other string) (glasses.Result, error) {
 	_, before, err := c.wantOK(ctx, typ, payload)
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *checker) askFor(ctx context.Context, typ string, payload any, other str
 	return r, err
 }
 
-// refusals checks that each frame is refused with the code.
+// refusals checks that every frame is refused with the given code.
 func (c *checker) refusals(ctx context.Context, code string, frames [][2]any) error {
 	for _, f := range frames {
 		typ, _ := f[0].(string)
@@ -214,7 +214,7 @@ func boundsAreKept(ctx context.Context, c *checker) error {
 	})
 }
 
-// strange is a type that no version of the protocol has. Glasses ignore it or refuse it.
+// strange is a type that does not exist in any protocol version. Glasses ignore or refuse it.
 const strange = "display.flip"
 
 func unknownType(ctx context.Context, c *checker) error {
@@ -267,7 +267,7 @@ func photoIsSent(ctx context.Context, c *checker) error {
 
 // checkPicture returns an error unless the picture is a JPEG without metadata.
 func checkPicture(body []byte) error {
-	const widest = 1<<16 - 1 // of any JPEG
+	const widest = 1<<16 - 1 // maximum width of a JPEG
 	picture, err := media.JPEG(body, widest)
 	switch {
 	case err != nil:
@@ -278,7 +278,8 @@ func checkPicture(body []byte) error {
 	return nil
 }
 
-// wantEvent checks that a control frame causes an event, before or after its result. The frame may be unsupported.
+// wantEvent checks that a control frame causes an event, before or after its result. The glasses may also refuse the
+// frame as unsupported.
 func (c *checker) wantEvent(ctx context.Context, control string, payload any, event string) error {
 	r, before, err := c.ask(ctx, control, payload)
 	switch {
@@ -314,7 +315,7 @@ func stateIsChanged(ctx context.Context, c *checker) error {
 	return c.wantEvent(ctx, glasses.SimState, glasses.StatePatch{Battery: &battery}, glasses.TypeBattery)
 }
 
-// faultIsObeyed injects a fault into the next announcement. Real glasses do not support faults.
+// faultIsObeyed injects a fault into the next phrases.announce. Real glasses do not support faults.
 func faultIsObeyed(ctx context.Context, c *checker) error {
 	fault := glasses.Fault{Command: glasses.TypePhrasesAnnounce, Code: glasses.CodePlatform, Times: 1}
 	r, _, err := c.ask(ctx, glasses.SimFault, fault)

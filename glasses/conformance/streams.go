@@ -16,11 +16,11 @@ const (
 	sampleRate = 16000
 	chunkBytes = sampleRate / 10 * 2    // 100 ms of 16-bit sound
 	videoWidth = 320                    // pixels
-	streamTime = 5 * time.Second        // until a stream that was started has to send something
-	quietTime  = 500 * time.Millisecond // in which a stream that was stopped must not
+	streamTime = 5 * time.Second        // by when a started stream must send its first frame
+	quietTime  = 500 * time.Millisecond // how long a stopped stream is checked for further frames
 )
 
-// streamRules returns the rules for the streams that a model has.
+// streamRules returns the rules for the streams of a model.
 func streamRules(m glasses.DeviceModel) (list []rule) {
 	if m.Microphone {
 		list = append(list, rule{"audio.start sends sound in chunks of 100 ms", binarySection, soundIsSent},
@@ -66,7 +66,7 @@ func (c *checker) wantStream(ctx context.Context, start string, payload any, fra
 	return err
 }
 
-// ends returns the check that a stream sends no more frames after the result of the command that stops it.
+// ends returns a check that a stream sends no more frames after the result of its stop command.
 func ends(stop, frame string) func(context.Context, *checker) error {
 	return func(ctx context.Context, c *checker) error {
 		if _, _, err := c.wantOK(ctx, stop, struct{}{}); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The kinds of Ask. The first six must eventually be answered through Answer; the others are only carried out by the
-// host. Only a host with Options.Hardware gets AskShow and AskDark, one of them at a time.
+// The kinds of Ask. The host must eventually answer the first six through Answer; it only carries out the others.
+// AskShow and AskDark are sent only with Options.Hardware, and at most one of them is outstanding at a time.
 const (
 	AskPhoto = "photo" // a picture with Width
 	AskVideo = "video" // a clip of DurationMs at FPS and Width
@@ -61,20 +61,20 @@ func (d *Device) ask(a Ask, owner any, answer func(Material, *glasses.Error)) {
 	d.asks = append(d.asks, ask{d.lastAsk, owner, answer})
 }
 
-// tell sends an Ask that needs no answer.
+// tell sends an Ask that is not answered.
 func (d *Device) tell(a Ask) {
 	d.lastAsk++
 	a.ID = d.lastAsk
 	d.outs = append(d.outs, Out{Ask: &a})
 }
 
-// forget drops the asks of owner. Answers to them are ignored.
+// forget drops the pending asks of owner. Later answers to them are ignored.
 func (d *Device) forget(owner any) {
 	d.asks = slices.DeleteFunc(d.asks, func(a ask) bool { return a.owner == owner })
 }
 
-// Answer passes the host's answer to the Ask with this id: material, or the reason why there is none. An answer that
-// is no longer expected is ignored.
+// Answer passes the host's answer to the Ask with this id: material, or an error. It ignores an answer that is no
+// longer expected.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
 	d.Tick(now)
 	i := slices.IndexFunc(d.asks, func(a ask) bool { return a.id == id })

@@ -22,7 +22,7 @@ type capture struct {
 	width int
 	scene *picture  // the picture of sim.camera at the start
 	taken *Material // the clip, if the host delivered it before its end
-	over  bool      // whether the clip's time has passed
+	over  bool      // whether the clip's duration has passed
 }
 
 // photo answers with the picture of sim.camera, or requests one from the host.
@@ -40,7 +40,7 @@ func (d *Device) photo(c *command, p *glasses.Photo) {
 	d.ask(Ask{Kind: AskPhoto, Width: t.width}, t, func(m Material, err *glasses.Error) { d.take(t, m, err) })
 }
 
-// video records a clip. Its result is sent once its time has passed and the host has delivered it.
+// video records a clip. It sends the result once the clip's duration has passed and the host has delivered the clip.
 func (d *Device) video(c *command, p *glasses.Video) {
 	if !d.free(c) {
 		return
@@ -121,7 +121,7 @@ func (d *Device) over(t *capture) {
 	d.capture = nil
 }
 
-// frame sends one picture of the video stream; it skips an unreadable one.
+// frame sends one picture of the video stream, unless the picture cannot be decoded.
 func (d *Device) frame(m Material, width int) {
 	if p, err := media.JPEG(m.Bytes, width); err == nil {
 		about := describe(glasses.Media{MIME: media.MIMEJPEG, Width: p.Width, Height: p.Height}, p.Bytes)
@@ -135,7 +135,7 @@ func (d *Device) chunk(pcm []byte, rate int) {
 	d.putBinary(glasses.TypeAudioChunk, d.newID(), describe(about, pcm), pcm)
 }
 
-// describe fills in digest and length.
+// describe returns m with its digest and length set for body.
 func describe(m glasses.Media, body []byte) glasses.Media {
 	sum := sha256.Sum256(body)
 	m.SHA256, m.Bytes = hex.EncodeToString(sum[:]), len(body)

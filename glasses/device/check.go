@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// needs lists a command's requirements on the model and the state, in the order of the checks.
+// needs lists what a command requires of the model and the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
@@ -17,9 +17,9 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf is the table of requirements. Stop commands need only the link: stopping something that is not running
-// succeeds. Announcing phrases and stopping transcription do not even need the link: they take effect without glasses
-// in reach.
+// needsOf returns the requirements of a command type. Stop commands need only the link, because stopping something
+// that is not running succeeds. Announcing phrases and stopping transcription work without the link too: they take
+// effect while the glasses are out of reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
@@ -55,7 +55,7 @@ func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	return refuse(glasses.CodeUnsupported, m.ID+" has no "+n.part)
 }
 
-// refused returns the error for the first condition of the state that prevents the command.
+// refused returns an error for the first state that prevents the command.
 func (n needs) refused(s glasses.State) *glasses.Error {
 	switch {
 	case n.link && s.Link == glasses.LinkLost:
@@ -83,7 +83,8 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer did not allow or switched off; code distinguishes the two.
+// partRefused returns the error for a part that the wearer has not permitted or has switched off; code distinguishes
+// the two.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{
@@ -93,7 +94,7 @@ func partRefused(code, part string) *glasses.Error {
 	return &glasses.Error{Code: code, Message: "the wearer switched " + part + " off", Part: part, By: glasses.BySwitch}
 }
 
-// faultOf returns the error for a fault. An app cannot distinguish it from the real condition.
+// faultOf returns the error for an injected fault. An app cannot distinguish it from the real condition.
 func (n needs) faultOf(code string) *glasses.Error {
 	isAboutPart := code == glasses.CodePermissionDenied || code == glasses.CodeDisabledByUser
 	if isAboutPart && len(n.grants) > 0 {
@@ -102,7 +103,7 @@ func (n needs) faultOf(code string) *glasses.Error {
 	return reason(code)
 }
 
-// messages are the standard messages of the codes.
+// messages maps error codes to their standard messages.
 var messages = map[string]string{
 	glasses.CodeNotConnected:     "the glasses are out of reach",
 	glasses.CodePermissionDenied: "the wearer did not allow it",
@@ -116,7 +117,7 @@ var messages = map[string]string{
 	glasses.CodePlatform:         "the glasses had an internal error",
 }
 
-// reason returns the standard error of a code.
+// reason returns the error with a code's standard message.
 func reason(code string) *glasses.Error { return refuse(code, messages[code]) }
 
 func refuse(code, message string) *glasses.Error {

@@ -15,7 +15,7 @@ const (
 	maxPending = 64 // commands without a result
 	maxFaults  = 32
 	maxSays    = 16       // texts waiting to be spoken
-	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit a frame
+	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit in a frame
 	lossyDelay = 400
 	// longestLate is the delay after which a command times out. It includes delays set by faults.
 	longestLate = 10_000
@@ -26,7 +26,7 @@ type command struct {
 	id, typ string
 	late    int64           // delay in ms caused by faults and a lossy link
 	faults  []glasses.Fault // the faults applied to it
-	arrived bool            // whether the delay is over
+	arrived bool            // whether its delay has passed
 	done    bool
 }
 
@@ -62,9 +62,9 @@ func (d *Device) command(f glasses.Frame) {
 	d.deliver(c, payload)
 }
 
-// deliver executes a command when it reaches the glasses. Each part of the glasses gets its commands in order, so that
-// the next show does not overtake a delayed one. The clock is not a part of the glasses; only the answers to its
-// commands are delayed.
+// deliver executes a command when it reaches the glasses. Each part of the glasses receives its commands in order, so
+// that a show does not overtake an earlier, delayed one. Clock commands belong to no part; only their answers are
+// delayed.
 func (d *Device) deliver(c *command, payload any) {
 	part, _, _ := strings.Cut(c.typ, ".")
 	at := max(d.now+c.late, d.arrivals[part])
@@ -82,7 +82,7 @@ func (d *Device) deliver(c *command, payload any) {
 // arrive executes a command if the model and the state allow it.
 func (d *Device) arrive(c *command, payload any) {
 	need := needsOf(c.typ)
-	err := need.lacks(d.model) // the model may have changed in the meantime
+	err := need.lacks(d.model) // the model may have changed during the delay
 	if err == nil {
 		err = need.refused(d.state)
 	}
@@ -138,7 +138,7 @@ func (d *Device) run(c *command, payload any) {
 	}
 }
 
-// sleep answers a command after ms, or earlier if it is woken.
+// sleep answers a command after ms, or earlier if wake is called.
 func (d *Device) sleep(c *command, ms int64) {
 	d.sleeping[c.id] = c
 	d.after(ms, c, func() { d.wake(c.id) })
@@ -200,7 +200,7 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command once, after its delay. body contains the bytes of the result's media.
+// finish answers a command once, after its delay. body holds the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return
@@ -221,7 +221,7 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	d.after(c.late, nil, answer)
 }
 
-// fault applies the faults set for a command: the first one that delays it and the first one that fails it.
+// fault applies the faults set for a command: the first that delays it and the first that fails it.
 func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}

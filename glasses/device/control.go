@@ -81,7 +81,7 @@ func (d *Device) perform(in glasses.Input) {
 	}
 }
 
-// reach performs the inputs with which the wearer selects a target. All of them happen before the app answers.
+// reach performs the inputs that select a target. It performs all of them before the app can respond.
 func (d *Device) reach(target string) *glasses.Error {
 	switch {
 	case d.model.Panel == nil:
@@ -117,8 +117,8 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become switches to another model and clears the panel. Everything that runs on the old model stops, except
-// transcription if the new one has a microphone.
+// become switches to another model and clears the panel. All activity on the old model stops, except transcription if
+// the new model has a microphone.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
 	if !ok || m.ID == d.model.ID {
@@ -141,7 +141,7 @@ func (d *Device) become(id string) {
 	}
 }
 
-// putBeforeCamera sets the picture that the camera sees. An empty body restores the host's camera.
+// putBeforeCamera sets the picture that the camera sees. An empty body switches back to the host's camera.
 func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	if d.model.Camera == nil {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no camera")
@@ -157,8 +157,8 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	return err
 }
 
-// putBeforeMicrophone sets the sound that the microphone hears once, from now on or from the next audio.start. An
-// empty body restores the host's microphone.
+// putBeforeMicrophone sets the sound that the microphone hears once, starting now or at the next audio.start. An
+// empty body switches back to the host's microphone.
 func (d *Device) putBeforeMicrophone(body []byte) *glasses.Error {
 	if !d.model.Microphone {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no microphone")

@@ -15,20 +15,21 @@ import (
 type Options struct {
 	// Snapshot restores the glasses from an earlier run, whose streams, speech and captures have ended.
 	Snapshot *glasses.Snapshot
-	// NewID returns ids for frames that are not answers, unique within the session. The default is g-1, g-2 and so on.
+	// NewID returns an id for a frame that is not an answer, unique within the session. The default ids are g-1, g-2
+	// and so on.
 	NewID func() string
-	// Hardware is set by a host that drives real glasses: it carries out AskShow and AskDark, and the commands that
-	// change the panel are answered when it has.
+	// Hardware is set by a host that drives real glasses. The host then carries out AskShow and AskDark, and a
+	// command that changes the panel is answered only after that.
 	Hardware bool
 	// Unconfirmed is set with Hardware. It returns which part of the glasses has not confirmed the latest picture, or
-	// "".
+	// "" if all have.
 	Unconfirmed func() string
-	// Pace makes each picture take the time that the panel of the model needs (glasses.Panel.FullMs).
+	// Pace delays each picture by the time that the model's panel needs (glasses.Panel.FullMs).
 	Pace bool
 }
 
-// Device is one simulated pair of glasses. It is not safe for concurrent use. All times are ms of the session's
-// clock; a time before the latest one counts as the latest.
+// Device is one simulated pair of glasses. It is not safe for concurrent use. All times are in milliseconds on the
+// session's clock; a time earlier than the latest one counts as the latest.
 type Device struct {
 	model  glasses.DeviceModel
 	state  glasses.State
@@ -45,7 +46,7 @@ type Device struct {
 	asks    []ask
 	lastAsk int
 	pending int // number of commands without a result
-	// sleeping holds the commands that wait for the clock, by id.
+	// sleeping holds the commands waiting for the clock, by id.
 	sleeping map[string]*command
 	// arrivals holds, for each part, the time at which its last delayed command reaches the glasses.
 	arrivals map[string]int64
@@ -58,7 +59,7 @@ type Device struct {
 	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
 }
 
-// Out is one output: a frame, or an Ask to the host.
+// Out is one output: either a frame or an Ask for the host.
 type Out struct {
 	Frame glasses.Frame
 	// Body is the body of a binary frame; nil for a text frame.
@@ -85,7 +86,7 @@ func New(model glasses.DeviceModel, o Options) *Device {
 
 func clearView() glasses.View { return glasses.View{Focus: -1} }
 
-// restore applies a snapshot. Fields that it lacks keep their defaults.
+// restore applies a snapshot. Missing fields keep their defaults.
 func (d *Device) restore(s glasses.Snapshot) {
 	fresh := d.state
 	d.state = cloneState(s.State)
@@ -127,7 +128,7 @@ func (d *Device) Take() []Out {
 // Next returns the time of the next scheduled event; ok is false if there is none.
 func (d *Device) Next() (at int64, ok bool) { return d.queue.next() }
 
-// Tick runs everything that is due up to now, in order of time.
+// Tick runs everything that is due up to now, in time order.
 func (d *Device) Tick(now int64) {
 	d.goal = max(d.now, now)
 	for {
@@ -160,7 +161,7 @@ func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Re
 	return d.control(typ, payload, body)
 }
 
-// put outputs a frame. This package's payloads can always be encoded.
+// put outputs a frame. Payloads of this package can always be encoded.
 func (d *Device) put(typ, id string, payload any) {
 	f, _ := glasses.New(typ, id, d.now, payload)
 	d.outs = append(d.outs, Out{Frame: f})
@@ -169,7 +170,7 @@ func (d *Device) put(typ, id string, payload any) {
 // event outputs an event.
 func (d *Device) event(typ string, payload any) { d.put(typ, d.newID(), payload) }
 
-// putBinary outputs a binary frame described by m.
+// putBinary outputs a binary frame whose header is m.
 func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 	f, _ := glasses.New(typ, id, d.now, m)
 	d.outs = append(d.outs, Out{Frame: f, Body: body})
@@ -208,12 +209,12 @@ func cloneState(s glasses.State) glasses.State {
 	return s
 }
 
-// parts returns the parts to which permissions and the wearer's switches apply, in the order of events.
+// parts returns the parts that permissions and the wearer's switches apply to, in the order of their events.
 func parts() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// inOrder returns the elements of words that list contains, once each.
+// inOrder returns the elements of words that are in list, in the order of words and without duplicates.
 func inOrder(words, list []string) []string {
 	out := []string{}
 	for _, w := range words {

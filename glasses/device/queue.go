@@ -2,12 +2,12 @@ package device
 
 import "slices"
 
-// queue holds timers, ordered by time and then by insertion.
+// queue holds timers in time order; timers with the same time stay in insertion order.
 type queue struct{ timers []timer }
 
 type timer struct {
 	at int64
-	// owner identifies the timer for cancel; nil for a timer that is never cancelled.
+	// owner identifies the timers to cancel; it is nil for a timer that is never cancelled.
 	owner any
 	run   func()
 }
@@ -33,10 +33,10 @@ func (q *queue) pop() timer {
 	return t
 }
 
-// cancel removes all timers of owner, which is a pointer.
+// cancel removes all timers of owner, which must be a pointer.
 func (q *queue) cancel(owner any) {
 	q.timers = slices.DeleteFunc(q.timers, func(t timer) bool { return t.owner == owner })
 }
 
-// after schedules run to be called in ms from now.
+// after schedules run in ms milliseconds from now.
 func (d *Device) after(ms int64, owner any, run func()) { d.queue.add(d.now+ms, owner, run) }

@@ -2,29 +2,30 @@ package device
 
 import "github.com/service-dev/service/glasses"
 
-// panel sends pictures to a panel that needs time for each: a real one, or a simulated one with its pace. Only one
-// picture is on its way at a time, and of those that come meanwhile only the latest is sent.
+// panel sends pictures to a panel that needs time to show them: a real panel, or a simulated one with Options.Pace.
+// It sends one picture at a time and skips a waiting picture when a newer one arrives.
 type panel struct {
-	isReal bool            // the host shows pictures
-	isSlow bool            // pictures take the model's time
-	active *picturePending // on its way
-	next   *picturePending // sent when active is answered
-	// confirmed is the view of the latest picture that arrived; nil if the panel may show something else.
+	isReal bool            // the host shows the pictures
+	isSlow bool            // a picture takes the model's FullMs
+	active *picturePending // being sent
+	next   *picturePending // to be sent after active
+	// confirmed is the view of the latest picture that the panel confirmed; it is nil if the panel may show something
+	// else.
 	confirmed *glasses.View
 
-	unconfirmed func() string // of Options
+	unconfirmed func() string // Options.Unconfirmed
 }
 
-// picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change that
-// the wearer caused. view is what it shows, or nil if the host changed meanwhile how pictures reach the panel.
+// picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change by
+// the wearer. view is the view that it shows, or nil if the host has since changed how pictures reach the panel.
 type picturePending struct {
 	c    *command
 	r    glasses.Result
 	view *glasses.View
 }
 
-// paint brings the panel up to date with the view and then answers c with r. Simulated glasses without a pace do so
-// immediately.
+// paint updates the panel to the view and then answers c with r. It does so immediately on simulated glasses without
+// Pace.
 func (d *Device) paint(c *command, r glasses.Result) {
 	p := &picturePending{c: c, r: r}
 	switch {
@@ -41,7 +42,7 @@ func (d *Device) paint(c *command, r glasses.Result) {
 	}
 }
 
-// unconfirmed returns why the panel may not show the view, or "" if it does.
+// unconfirmed returns why the panel may not show the view, or "" if it shows it.
 func (d *Device) unconfirmed() string {
 	if d.panel.unconfirmed != nil {
 		if why := d.panel.unconfirmed(); why != "" {
@@ -54,7 +55,7 @@ func (d *Device) unconfirmed() string {
 	return ""
 }
 
-// confirmed returns the view that the panel shows while a later picture is on its way, or nil if that is not known.
+// confirmed returns the view that the panel shows while a later picture is being sent, or nil if it is unknown.
 func (d *Device) confirmed() *glasses.View {
 	if d.panel.active == nil {
 		return nil
@@ -62,14 +63,14 @@ func (d *Device) confirmed() *glasses.View {
 	return d.panel.confirmed
 }
 
-// repaint brings a real panel up to date after a change that no command caused.
+// repaint updates a real panel after a change that was not caused by a command.
 func (d *Device) repaint() {
 	if (d.panel.isReal || d.panel.isSlow) && d.state.Link != glasses.LinkLost {
 		d.paint(nil, glasses.Result{})
 	}
 }
 
-// Repaint makes a host that drives real glasses show the view again, after it changed how pictures reach the panel.
+// Repaint sends the view to real glasses again. The host calls it after changing how pictures reach the panel.
 func (d *Device) Repaint(now int64) {
 	d.Tick(now)
 	d.panel.confirmed = nil
@@ -79,7 +80,7 @@ func (d *Device) Repaint(now int64) {
 	d.repaint()
 }
 
-// send asks the host for the picture of the view, or waits for as long as the panel of the model needs.
+// send asks the host to show the picture, or waits for the time that the model's panel needs.
 func (d *Device) send(p *picturePending) {
 	view := d.view
 	d.panel.active, p.view = p, &view
@@ -97,7 +98,7 @@ func (d *Device) send(p *picturePending) {
 	}
 }
 
-// sent answers the command whose picture the panel shows or refused, and sends the next one.
+// sent answers the command of the active picture, which was shown or failed with err, and sends the next picture.
 func (d *Device) sent(p *picturePending, err *glasses.Error) {
 	if err != nil {
 		p.r = glasses.Result{Error: err}
@@ -119,7 +120,7 @@ func (d *Device) answerPicture(p *picturePending) {
 	}
 }
 
-// dropPictures refuses, for this reason, the commands whose pictures have not arrived.
+// dropPictures fails the commands whose pictures have not been shown, with error why.
 func (d *Device) dropPictures(why *glasses.Error) {
 	d.forget(&d.panel)
 	d.queue.cancel(&d.panel)

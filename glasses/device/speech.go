@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Duration of speech in ms.
+// Timing of speech, in ms.
 const (
 	msPerCharacter = 60
 	shortestSpeech = 300

@@ -21,7 +21,7 @@ type stream struct {
 	language   string
 
 	begin, n int64 // frame n is due at begin + n*1000/rate
-	waiting  bool  // whether the host was asked for a frame
+	waiting  bool  // whether the host has been asked for a frame
 	heard    int   // number of chunks of sim.microphone's sound already sent
 }
 

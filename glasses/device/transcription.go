@@ -2,21 +2,22 @@ package device
 
 import "github.com/service-dev/service/glasses"
 
-// Transcription is in effect from transcription.start to transcription.stop. It runs while nothing prevents it. The
-// glasses resume it when they are unfolded, back in reach, permitted to, or changed to a model with a microphone.
+// Transcription is in effect from transcription.start to transcription.stop. It is active only while the state and
+// the model allow it. The glasses resume it when they are unfolded, are back in reach, get the permission, or change
+// to a model with a microphone.
 
-// stand restores the standing state of the apps, which the service stores.
+// stand restores the apps' standing state, which the service stores.
 func (d *Device) stand(p glasses.Standing) {
 	d.state.Phrases = append([]string{}, p.Phrases...)
 	d.transcription = p.Transcription
 	if p.Transcription == nil {
-		d.transcribe() // no app is attached that could be notified
+		d.transcribe() // no app is attached that needs a notification
 		return
 	}
 	d.settleTranscription()
 }
 
-// prevented returns the error with which transcription.start would currently be refused; nil if transcription can run.
+// prevented returns the error that a transcription.start would fail with now; it is nil if transcription can run.
 func (d *Device) prevented() *glasses.Error {
 	need := needsOf(glasses.TypeTranscriptionStart)
 	if err := need.lacks(d.model); err != nil {
@@ -25,8 +26,8 @@ func (d *Device) prevented() *glasses.Error {
 	return need.refused(d.state)
 }
 
-// settleTranscription resumes or ends transcription as the state requires, and reports a change to the apps. Its event
-// precedes the events of the cause, so that an app that reacts to one of those already knows about the change.
+// settleTranscription resumes or ends transcription as the state requires, and sends an event if that changed. This
+// event precedes the events of its cause, so that an app that reacts to the cause already knows about the change.
 func (d *Device) settleTranscription() {
 	if d.transcription == nil {
 		return
@@ -55,7 +56,7 @@ func (d *Device) transcribe() {
 	}
 }
 
-// hear passes speech to the app, or returns why no app is listening.
+// hear passes speech to the app. It returns an error if no app can receive it.
 func (d *Device) hear(t *glasses.Transcript) *glasses.Error {
 	if d.running(glasses.StreamTranscription) != nil {
 		d.event(glasses.TypeTranscript, t)

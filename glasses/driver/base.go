@@ -5,9 +5,9 @@ import (
 	"github.com/service-dev/service/glasses/device"
 )
 
-// Base is what every Driver has: a time, steps that are due later, and output. The zero value is ready for use.
+// Base holds the parts common to all drivers: the time, scheduled steps and output. The zero value is ready for use.
 type Base struct {
-	// Now is the latest time, and Timers are the steps.
+	// Now is the latest time, and Timers holds the scheduled steps.
 	Now    int64
 	Timers Timers
 	outs   []Out
@@ -36,10 +36,10 @@ func (b *Base) Tick(now int64) {
 	b.Now = max(b.Now, now)
 }
 
-// SetPanel implements Driver for glasses whose panels are all alike.
+// SetPanel implements Driver for glasses whose panels do not vary.
 func (b *Base) SetPanel(Panel) {}
 
-// After adds a step that is due in the given ms.
+// After schedules f to run in the given ms.
 func (b *Base) After(ms int64, f func()) *Timer { return b.Timers.Add(b.Now+ms, f) }
 
 // Write outputs a value to write to the peripheral of a link.
@@ -52,7 +52,7 @@ func (b *Base) Answer(ask int, m device.Material, err *glasses.Error) {
 	b.outs = append(b.outs, Out{Answer: &Answer{Ask: ask, Material: m, Error: err}})
 }
 
-// Sense outputs what the glasses noticed.
+// Sense outputs something that the glasses sensed.
 func (b *Base) Sense(typ string, payload any) {
 	b.outs = append(b.outs, Out{Sense: &Sense{Type: typ, Payload: payload}})
 }
@@ -60,10 +60,10 @@ func (b *Base) Sense(typ string, payload any) {
 // Note outputs a line for the log.
 func (b *Base) Note(text string) { b.outs = append(b.outs, Out{Note: text}) }
 
-// Info outputs what the glasses say about a link.
+// Info outputs what the glasses reported about a link.
 func (b *Base) Info(i Info) { b.outs = append(b.outs, Out{Info: &i}) }
 
-// Drop outputs why a link must end, and asks for its end. problem is a code of this package.
+// Drop asks the carrier to close the link. problem is a code of this package, and why is the reason for the log.
 func (b *Base) Drop(link, problem, why string) {
 	b.Note(why)
 	b.outs = append(b.outs, Out{Drop: link, Problem: problem})

@@ -1,10 +1,10 @@
-// Package driver connects real glasses. A Driver translates between what the glasses of package device ask of their
-// host and the bytes of one vendor's Bluetooth LE protocol. Glasses joins a Driver, a device.Device and the links to
-// the peripherals into one pair of glasses that speaks the frames of package glasses.
+// Package driver connects real glasses. A Driver translates between the Asks of package device and the bytes of one
+// vendor's Bluetooth LE protocol. Glasses joins a Driver, a device.Device and the links to the peripherals into one
+// pair of glasses that speaks the frames of package glasses.
 //
-// Nothing here does I/O, starts a goroutine or reads a clock: a carrier (BlueZ, Web Bluetooth, a test's emulator)
-// passes bytes and times in and carries out what Take returns. A whole session, faults included, is therefore a
-// function of its inputs. Carriers know no vendor, drivers know no operating system.
+// The package does no I/O, starts no goroutine and reads no clock: a carrier (BlueZ, Web Bluetooth, a test's
+// emulator) passes bytes and times in and carries out what Take returns. A whole session, including its faults, is
+// therefore a function of its inputs. Carriers are independent of the vendor, and drivers of the operating system.
 package driver
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/service-dev/service/glasses/device"
 )
 
-// Driver is the vendor's part of one pair of glasses. It is not safe for concurrent use. All times are ms of the
-// session's clock.
+// Driver is the vendor-specific part of one pair of glasses. It is not safe for concurrent use. All times are in
+// milliseconds on the session's clock.
 type Driver interface {
 	// Links returns the connections that the glasses need, in the order in which they are opened.
 	Links() []LinkSpec
 	// Event reports what happened to a link.
 	Event(now int64, e Event)
-	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. An Ask that needs an
-	// answer is answered exactly once by an Answer, now or later.
+	// Do carries out an Ask. picture is the panel's picture for device.AskShow and nil otherwise. If the Ask needs an
+	// answer, the driver outputs exactly one Answer, now or later.
 	Do(now int64, a device.Ask, picture *image.NRGBA)
-	// Unconfirmed returns which part of the glasses has not confirmed that it shows the picture of the latest Ask, and
-	// why, or "" if all have. A part that is not connected does not confirm.
+	// Unconfirmed returns which part of the glasses has not confirmed that it shows the picture of the latest Ask,
+	// and why. It returns "" if all parts have. A disconnected part has not.
 	Unconfirmed() string
-	// SetPanel says how the panel shows pictures, from the next one on.
+	// SetPanel sets how the panel shows pictures, starting with the next one.
 	SetPanel(p Panel)
 	// Close switches off everything that the driver switched on and clears the panel. Closed reports when that is done.
 	Close(now int64)
 	Closed() bool
-	// Cleared reports whether the panel is known to be dark after Close: the glasses confirmed it.
+	// Cleared reports whether the glasses confirmed after Close that their panel is dark.
 	Cleared() bool
 	// Next returns the time of the next step; ok is false if there is none.
 	Next() (at int64, ok bool)
@@ -42,12 +42,12 @@ type Driver interface {
 	Take() []Out
 }
 
-// Panel is how the panel of one pair shows pictures, where the vendor's documents leave it open and a person has to
-// look. The zero value is what the documents say first.
+// Panel describes how the panel of one pair shows pictures. The vendor's documents are ambiguous about it, so the
+// user has to look and choose. The zero value follows the documents' first description.
 type Panel struct {
 	// Inverted is set if pixels of colour 0 are lit.
 	Inverted bool `json:"inverted,omitempty"`
-	// Rows is the height of a picture; 0 for that of the device model.
+	// Rows is the height of a picture; 0 means the height of the device model.
 	Rows int `json:"rows,omitempty"`
 }
 
@@ -55,13 +55,13 @@ type Panel struct {
 type LinkSpec struct {
 	// Key names the link within the pair, e.g. left.
 	Key string `json:"key"`
-	// NamePrefix begins the advertised names of peripherals of this kind.
+	// NamePrefix is the prefix of the names that peripherals of this kind advertise.
 	NamePrefix string `json:"namePrefix"`
 	// Service, Write and Notify are UUIDs of 36 characters in lower case.
 	Service string `json:"service"`
 	Write   string `json:"write"`
 	Notify  string `json:"notify"`
-	// Bonded is set if the peripheral accepts bytes only from a paired computer.
+	// Bonded is set if the peripheral accepts data only from a paired computer.
 	Bonded bool `json:"bonded,omitempty"`
 }
 
@@ -73,19 +73,19 @@ const (
 	Written  = "written"
 )
 
-// Event is something that happened to a link.
+// Event reports something that happened to a link.
 type Event struct {
 	Kind string
 	Link string
-	// MTU is the ATT MTU of a LinkUp in bytes; 0 if the carrier does not know it.
+	// MTU is the ATT MTU in bytes, set for LinkUp; 0 if the carrier does not know it.
 	MTU  int
 	Data []byte
 	// Problem is why a link is down or a write failed: a code of this package, or "".
 	Problem string
 }
 
-// Write is one value to write to a peripheral. The carrier reports it with a Written event, and accepts the next
-// write of the link only then.
+// Write is one value to write to a peripheral. The carrier reports completion with a Written event and accepts the
+// link's next write only after that.
 type Write struct {
 	Link         string
 	Data         []byte
@@ -99,13 +99,13 @@ type Answer struct {
 	Error    *glasses.Error
 }
 
-// Sense is something that the glasses noticed, as a control frame: sim.input, sim.state or sim.motion.
+// Sense is something that the glasses sensed, as a control frame: sim.input, sim.state or sim.motion.
 type Sense struct {
 	Type    string
 	Payload any
 }
 
-// Info is what the glasses say about one link. Empty fields are unknown.
+// Info is what the glasses reported about one link. Empty fields are unknown.
 type Info struct {
 	Link         string `json:"link"`
 	Serial       string `json:"-"`
@@ -113,15 +113,15 @@ type Info struct {
 	BatteryLevel *int   `json:"batteryLevel,omitempty"` // percent
 }
 
-// Out is one output of a Driver; exactly one field is set, or Drop with Problem.
+// Out is one output of a Driver. Exactly one field is set, except that Drop is combined with Problem.
 type Out struct {
 	Write  *Write
 	Answer *Answer
 	Sense  *Sense
 	Info   *Info
-	// Drop asks for the end of the link with this key, and Problem says why: a code of this package.
+	// Drop is the key of the link to close, and Problem is the reason: a code of this package.
 	Drop    string
 	Problem string
-	// Note is a line for the log: no data of apps or people, no addresses and no serial numbers.
+	// Note is a line for the log. It contains no data of apps or users, no addresses and no serial numbers.
 	Note string
 }

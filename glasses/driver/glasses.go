@@ -11,15 +11,15 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Pauses between attempts to open a link, in ms. They double from the first to the second.
+// Pauses between attempts to open a link, in ms. They double from the first value up to the second.
 const (
 	firstRetry = 1000
 	lastRetry  = 30_000
-	stable     = 10_000 // a link that lasted as long is opened again after the first pause
+	stable     = 10_000 // a link that was open this long is reopened after the first pause
 )
 
-// Glasses is one pair of real glasses: a device.Device whose body is a Driver. It is not safe for concurrent use. All
-// times are ms of the session's clock.
+// Glasses is one pair of real glasses: a device.Device whose hardware is a Driver. It is not safe for concurrent use.
+// All times are in milliseconds on the session's clock.
 type Glasses struct {
 	device *device.Device
 	driver Driver
@@ -27,8 +27,8 @@ type Glasses struct {
 	timers Timers
 	outs   []GlassesOut
 	now    int64
-	ready  bool // whether all links have been up since none was
-	shown  bool // whether the driver was asked to show a picture
+	ready  bool // whether all links have been up at once since they were last all down
+	shown  bool // whether the driver has been asked to show a picture
 	ending bool
 	test   *image.NRGBA // shown instead of the view; nil for none
 	tested int          // the Ask that shows it; 0 for none
@@ -39,24 +39,24 @@ type GlassesOut struct {
 	// Frame is a frame for the session; Body is its binary body, nil for a text frame.
 	Frame *glasses.Frame
 	Body  []byte
-	// Write, Connect and Drop are for the carrier. Connect is answered by a LinkUp or a LinkDown event, Drop by a
-	// LinkDown.
+	// Write, Connect and Drop are for the carrier. The carrier answers Connect with a LinkUp or LinkDown event, and
+	// Drop with LinkDown.
 	Write   *Write
 	Connect *LinkSpec
 	Drop    string
 	Info    *Info
 	Note    string
-	// Tested says whether the panel shows the picture of ShowTest.
+	// Tested reports whether the panel shows the picture of ShowTest.
 	Tested *Tested
 }
 
 type link struct {
 	spec    LinkSpec
 	state   LinkState
-	pause   int64  // between the last attempts
+	pause   int64  // before the next attempt
 	due     int64  // when the next attempt may start
-	dropped string // why the driver dropped it, until it is down
-	since   int64  // when it was opened last
+	dropped string // why the driver dropped it; "" once it is down
+	since   int64  // when it was last opened
 }
 
 // LinkState is the state of one link.
@@ -65,7 +65,7 @@ type LinkState struct {
 	// Up is set while the link is open; Opening while the carrier opens it.
 	Up, Opening bool
 	MTU         int
-	// Problem is why it is down, as in Event.
+	// Problem is why the link is down, as in Event.
 	Problem string
 }
 
@@ -122,7 +122,7 @@ func (g *Glasses) Next() (at int64, ok bool) {
 	return at, ok
 }
 
-// Tick runs all steps that are due up to now, in order of time.
+// Tick runs all steps that are due up to now, in time order.
 func (g *Glasses) Tick(now int64) {
 	for {
 		at, ok := g.Next()
@@ -145,8 +145,9 @@ func (g *Glasses) step() {
 	g.settle()
 }
 
-// Handle processes a frame from the session. Apps' commands reach the glasses. Of the control frames, real glasses
-// obey only those that replace what the wearer does, or that read or restore state; the others are refused.
+// Handle processes a frame from the session. Commands from apps go to the glasses. Of the control frames, real
+// glasses accept only those that stand in for the wearer's actions or that read or restore state; they refuse the
+// others.
 func (g *Glasses) Handle(now int64, f glasses.Frame, body []byte) {
 	g.Tick(now)
 	if glasses.IsControl(f.Type) {
@@ -172,7 +173,7 @@ func (g *Glasses) Control(now int64, typ string, payload, body []byte) glasses.R
 	return r
 }
 
-// refused returns why real glasses do not obey a control frame, or nil if they do.
+// refused returns why real glasses do not accept a control frame, or nil if they do.
 func refused(typ string, payload []byte) *glasses.Error {
 	switch typ {
 	case glasses.SimInput, glasses.SimTranscript, glasses.SimStanding:
@@ -187,7 +188,7 @@ func refused(typ string, payload []byte) *glasses.Error {
 		"; use simulated glasses for that"}
 }
 
-// Event processes what the carrier reports.
+// Event processes an event from the carrier.
 func (g *Glasses) Event(now int64, e Event) {
 	g.Tick(now)
 	l := g.link(e.Link)
@@ -236,15 +237,15 @@ func (g *Glasses) link(key string) *link {
 	return nil
 }
 
-// retry plans the next attempt to open a link.
+// retry schedules the next attempt to open a link.
 func (g *Glasses) retry(l *link) {
 	l.pause = min(max(2*l.pause, firstRetry), lastRetry)
 	l.due = g.now + l.pause
 	g.timers.Add(l.due, g.connect)
 }
 
-// connect asks the carrier to open the first link that is due, one at a time: peripherals of one pair disturb each
-// other while they are opened.
+// connect asks the carrier to open the first link that is due, one at a time, because opening one peripheral of a
+// pair disturbs the other.
 func (g *Glasses) connect() {
 	if g.ending {
 		return
@@ -264,7 +265,8 @@ func (g *Glasses) connect() {
 	}
 }
 
-// report derives the link state that apps see. It is connected when all links are up, and then lossy until none is.
+// report derives the link state that apps see. It becomes connected when all links are up, and lossy from when one
+// goes down until all are down.
 func (g *Glasses) report() {
 	up := 0
 	for _, l := range g.links {
@@ -301,7 +303,7 @@ func (g *Glasses) sense(s *Sense) {
 
 func (g *Glasses) note(text string) { g.outs = append(g.outs, GlassesOut{Note: text}) }
 
-// settle passes outputs between the device and the driver until there are none left.
+// settle passes outputs between the device and the driver until neither has any left.
 func (g *Glasses) settle() {
 	for {
 		fromDevice, fromDriver := g.device.Take(), g.driver.Take()
@@ -353,8 +355,8 @@ func (g *Glasses) pass(o Out) {
 	}
 }
 
-// Close begins to leave the glasses as they were: what was switched on is switched off and the panel is cleared. The
-// carrier keeps running until Closed, for at most a few seconds.
+// Close starts to restore the glasses: it switches off what the session switched on and clears the panel. The carrier
+// keeps running until Closed, for at most a few seconds.
 func (g *Glasses) Close(now int64) {
 	g.Tick(now)
 	if !g.ending {
@@ -364,10 +366,10 @@ func (g *Glasses) Close(now int64) {
 	}
 }
 
-// Closed reports whether the glasses have been left. Links that are down count as left.
+// Closed reports whether the glasses have been restored. Links that are down count as restored.
 func (g *Glasses) Closed() bool { return g.ending && g.driver.Closed() }
 
-// HasShown reports whether the glasses were asked to show a picture.
+// HasShown reports whether the glasses have been asked to show a picture.
 func (g *Glasses) HasShown() bool { return g.shown }
 
 // Cleared reports whether the panel is known to be dark after Close. Unlike Closed, it is false for a link that was down.

@@ -15,16 +15,16 @@ import (
 
 const (
 	maxPhoto     = 256 << 10 // bytes of a JPEG file
-	photoTime    = 9000      // ms, a little less than the session waits
+	photoTime    = 9000      // ms, slightly less than the session waits
 	photoRounds  = 10        // of the automatic exposure, 100 ms each; guessed
 	streamRounds = 1         // between two pictures of a stream
-	photoQuality = 90        // of a JPEG file that was turned
+	photoQuality = 90        // of a JPEG that was rotated
 	leastWidth   = 100       // frame-codebase, source/application/lua_libraries/camera.c
 	mostWidth    = 720
 	haloWidth    = 640 // halo-firmware, PROTOCOL.md 7.11
 )
 
-// camera takes one picture after the other. The first of asks is under way.
+// camera takes one picture at a time. The first of asks is in progress.
 type camera struct {
 	asks  []device.Ask
 	file  []byte
@@ -65,7 +65,8 @@ func (c *camera) begin(d *Driver) {
 	}))
 }
 
-// piece adds a piece of the file: a number and bytes. The number behind the last one ends the file.
+// piece adds a piece of the file: its number followed by bytes. If isEnd is set, the piece holds only the number
+// after the last one and the file is complete.
 func (c *camera) piece(d *Driver, data []byte, isEnd bool) {
 	switch {
 	case len(c.asks) == 0:
@@ -87,7 +88,7 @@ func (c *camera) fail(d *Driver, why string) {
 	}
 }
 
-// end answers the first Ask and begins with the next.
+// end answers the first Ask and starts the next one.
 func (c *camera) end(d *Driver, m device.Material, err *glasses.Error) {
 	a := c.asks[0]
 	c.asks = c.asks[1:]
@@ -103,7 +104,7 @@ func (c *camera) end(d *Driver, m device.Material, err *glasses.Error) {
 	c.begin(d)
 }
 
-// material returns the upright picture. The sensor of a Frame is turned to the right by 90 degrees
+// material returns the upright picture. The sensor of a Frame is rotated to the right by 90 degrees
 // (CitizenOneX/frame_msg, lib/rx/photo.dart).
 func (c *camera) material(halo bool) (device.Material, *glasses.Error) {
 	if halo {
@@ -123,6 +124,6 @@ func (c *camera) material(halo bool) (device.Material, *glasses.Error) {
 	}
 	var file bytes.Buffer
 	upright := media.Turn(img, media.TurnLeft)
-	_ = jpeg.Encode(&file, upright, &jpeg.Options{Quality: photoQuality}) // a buffer takes everything
+	_ = jpeg.Encode(&file, upright, &jpeg.Options{Quality: photoQuality}) // writing to a buffer cannot fail
 	return device.Material{Bytes: file.Bytes()}, nil
 }

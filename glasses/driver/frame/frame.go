@@ -1,6 +1,6 @@
 // Package frame drives the glasses of Brilliant Labs: Frame and Halo. Their firmware runs the Lua that a client
 // sends. The driver installs the program of boot.lua in the memory of the glasses and then exchanges data with it:
-// pictures as pixels, sound, photos and what the wearer does. No text of an app reaches the interpreter. When the
+// pictures as pixels, sound, photos and the wearer's actions. No text from an app reaches the interpreter. When the
 // session ends, the interpreter is restarted, so that the owner's main.lua runs again. It has not been run on real
 // glasses.
 package frame
@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Main is the key of the only link.
+// Main is the key of the glasses' only link.
 const Main = "main"
 
 // Driver drives one pair of glasses. It implements driver.Driver.
@@ -23,7 +23,7 @@ type Driver struct {
 	halo bool
 	link queue
 
-	boots int  // in a row that did not succeed
+	boots int  // consecutive failed attempts
 	ready bool // whether boot.lua runs
 
 	panel   panel
@@ -98,14 +98,14 @@ func (d *Driver) lost() {
 	d.endShow(&glasses.Error{Code: glasses.CodeNotConnected, Message: "the glasses are not connected"})
 }
 
-// forget drops what depends on the program in the glasses.
+// forget drops all state that depends on the program running in the glasses.
 func (d *Driver) forget() {
 	d.ready = false
 	d.panel.sending, d.panel.shown = nil, nil
 	d.camera.fail(d, "the glasses stopped while the picture was on its way")
 }
 
-// boot interrupts what the glasses run and installs boot.lua.
+// boot interrupts the program that the glasses run and installs boot.lua.
 func (d *Driver) boot() {
 	if d.closing {
 		return
@@ -125,7 +125,8 @@ func (d *Driver) boot() {
 	}, done: d.booted})
 }
 
-// line sends a line to the REPL, which prints a number when it has run. If it does not, the glasses are booted again.
+// line sends a line to the REPL, which prints a number when it has run the line. If it does not, the glasses are
+// booted again.
 func (d *Driver) line(text string, number int, timeout int64, tries int) {
 	d.link.add(&packet{data: []byte(text), timeout: timeout, tries: tries, answers: func(data []byte) bool {
 		return printed(data, number)
@@ -146,7 +147,7 @@ func (d *Driver) booted(problem string) {
 	d.reconcile()
 }
 
-// receive processes a notification: data of boot.lua, or text of the REPL.
+// receive processes a notification: data from boot.lua or text from the REPL.
 func (d *Driver) receive(data []byte) {
 	switch {
 	case d.link.answered(data) || len(data) == 0 || !d.ready:

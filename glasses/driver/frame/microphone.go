@@ -7,17 +7,19 @@ import (
 )
 
 const (
-	// sampleRate is that of the glasses. 16000 Hz of 16 bits do not fit through a notification in each connection
-	// interval of 15 ms (frame-codebase, source/application/bluetooth.c), beside everything else.
+	// sampleRate is the sample rate of the glasses in Hz. 16-bit sound at 16000 Hz does not fit in one notification
+	// per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c)together with the other
+	// traffic.
 	sampleRate = 8000
-	// wideMTU is the MTU from which samples have 16 bits. Below it they have 8.
+	// wideMTU is the MTU from which samples have 16 bits. Below it they have 8 bits.
 	wideMTU = 400
-	// chunkSamples is the sound of one AskChunk, and maxSamples bounds what waits; the oldest is dropped.
+	// chunkSamples is the number of samples in one AskChunk. maxSamples limits the samples waiting to be taken; the
+	// oldest are dropped.
 	chunkSamples = sampleRate / 10
 	maxSamples   = 10 * chunkSamples
 )
 
-// microphone collects the sound of the glasses.
+// microphone collects sound from the glasses.
 type microphone struct {
 	on    bool
 	rate  int // of the session: 8000 or 16000
@@ -39,7 +41,7 @@ func (m *microphone) switchOff(d *Driver) {
 	}
 }
 
-// resume switches the microphone of the glasses on if it should be.
+// resume switches the microphone of the glasses on if a stream needs it.
 func (m *microphone) resume(d *Driver) {
 	if !m.on {
 		return
@@ -62,7 +64,7 @@ func (m *microphone) command(d *Driver, depth byte) {
 	}))
 }
 
-// sound adds a piece of sound: a sequence number and samples, of which those of 16 bits have the lower byte first.
+// sound adds a piece of sound: a sequence number followed by samples. 16-bit samples are little-endian.
 func (m *microphone) sound(data []byte) {
 	if !m.on {
 		return
@@ -83,7 +85,8 @@ func (m *microphone) sound(data []byte) {
 	}
 }
 
-// give answers an Ask for the next 100 ms of sound if they are there. For 16000 Hz a sample is added between each two.
+// give answers an Ask for the next 100 ms of sound once enough samples have arrived. For 16000 Hz it inserts a sample
+// between every two.
 func (m *microphone) give(d *Driver) {
 	if m.ask == nil || len(m.pcm) < chunkSamples {
 		return

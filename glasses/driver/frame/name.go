@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// The advertised names begin with the model.
+// Prefixes of the advertised names: the model.
 const (
 	framePrefix = "Frame "
 	haloPrefix  = "Halo "
 )
 
-// Glasses advertise the model and one byte of their address (docs.brilliant.xyz/frame, "Talking to Frame Over
+// Glasses advertise their model and one byte of their address (docs.brilliant.xyz/frame, "Talking to Frame Over
 // Bluetooth"; halo-firmware, PROTOCOL.md 1).
 var (
 	frameName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + framePrefix + `[0-9A-F]{2}$`) })
 	haloName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^` + haloPrefix + `[0-9A-F]{2}$`) })
 )
 
-// PairFrame reports whether an advertised name is that of a Frame, and PairHalo of a Halo. It is also the name of the
-// pair, and the only link is Main.
+// PairFrame reports whether an advertised name belongs to a Frame. The name is also the name of the pair, and the
+// only link is Main.
 func PairFrame(advertised string) (pair, link string, ok bool) { return match(frameName(), advertised) }
 
 // PairHalo is like PairFrame, for a Halo.

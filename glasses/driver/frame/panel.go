@@ -10,20 +10,20 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// maxAttempts bounds the attempts to show one picture. Between two of them the glasses are booted.
+// maxAttempts limits the attempts to show one picture. The glasses are booted again between attempts.
 const maxAttempts = 2
 
-// panel is what the panel should show and what it shows.
+// panel is the state of the panel: the wanted picture and the shown picture.
 type panel struct {
 	want     *image.NRGBA // nil until the first Ask
-	ask      int          // the Ask for want that is not answered; 0 for none
-	attempts int          // that failed for want
-	problem  string       // of the last one
+	ask      int          // the unanswered Ask for want; 0 if there is none
+	attempts int          // failed attempts to show want
+	problem  string       // of the last attempt
 	sending  *image.NRGBA
 	shown    *image.NRGBA // nil if unknown
 }
 
-// show makes img the picture to show; nil is a dark panel.
+// show makes img the wanted picture; nil means a dark panel.
 func (d *Driver) show(ask int, img *image.NRGBA) {
 	if img == nil {
 		img = image.NewNRGBA(d.bounds())
@@ -39,7 +39,7 @@ func (d *Driver) bounds() image.Rectangle {
 	return image.Rect(0, 0, 640, 400)
 }
 
-// reconcile starts what is missing for the panel to show the wanted picture. It may be called at any time.
+// reconcile starts the next step towards showing the wanted picture. It may be called at any time.
 func (d *Driver) reconcile() {
 	p := &d.panel
 	switch {
@@ -71,7 +71,7 @@ func (d *Driver) Unconfirmed() string {
 }
 
 // send queues the packets of a picture: the tiles that differ from what the panel shows, and the command to show
-// them. A Frame draws into a hidden buffer, which begins dark; a Halo draws directly.
+// them. A Frame draws into a hidden buffer that starts dark; a Halo draws directly to the panel.
 func (d *Driver) send(img *image.NRGBA) {
 	p := &d.panel
 	p.sending = img

@@ -7,27 +7,28 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// packet is one value to write, and how to tell that it arrived.
+// packet is one value to write, and how to recognize its answer.
 type packet struct {
 	data    []byte
 	timeout int64
-	// answers reports whether a notification is the answer. If it is nil there is none, and the packet ends after timeout.
+	// answers reports whether a notification is the answer. If it is nil, no answer is expected and the packet ends
+	// after timeout.
 	answers func(data []byte) bool
 	tries   int
 	done    func(problem string) // called once, unless the queue is cleared
 	isData  bool                 // data begins with an operation of boot.lua
 }
 
-// queue writes one packet after the other: a Frame has room for one that its Lua has not received (frame-codebase,
-// source/application/lua_libraries/bluetooth.c).
+// queue writes one packet at a time, because a Frame can buffer only one that its Lua has not received
+// (frame-codebase, source/application/lua_libraries/bluetooth.c).
 type queue struct {
 	d       *Driver
 	up      bool
 	mtu     int
 	waiting []*packet
-	flight  *packet // nil if nothing is under way
+	flight  *packet // the packet being sent; nil if there is none
 	due     bool    // whether flight must be written
-	writing bool    // whether the carrier has not reported the last write
+	writing bool    // whether the last write has not been reported yet
 	tried   int
 	seq     byte // of the last data
 	timer   *driver.Timer
@@ -40,7 +41,7 @@ func (q *queue) close() {
 	q.up, q.writing = false, false
 }
 
-// clear drops all packets. Their done is not called.
+// clear drops all packets without calling their done functions.
 func (q *queue) clear() {
 	q.waiting, q.flight = nil, nil
 	q.d.Timers.Stop(q.timer)
@@ -49,7 +50,7 @@ func (q *queue) clear() {
 // room returns how many bytes of arguments fit in one data packet.
 func (q *queue) room() int { return q.mtu - 3 - 3 }
 
-// add queues a packet, and urgent puts it before those that wait.
+// add queues a packet. An urgent packet goes before those that are waiting.
 func (q *queue) add(p *packet) {
 	q.waiting = append(q.waiting, p)
 	q.pump()
@@ -90,7 +91,7 @@ func (q *queue) pump() {
 	q.timer = q.d.After(q.flight.timeout, q.expired)
 }
 
-// number gives data its sequence number, which its acknowledgement repeats.
+// number sets the sequence number of a data packet. Its acknowledgement repeats the number.
 func (q *queue) number(p *packet) {
 	q.seq++
 	seq := q.seq
@@ -100,7 +101,7 @@ func (q *queue) number(p *packet) {
 	}
 }
 
-// write is the only place where bytes leave. It reports whether they may be sent.
+// write outputs a value if it is permitted, and reports whether it is. All writes go through it.
 func (q *queue) write(data []byte) bool {
 	if !permitted(data) || len(data) > q.mtu-3 {
 		return false
@@ -110,7 +111,7 @@ func (q *queue) write(data []byte) bool {
 	return true
 }
 
-// written continues after the carrier has taken a value.
+// written continues after the carrier has completed a write.
 func (q *queue) written(problem string) {
 	if !q.writing {
 		return
@@ -131,7 +132,7 @@ func (q *queue) expired() {
 	q.again(driver.ProblemTimeout)
 }
 
-// again repeats the packet, or gives up.
+// again sends the packet again, or gives up.
 func (q *queue) again(problem string) {
 	q.d.Timers.Stop(q.timer)
 	if q.tried++; q.tried >= q.flight.tries {
@@ -142,7 +143,7 @@ func (q *queue) again(problem string) {
 	q.pump()
 }
 
-// answered takes an answer. It reports whether a packet waited for it.
+// answered processes a notification that may be an answer. It reports whether a packet was waiting for it.
 func (q *queue) answered(data []byte) bool {
 	p := q.flight
 	if p == nil || p.answers == nil || !p.answers(data) {
@@ -164,7 +165,7 @@ func (q *queue) finish(problem string) {
 	q.pump()
 }
 
-// printed reports whether a notification is a number that the REPL printed. A Halo adds the end of the line.
+// printed reports whether a notification is a number that the REPL printed. A Halo appends a line break.
 func printed(data []byte, number int) bool {
 	return strings.TrimSuffix(string(data), "\n") == strconv.Itoa(number)
 }

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// tileHeader is the length of what opTile has before colours and pixels: x, y, width and height of 16 bits, the
-	// format, and the palette offset of a Frame or the number of colours of a Halo.
+	// tileHeader is the number of bytes before the colours and pixels in the arguments of opTile: x, y, width and
+	// height of 16 bits each, the format, and the palette offset (Frame) or the number of colours (Halo).
 	tileHeader = 10
-	// step is the unit of the widths of tiles. Every row is then whole bytes in every format: pixels are packed without
-	// gaps, and what follows the last one would be drawn below the tile.
+	// step divides the width of every tile, so that a row consists of whole bytes in every format. Pixels are packed
+	// without gaps, and padding after the last one would be drawn below the tile.
 	step = 8
 )
 
 // colour is the red, green and blue of a pixel.
 type colour [3]byte
 
-// tiler divides a picture into tiles of one packet each.
+// tiler divides a picture into tiles that each fit in one packet.
 type tiler struct {
-	img, base *image.NRGBA // base is what the panel shows; nil for a dark panel
-	room      int          // bytes of a packet
+	img, base *image.NRGBA // base is the picture that the panel shows; nil for a dark panel
+	room      int          // bytes in a packet
 	halo      bool
 	tiles     [][]byte
 }
@@ -47,7 +47,7 @@ func (t *tiler) differs(x, y int) bool {
 	return at(t.img, x, y) != at(t.base, x, y)
 }
 
-// add adds the tiles for the part r.
+// add adds tiles that cover the part r.
 func (t *tiler) add(r image.Rectangle) {
 	if r = t.shrink(r); r.Empty() {
 		return
@@ -62,7 +62,7 @@ func (t *tiler) add(r image.Rectangle) {
 	}
 }
 
-// shrink returns the smallest rectangle that holds all pixels of r that differ.
+// shrink returns the smallest rectangle that contains all pixels of r that differ.
 func (t *tiler) shrink(r image.Rectangle) image.Rectangle {
 	var all image.Rectangle
 	for y := r.Min.Y; y < r.Max.Y; y++ {
@@ -78,18 +78,18 @@ func (t *tiler) shrink(r image.Rectangle) image.Rectangle {
 	return all
 }
 
-// format is how the pixels of a tile are encoded: total colours (0 for RGB888), and which colours the indices mean.
+// format is how the pixels of a tile are encoded: total colours (0 for RGB888), and the colours of the indices.
 type format struct {
 	total, bits int
-	offset      int      // of a Frame: added to every index but 0
-	colours     []colour // of a Halo: index 0 is the ground, which is drawn first
+	offset      int      // Frame: added to every index except 0
+	colours     []colour // Halo: index 0 is the background, which is drawn first
 }
 
 func (f format) size(r image.Rectangle) int {
 	return tileHeader + 3*len(f.colours) + r.Dx()*r.Dy()*f.bits/8
 }
 
-// format chooses the smallest format for the colours of a tile.
+// format returns the smallest format for the colours of a tile.
 func (t *tiler) format(r image.Rectangle) format {
 	var found []colour
 	for y := r.Min.Y; y < r.Max.Y && len(found) <= 16; y++ {
@@ -124,7 +124,8 @@ func (t *tiler) format(r image.Rectangle) format {
 	return f
 }
 
-// spanOf returns the least index of colours other than 0, and the number of indices from there to the greatest, with 0.
+// spanOf returns the lowest index of colours other than 0, and the number of indices from there to the highest, plus
+// one for 0.
 func spanOf(colours []colour) (least, span int) {
 	greatest := 0
 	for _, c := range colours {
@@ -140,16 +141,16 @@ func spanOf(colours []colour) (least, span int) {
 
 var framePalette = render.FramePalette()
 
-// paletteIndex returns the index of a colour that package render draws on a Frame.
+// paletteIndex returns the palette index of a colour that package render draws on a Frame.
 func paletteIndex(c colour) int { return max(slices.Index(framePalette[:], [3]byte(c)), 0) }
 
-// maxColumns bounds the columns into which a part is divided.
+// maxColumns limits the number of columns that a part is divided into.
 const maxColumns = 8
 
-// divide divides a part whose pixels do not fit in one packet, so that few packets hold them.
+// divide divides a part whose pixels do not fit in one packet, so that few packets are needed.
 func (t *tiler) divide(r image.Rectangle, f format) (parts []image.Rectangle) {
 	bits, room := f.bits, t.room-tileHeader-3*len(f.colours)
-	if f.total == 0 { // smaller parts may have few colours
+	if f.total == 0 { // smaller parts may have fewer colours
 		bits, room = 4, t.room-tileHeader-3*16
 	}
 	units := r.Dx() / step
@@ -157,7 +158,7 @@ func (t *tiler) divide(r image.Rectangle, f format) (parts []image.Rectangle) {
 	best := 0
 	for n := 1; n <= min(units, maxColumns); n++ {
 		w := (units + n - 1) / n
-		h := room / (w * bits) // a unit has as many bytes in a row as a pixel has bits
+		h := room / (w * bits) // a unit has as many bytes per row as a pixel has bits
 		if h == 0 {
 			continue
 		}

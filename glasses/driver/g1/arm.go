@@ -4,49 +4,50 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// job is a command to one arm: packets, and the answer to the last one.
+// job is a command to one arm: its packets, and the expected answer to the last one.
 type job struct {
 	packets [][]byte
 	answer  byte  // the first byte of the answer; 0 if none is expected
 	timeout int64 // ms to wait for the answer
 	tries   int
-	// check judges an answer with the right first byte; nil accepts a second byte of C9 or CB.
+	// check reports whether an answer with the right first byte means success; nil accepts C9 or CB as the second
+	// byte.
 	check func(data []byte) bool
-	// done is called once. problem is "", or a code of package driver.
+	// done is called once. problem is "" on success, otherwise a code of package driver.
 	done func(problem string)
 }
 
-// arm is one of the two peripherals. It does one job at a time, because the glasses tell answers apart by their first
-// byte only.
+// arm is one of the two peripherals. It does one job at a time, because answers can be told apart only by their first
+// byte.
 type arm struct {
 	d    *Driver
 	key  string
 	up   bool
 	mtu  int
-	down int64 // since when it is down
+	down int64 // since when it is disconnected
 
 	jobs    []*job
-	sent    int  // packets of the first job that were passed to the carrier
-	writing bool // whether the carrier has not reported the last write
+	sent    int  // number of packets of the first job passed to the carrier
+	writing bool // whether the last write has not been reported yet
 	pausing bool
 	waiting *driver.Timer // for the answer
-	failed  string        // why the last try of the first job failed
+	failed  string        // why the last attempt of the first job failed
 	tried   int
 
 	settling *driver.Timer // until the first write
 
-	missed   int // heartbeats without an answer
+	missed   int // consecutive heartbeats without an answer
 	beat     byte
-	beating  bool // whether a heartbeat is queued or without an answer
+	beating  bool // whether a heartbeat is queued or unanswered
 	battery  int  // percent; -1 if unknown
 	charging bool
 
-	shown   *picture // what the panel shows; nil if unknown
+	shown   *picture // the picture on the panel; nil if unknown
 	sending *picture
-	gaveUp  *picture // could not be sent; not tried again until the picture or the link changes
+	gaveUp  *picture // failed; not tried again until the picture or the link changes
 }
 
-// add queues a job; urgent ones go before those that have not begun.
+// add queues a job. An urgent job goes before those that have not started.
 func (a *arm) add(j *job, urgent bool) {
 	if !a.up {
 		j.done(driver.ProblemLost)
@@ -67,7 +68,7 @@ func (a *arm) request(data []byte, check func([]byte) bool, done func(problem st
 		false)
 }
 
-// pump sends the next packet of the first job, or ends it.
+// pump sends the next packet of the first job, or ends the job.
 func (a *arm) pump() {
 	if !a.up || a.writing || a.pausing || a.waiting != nil || len(a.jobs) == 0 {
 		return
@@ -93,7 +94,7 @@ func (a *arm) pump() {
 	})
 }
 
-// written continues after the carrier has taken a packet.
+// written continues after the carrier has written a packet.
 func (a *arm) written(problem string) {
 	if !a.writing {
 		return
@@ -117,7 +118,7 @@ func (a *arm) written(problem string) {
 	a.pump()
 }
 
-// again repeats the first job, or gives up.
+// again retries the first job, or gives up.
 func (a *arm) again(problem string) {
 	a.tried++
 	if a.tried >= a.jobs[0].tries {
@@ -128,7 +129,7 @@ func (a *arm) again(problem string) {
 	a.pump()
 }
 
-// answered takes an answer to the first job. It reports whether the job was waiting for it.
+// answered processes a possible answer to the first job. It reports whether the job was waiting for it.
 func (a *arm) answered(data []byte) bool {
 	if len(a.jobs) == 0 {
 		return false
@@ -151,7 +152,7 @@ func (a *arm) answered(data []byte) bool {
 	return true
 }
 
-// isAccepted reports whether the second byte of an answer is one of the two that mean success.
+// isAccepted reports whether the second byte of an answer has one of the two values that mean success.
 func isAccepted(data []byte) bool {
 	return len(data) > 1 && (data[1] == answerOK || data[1] == answerContinue)
 }
@@ -166,7 +167,7 @@ func (a *arm) finish(problem string) {
 	a.pump()
 }
 
-// lost forgets everything that depends on the link.
+// lost resets all state that depends on the link.
 func (a *arm) lost() {
 	jobs := a.jobs
 	a.up, a.jobs, a.sent, a.tried, a.missed = false, nil, 0, 0, 0
@@ -180,7 +181,7 @@ func (a *arm) lost() {
 	}
 }
 
-// abandonPictures ends a transfer after the packet that is on its way, and forgets the jobs behind it.
+// abandonPictures ends a transfer after the packet being sent, and drops the jobs behind it.
 func (a *arm) abandonPictures() {
 	if len(a.jobs) == 0 || a.sending == nil || a.sending.isDark() {
 		return

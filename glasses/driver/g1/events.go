@@ -7,9 +7,10 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Second byte of an opEvent. Unless another source is named, from the notes in AGiXT/mobile and MentraOS (G1.kt).
+// Second byte of an opEvent. Unless another source is named, the values are from the notes in AGiXT/mobile and from
+// MentraOS (G1.kt).
 const (
-	eventDoubleTap    = 0x00 // EvenDemoApp, README.md; the glasses also close what they show
+	eventDoubleTap    = 0x00 // EvenDemoApp, README.md; the glasses also close their picture
 	eventTap          = 0x01 // EvenDemoApp, README.md
 	eventSilentOn     = 0x04 // a triple tap
 	eventSilentOff    = 0x05
@@ -21,11 +22,10 @@ const (
 	eventHold         = 0x17 // EvenDemoApp, README.md; on the left arm it opens the glasses' own assistant
 	eventMenuOpened   = 0x1E
 	eventMenuClosed   = 0x1F
-	eventDoubleTapped = 0x20 // a double tap that is set to translate or transcribe
+	eventDoubleTapped = 0x20 // a double tap that is configured to translate or transcribe
 )
 
-// receive processes a notification. Bytes of no known meaning are ignored: the firmware has more messages than its
-// documents.
+// receive processes a notification. It ignores unknown messages, because the firmware sends more than are documented.
 func (d *Driver) receive(a *arm, data []byte) {
 	switch {
 	case len(data) == 0 || !a.up:
@@ -84,7 +84,7 @@ func (d *Driver) input(a *arm, kind string) {
 	d.Sense(glasses.SimInput, glasses.Input{Kind: kind, Side: a.key})
 }
 
-// leaveCase notes that the glasses are in use, which no event says reliably.
+// leaveCase records that the glasses are in use, which no event reports reliably.
 func (d *Driver) leaveCase() {
 	if d.inCase {
 		d.worn(true)
@@ -97,10 +97,10 @@ func (d *Driver) worn(worn bool) {
 	d.reconcile()
 }
 
-// maxText bounds a text of the glasses, in bytes.
+// maxText limits a text from the glasses, in bytes.
 const maxText = 100
 
-// printable returns the leading printable ASCII of a text of the glasses.
+// printable returns the leading printable ASCII characters of a text from the glasses.
 func printable(data []byte) string {
 	text := string(data[:min(len(data), maxText)])
 	end := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7F || r == utf8.RuneError })

@@ -1,7 +1,7 @@
 // Package g1 drives Even Realities G1 glasses: two arms, each a Bluetooth LE peripheral with the Nordic UART service.
 // Pictures are sent to both arms as BMP files, so the wearer sees the pixels of package render; text in the glasses'
-// own font is not used. The bytes are those of the vendor's public EvenDemoApp; what other sources say is marked
-// where it is used. It has not been run on a pair of real glasses.
+// own font is not used. The byte values are from the vendor's public EvenDemoApp; values from other sources are
+// marked where they are used. It has not been run on a pair of real glasses.
 package g1
 
 import (
@@ -34,14 +34,14 @@ type Driver struct {
 	arms  [2]*arm // left, right
 
 	want     *picture // what the panel should show; nil until the first Ask
-	ask      int      // the Ask for want that is not answered; 0 for none
-	asked    int64    // when it was asked
+	ask      int      // the unanswered Ask for want; 0 if there is none
+	asked    int64    // time of the Ask
 	deadline *driver.Timer
 	silent   bool // the wearer switched silent mode on
 	menu     bool // the glasses show their own dashboard
 	inCase   bool
 	mic      microphone
-	beating  bool // whether beat runs
+	beating  bool // whether beat is running
 	beats    int
 	closing  bool
 }
@@ -75,7 +75,7 @@ func (d *Driver) arm(key string) *arm {
 	return nil
 }
 
-// write is the only place where a packet leaves. It reports whether the packet is one that may be sent.
+// write outputs a packet if it is permitted, and reports whether it is. All packets go through it.
 func (d *Driver) write(a *arm, data []byte) bool {
 	if !permitted(data) || len(data) > a.mtu-3 {
 		return false
@@ -104,7 +104,7 @@ func (d *Driver) Event(now int64, e driver.Event) {
 	}
 }
 
-// connected begins a conversation with an arm.
+// connected initializes an arm whose link has opened.
 func (d *Driver) connected(a *arm, mtu int) {
 	mtu = cmp.Or(mtu, minMTU) // if it is less, writes fail
 	if mtu < minMTU {
@@ -141,7 +141,7 @@ func (d *Driver) identify(a *arm) {
 	d.askBattery(a)
 }
 
-// askBattery reads the level of an arm. The pair has that of its emptier arm.
+// askBattery reads the battery level of an arm. The level of the pair is the lower one of its arms.
 func (d *Driver) askBattery(a *arm) {
 	a.request([]byte{opBattery, 0x01}, func(data []byte) bool {
 		if len(data) < 3 || data[2] > 100 {
@@ -169,7 +169,7 @@ func (d *Driver) reportBattery() {
 	d.Sense(glasses.SimState, glasses.StatePatch{Battery: &b})
 }
 
-// beat sends heartbeats as long as an arm is up: to the left one, and when that has answered to the right one.
+// beat sends heartbeats while an arm is connected: first to the left one and, after its answer, to the right one.
 func (d *Driver) beat() {
 	if !d.left().up && !d.right().up || d.closing {
 		d.beating = false
@@ -183,7 +183,7 @@ func (d *Driver) beat() {
 	}
 }
 
-// heartbeat keeps one arm connected and then calls then. An arm that does not answer several is dropped.
+// heartbeat keeps one arm connected and then calls then. An arm that misses several is dropped.
 func (d *Driver) heartbeat(a *arm, then func()) {
 	if !a.up || a.beating {
 		then()

@@ -7,14 +7,14 @@ import (
 	"github.com/service-dev/service/glasses/driver/lc3"
 )
 
-// The sound of the right arm (EvenDemoApp, android/.../BleManager.kt and liblc3.cpp): packets of two bytes and ten LC3
-// frames, 100 ms in all.
+// Format of the sound from the right arm (EvenDemoApp, android/.../BleManager.kt and liblc3.cpp): packets of two
+// bytes and ten LC3 frames, 100 ms in all.
 const (
 	audioPacket    = 2 + framesInPacket*lc3.FrameBytes
 	framesInPacket = 10
-	// maxChunks bounds the sound that waits for the session. The oldest is dropped.
+	// maxChunks limits the chunks that wait for the session. The oldest is dropped.
 	maxChunks = 10
-	// maxGap is the longest row of lost packets that is filled with concealed sound.
+	// maxGap is the largest number of consecutive lost packets that are concealed.
 	maxGap = 3
 )
 
@@ -24,12 +24,12 @@ type microphone struct {
 	rate    int // of the session: 8000 or 16000
 	decoder *lc3.Decoder
 	last    byte // the number of the last packet
-	heard   bool // whether there was one
+	heard   bool // whether a packet has arrived
 	chunks  [][]byte
 	ask     *device.Ask // waits for the next chunk
 }
 
-// listen switches the microphone on. The glasses have one, in the right arm.
+// listen switches the microphone on. The glasses have only one, in the right arm.
 func (d *Driver) listen(rate int) {
 	d.mic = microphone{on: true, rate: rate, decoder: lc3.NewDecoder()}
 	d.setMicrophone(0x01)
@@ -65,7 +65,7 @@ func (d *Driver) giveChunk() {
 	d.mic.ask, d.mic.chunks = nil, d.mic.chunks[1:]
 }
 
-// packet decodes one packet. Lost ones before it are concealed; one that was sent twice is ignored.
+// packet decodes one packet. It conceals lost packets before it and ignores a packet that was sent twice.
 func (m *microphone) packet(data []byte) {
 	if !m.on || len(data) != audioPacket {
 		return
@@ -84,7 +84,7 @@ func (m *microphone) packet(data []byte) {
 	m.add(data[2:])
 }
 
-// add decodes 100 ms of sound; nil is lost sound.
+// add decodes 100 ms of sound; nil stands for lost sound.
 func (m *microphone) add(frames []byte) {
 	pcm := make([]int16, framesInPacket*lc3.FrameSamples)
 	for n := range framesInPacket {
@@ -101,7 +101,7 @@ func (m *microphone) add(frames []byte) {
 	}
 }
 
-// littleEndian returns samples as bytes, with the mean of every step samples.
+// littleEndian returns samples as bytes, averaging every step samples into one.
 func littleEndian(pcm []int16, step int) []byte {
 	out := make([]byte, 0, 2*len(pcm)/step)
 	for i := 0; i+step <= len(pcm); i += step {

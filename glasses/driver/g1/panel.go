@@ -9,13 +9,13 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// show makes p the picture that both arms should show, and answers the Ask when they do.
+// show makes p the picture that both arms should show. The Ask is answered when they do.
 func (d *Driver) show(ask int, p *picture) {
 	d.want, d.ask, d.asked = p, ask, d.Now
 	d.reconcile()
 }
 
-// blocked returns why the glasses show no pictures of ours, or nil.
+// blocked returns why the glasses do not show our pictures, or nil if they do.
 func (d *Driver) blocked() *glasses.Error {
 	switch {
 	case d.inCase:
@@ -30,7 +30,7 @@ func (d *Driver) blocked() *glasses.Error {
 	return nil
 }
 
-// panelLost notes that the glasses closed the picture by themselves, and sends it again after a pause.
+// panelLost records that the glasses closed the picture by themselves, and sends it again after a pause.
 func (d *Driver) panelLost() {
 	for _, a := range d.arms {
 		a.shown = nil
@@ -38,7 +38,7 @@ func (d *Driver) panelLost() {
 	d.After(repaintPause, d.reconcile)
 }
 
-// reconcile starts what is missing for both arms to show the wanted picture. It may be called at any time.
+// reconcile starts the next step towards showing the wanted picture on both arms. It may be called at any time.
 func (d *Driver) reconcile() {
 	if d.want != nil && (d.closing || d.blocked() == nil) {
 		for _, a := range d.arms {
@@ -53,7 +53,7 @@ func (d *Driver) reconcileArm(a *arm) {
 		return
 	}
 	if l := d.left(); d.want.isDark() && a != l && l.up && l.gaveUp != d.want && (l.shown == nil || !l.shown.isDark()) {
-		return // only pictures may go to both arms at once
+		return // only pictures may be sent to both arms at once
 	}
 	a.sending = d.want
 	if d.want.isDark() {
@@ -63,8 +63,8 @@ func (d *Driver) reconcileArm(a *arm) {
 	d.transfer(a, d.want, maxTransfers)
 }
 
-// transfer sends a picture to one arm: the file, its end and its checksum. If the arm finds that the file is damaged,
-// it is sent again while left is above 1.
+// transfer sends a picture to one arm: the file, its end and its checksum. If the arm reports a damaged file,
+// transfer sends it again while left is greater than 1.
 func (d *Driver) transfer(a *arm, p *picture, left int) {
 	damaged := false
 	a.add(&job{packets: p.packets, tries: maxTries, done: func(problem string) {
@@ -80,7 +80,7 @@ func (d *Driver) transfer(a *arm, p *picture, left int) {
 				}
 				a.add(&job{packets: [][]byte{p.crc}, answer: opPictureCRC, timeout: crcTimeout, tries: maxTries,
 					check: func(data []byte) bool {
-						// The verdict is byte 5 if there is one, else byte 1 (EvenDemoApp, bmp_update_manager.dart).
+						// The result is byte 5 if present, otherwise byte 1 (EvenDemoApp, bmp_update_manager.dart).
 						damaged = len(data) > 5 && data[5] != answerOK || len(data) <= 5 && !isAccepted(data)
 						return true
 					}, done: func(problem string) {
@@ -111,7 +111,7 @@ func (d *Driver) sent(a *arm, problem string) {
 	d.reconcile()
 }
 
-// Unconfirmed implements driver.Driver. Each arm confirms pictures by itself, and the wearer looks at both.
+// Unconfirmed implements driver.Driver. Each arm confirms its own picture, and the wearer sees both.
 func (d *Driver) Unconfirmed() string {
 	if err := d.blocked(); err != nil {
 		return err.Message
@@ -134,7 +134,7 @@ func (d *Driver) Unconfirmed() string {
 	return strings.Join(missing, ", ")
 }
 
-// answerShow answers the Ask once both arms show the picture, or it is clear that they will not.
+// answerShow answers the Ask once both arms show the picture, or once it is clear that they will not.
 func (d *Driver) answerShow() {
 	if d.ask == 0 {
 		return
@@ -151,7 +151,7 @@ func (d *Driver) answerShow() {
 		case !a.up:
 			absent = a
 		case a.shown == nil || !a.shown.equal(d.want):
-			return // on its way
+			return // in progress
 		}
 	}
 	switch {
@@ -168,7 +168,7 @@ func (d *Driver) answerShow() {
 	}
 }
 
-// waitFor refuses the Ask if the arm stays away for too long.
+// waitFor fails the Ask if the arm stays disconnected for too long.
 func (d *Driver) waitFor(a *arm) {
 	if d.deadline != nil {
 		return

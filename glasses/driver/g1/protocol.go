@@ -7,7 +7,7 @@ import (
 )
 
 // Opcodes of the commands that this driver sends, the first byte of each packet. Unless another source is named, the
-// values are those of Even Realities' EvenDemoApp (README.md, lib/services/proto.dart,
+// values are from Even Realities' EvenDemoApp (README.md, lib/services/proto.dart,
 // lib/services/features_services.dart).
 const (
 	opInit       = 0x4D
@@ -22,7 +22,7 @@ const (
 	opFirmware   = 0x23 // with 0x74, same notes; the answer is bare text that begins with "net build time"
 )
 
-// First bytes of what the glasses send by themselves.
+// First bytes of messages that the glasses send unprompted.
 const (
 	opEvent = 0xF5
 	opAudio = 0xF1
@@ -34,7 +34,7 @@ const (
 	answerContinue = 0xCB
 )
 
-// Times in ms. Those of EvenDemoApp are named so.
+// Times in ms. Those from EvenDemoApp are marked.
 const (
 	settleTime     = 350    // after a connection, before the first write (MentraOS, G1.kt)
 	heartbeatEvery = 8000   // EvenDemoApp; without one the glasses disconnect after 32 s
@@ -49,31 +49,31 @@ const (
 // Limits.
 const (
 	maxTries         = 3
-	maxTransfers     = 2   // of one picture whose checksum the glasses find wrong
+	maxTransfers     = 2   // of one picture when the glasses report a wrong checksum
 	missedHeartbeats = 3   // before a link counts as dead
 	pictureChunk     = 194 // bytes of the file in a packet
 	minMTU           = pictureChunk + 6 + 3
-	batteryBeats     = 8 // heartbeats between two questions for the battery
+	batteryBeats     = 8 // heartbeats between two battery requests
 )
 
-// firmwareText begins the answer to opFirmware, which has no header.
+// firmwareText is the start of the answer to opFirmware, which has no header.
 const firmwareText = "net build time"
 
-// pictureAddress goes before the file in its first packet and in the checksum.
+// pictureAddress precedes the file in its first packet and in the checksum.
 var pictureAddress = []byte{0x00, 0x1C, 0x00, 0x00}
 
-// picture is a file to show, as the packets that carry it. The zero value stands for a dark panel.
+// picture is a file to show, split into packets. The zero value means a dark panel.
 type picture struct {
 	packets [][]byte
-	crc     []byte // the command with the checksum of the address and the file
+	crc     []byte // the checksum command, over the address and the file
 }
 
-// isDark reports whether the panel shows nothing.
+// isDark reports whether the picture is the dark panel.
 func (p *picture) isDark() bool { return p.packets == nil }
 
 func (p *picture) equal(other *picture) bool { return other != nil && bytes.Equal(p.crc, other.crc) }
 
-// newPicture packs a BMP file.
+// newPicture splits a BMP file into packets.
 func newPicture(file []byte) *picture {
 	p := &picture{}
 	for n := 0; n*pictureChunk < len(file); n++ {
@@ -90,8 +90,8 @@ func newPicture(file []byte) *picture {
 
 func heartbeat(seq byte) []byte { return []byte{opHeartbeat, 0x06, 0x00, seq, 0x04, seq} }
 
-// permitted reports whether a packet may be sent. It is an allow list: settings, files, updates and the reset of the
-// glasses (0x23 0x72) are not on it, whatever the rest of the driver does.
+// permitted reports whether a packet may be sent. It is an allow list: regardless of the rest of the driver, packets
+// for settings, files, updates and the reset of the glasses (0x23 0x72) are not sent.
 func permitted(data []byte) bool {
 	if len(data) == 0 {
 		return false
