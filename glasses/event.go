@@ -6,7 +6,7 @@ import "encoding/json"
 type Event struct {
 	// Seq is the durable cursor. It starts at 1 and grows by one with each row of the session.
 	Seq int64 `json:"seq"`
-	// At is when the owner of the log received the frame, in ms of the session's clock.
+	// At is when the owner of the log received the frame, in milliseconds on the session's clock.
 	At      int64           `json:"at"`
 	Kind    string          `json:"kind"`
 	Chip    string          `json:"chip"`
@@ -16,21 +16,21 @@ type Event struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// The kinds of rows. A request and its result have the same id.
+// Kinds of rows. A request and its result have the same id.
 const (
 	KindRequest = "request"
 	KindResult  = "result"
 	KindEvent   = "event"
 )
 
-// The senders of rows.
+// Senders of rows.
 const (
 	SenderApp     = "app"
 	SenderGlasses = "glasses" // a simulator page, a local simulator, a real pair
 	SenderService = "service"
 )
 
-// Chips are categories of rows, for people.
+// Chips are user-visible categories of rows.
 const (
 	ChipErrors    = "errors"
 	ChipVoice     = "voice"

@@ -11,7 +11,7 @@ import (
 // Version is the protocol version, which every frame contains as v.
 const Version = 1
 
-// Limits on what a peer may send, in bytes.
+// Limits on the size of incoming frames, in bytes.
 const (
 	MaxFrame = 64 << 10 // one text frame; a larger one closes the connection with status 1009
 	MaxHello = 4 << 10  // the first frame of an app
@@ -20,8 +20,8 @@ const (
 )
 
 // MaxNesting is how many levels of objects and lists a payload may have, itself included. Indenting adds spaces for
-// each level of each line, so without a limit a small frame would become gigabytes of text. A node of a tree takes two
-// levels, and a tree that is a little too deep has an error of its own.
+// each level of each line, so without a limit a small frame would become gigabytes of text. A node of a tree has two
+// levels. The limit leaves room for slightly too deep trees, which have an error of their own.
 const MaxNesting = 2*MaxTreeDepth + 16
 
 // Types of frames between a peer and the service. Receivers ignore unknown types.
@@ -53,11 +53,12 @@ type Frame struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 }
 
-// Error says why a frame, a payload or a command was refused. It is the payload of error frames and part of results.
+// Error explains why a frame, a payload or a command was refused. It is the payload of error frames and part of
+// results.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Part is the part to which permission_denied and disabled_by_user refer: camera, microphone or speech.
+	// Part is the part that permission_denied and disabled_by_user refer to: camera, microphone or speech.
 	Part string `json:"part,omitempty"`
 	// By is the cause of the refusal: ByPermission or BySwitch.
 	By string `json:"by,omitempty"`
@@ -66,8 +67,8 @@ type Error struct {
 // Error returns the message without the code.
 func (e *Error) Error() string { return e.Message }
 
-// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame. If the id could be read, the
-// returned frame has it even then, so that the refusal can name it.
+// Parse decodes one text frame from a peer. On failure it returns an *Error with code bad_frame, and a frame that
+// contains the id if it could be read, so that the refusal can name it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
 		return Frame{}, badFrame("frame is %d bytes, the limit is %d", len(data), MaxFrame)

@@ -15,7 +15,7 @@ const (
 	TypeCall       = "call"       // {active}
 	TypePermission = "permission" // {part, state}
 	TypeDisabled   = "disabled"   // {parts}
-	// TypeTranscription is TranscriptionState: transcription stopped although the app did not stop it, or resumed.
+	// TypeTranscription is TranscriptionState: transcription stopped without a request from the app, or resumed.
 	TypeTranscription = "transcription"
 	TypeDevice        = "device" // DeviceChange
 	TypeFault         = "fault"  // Fault: a fault was set; logged only, apps ignore it

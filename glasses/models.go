@@ -2,7 +2,7 @@ package glasses
 
 import "slices"
 
-// DeviceModel describes one kind of glasses. Any string may be an id; Models lists the ones that this build knows.
+// DeviceModel describes one kind of glasses. Any string may be an id; Models lists those that are built in.
 type DeviceModel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -18,7 +18,7 @@ type DeviceModel struct {
 	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion, pace) to its source: measured,
 	// documented or guessed.
 	Fidelity map[string]string `json:"fidelity"`
-	// WithoutAddedFonts is set for glasses in a browser page, which lacks the fonts added to this machine.
+	// WithoutAddedFonts is set for glasses in a browser page, which cannot use the fonts added to this machine.
 	WithoutAddedFonts bool `json:"-"`
 }
 
@@ -32,24 +32,24 @@ type Panel struct {
 	// Colour is rgb, green (one hue) or palette. Bits is the depth of a pixel, 0 if unknown.
 	Colour string `json:"colour"`
 	Bits   int    `json:"bits"`
-	// Additive panels add light to the wearer's view, so black is transparent.
+	// Additive is set for panels that add light to the wearer's view, so that black is transparent.
 	Additive bool `json:"additive"`
 	// TextWidth is the maximum width of a line of text in pixels, and TextLines the maximum number of lines; 0 means no
 	// limit except the panel.
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
-	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Fidelity has its source as
+	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Its entry in Fidelity is
 	// "pace". Simulated glasses take this time only on request (pace real).
 	FullMs int64 `json:"fullMs,omitempty"`
 }
 
-// Camera is the camera of a device model. The size is that of its largest picture.
+// Camera is the camera of a device model, with the size of its largest picture.
 type Camera struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 }
 
-// The values of fields of Panel and of Fidelity.
+// Values of fields of Panel and Fidelity.
 const (
 	ShapeRect  = "rect"
 	ShapeRound = "round"
@@ -108,7 +108,7 @@ func Models() []DeviceModel {
 		{
 			ID: "brilliant_halo", Name: "Brilliant Halo",
 			Panel: &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Bits: 24, Additive: true,
-				FullMs: 1000}, // 4 bits a pixel: 65 packets of 512 bytes at an interval of 15 ms
+				FullMs: 1000}, // 4 bits per pixel: 65 packets of 512 bytes at an interval of 15 ms
 			Inputs: []string{InputTap, InputDoubleTap, InputHold, InputSelect}, Camera: &Camera{640, 480},
 			Microphone: true, Speaker: true, Motion: true, Fidelity: known("pace", Guessed),
 		},
@@ -126,7 +126,7 @@ func Models() []DeviceModel {
 	}
 }
 
-// known returns the fidelity of a model: documented for every fact except the given pairs of fact and fidelity.
+// known returns the fidelity of a model: documented for every fact except those given as pairs of fact and fidelity.
 func known(except ...string) map[string]string {
 	marks := map[string]string{
 		"panel": Documented, "inputs": Documented, "camera": Documented,
@@ -149,7 +149,7 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-// Model finds a device model by its id.
+// Model returns the device model with the given id.
 func Model(id string) (DeviceModel, bool) {
 	for _, m := range Models() {
 		if m.ID == id {

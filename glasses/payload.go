@@ -21,7 +21,7 @@ type Hello struct {
 	Since *int64 `json:"since,omitempty"`
 }
 
-// AppInfo is an app's description of itself, for people. Each field is cut to 100 characters.
+// AppInfo is an app's description of itself, shown to users. Each field is cut to 100 characters.
 type AppInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -32,7 +32,8 @@ const (
 	maxAppWord = 100
 )
 
-// ParseHello decodes an app's first frame. The error is an *Error with code bad_frame and never contains the secret.
+// ParseHello decodes an app's first frame. On failure it returns an *Error with code bad_frame, which never contains
+// the secret.
 func ParseHello(data []byte) (Hello, Frame, error) {
 	if len(data) > MaxHello {
 		return Hello{}, Frame{}, badFrame("hello is %d bytes, the limit is %d", len(data), MaxHello)
@@ -82,11 +83,11 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Glasses is the current state of the glasses. If none are attached, it is the state of the last ones, or the initial
-	// state.
+	// Glasses is the current state of the glasses. If no glasses are attached, it is the state of the last glasses,
+	// or the initial state.
 	Glasses AppState `json:"glasses"`
 	// Truncated reports that rows after the hello's since are no longer stored, because the event log keeps a limited
-	// number for a limited time.
+	// number of rows for a limited time.
 	Truncated bool `json:"truncated,omitempty"`
 	// Gateway is the AI gateway for the app's assistant; nil if there is none.
 	Gateway *Gateway `json:"gateway,omitempty"`
@@ -115,7 +116,7 @@ type ToolCalled struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// MaxToolArguments bounds the arguments in a row, in bytes.
+// MaxToolArguments limits the arguments in a row, in bytes.
 const MaxToolArguments = 4 << 10
 
 // NewToolCalled returns the payload for a call whose arguments are the given JSON text.
@@ -130,7 +131,7 @@ func NewToolCalled(name, arguments string) ToolCalled {
 
 // BarrierAnswer is the payload of an app's answer to barrier.
 type BarrierAnswer struct {
-	// Calls is the number of gateway calls that the app waits for; nil if the app does not count them.
+	// Calls is the number of gateway calls that the app is waiting for; nil if the app does not count them.
 	Calls *int `json:"calls,omitempty"`
 }
 
@@ -149,7 +150,7 @@ type PageWelcome struct {
 }
 
 // Role is the payload of role. If a session has several pages, the newest acts as the glasses; the others only show
-// what the app sends and answer nothing. When the newest detaches, the newest of the remaining pages takes over.
+// what the app sends and do not answer. When the newest detaches, the newest of the remaining pages takes over.
 type Role struct {
 	Active bool `json:"active"`
 }

@@ -10,26 +10,28 @@ import (
 	"sync"
 )
 
-// Proof says how far this service is proven on the real glasses of a device model.
+// Proof is how well this service has been proven on the real glasses of a device model.
 type Proof struct {
 	// State is one of the Proof constants.
 	State string `json:"state"`
 	// Reason explains the state.
 	Reason string `json:"reason"`
-	// recorded is what records of runs on real glasses show; the rest is proven at most against an emulated peripheral.
+	// recorded lists the capabilities shown in records of runs on real glasses; the rest is proven at most against an
+	// emulated peripheral.
 	recorded []recorded
 }
 
-// recorded is a capability that records of runs on real glasses show, over one carrier.
+// recorded is a capability shown over one carrier in a record of a run on real glasses.
 type recorded struct{ carrier, capability string }
 
-// The states of a Proof.
+// States of a Proof.
 const (
-	// ProofEmulated: our driver passes its tests against an emulated peripheral; nobody has recorded a run on hardware.
+	// ProofEmulated: our driver passes its tests against an emulated peripheral; no run on hardware has been
+	// recorded.
 	ProofEmulated = "emulated"
 	// ProofHardware: the repository has a record of a run on real glasses (servicectl glasses bench).
 	ProofHardware = "hardware"
-	// ProofPhoneOnly: only an app on a phone can reach the glasses. Such an app may play the glasses (PROTOCOL.md).
+	// ProofPhoneOnly: only an app on a phone can reach the glasses. Such an app may act as the glasses (PROTOCOL.md).
 	ProofPhoneOnly = "phone_only"
 	// ProofNone: there is no driver.
 	ProofNone = "none"
@@ -38,7 +40,7 @@ const (
 //go:embed records
 var recordFiles embed.FS
 
-// ourRecords returns the records of the repository.
+// ourRecords returns the records in the repository.
 var ourRecords = sync.OnceValues(func() ([]BenchRecord, error) { return readRecords(recordFiles) })
 
 func readRecords(files fs.FS) (list []BenchRecord, err error) {
@@ -63,8 +65,7 @@ func ProofOf(deviceModel string) Proof {
 	return proofOf(deviceModel, records)
 }
 
-// proofOf returns the proof with these records. Only a run against real glasses counts, and only on a model with a
-// driver.
+// proofOf returns the proof given these records. Only runs on real glasses count, and only for a model with a driver.
 func proofOf(deviceModel string, records []BenchRecord) Proof {
 	proof := proofWithoutRecords(deviceModel)
 	if proof.State != ProofEmulated {
@@ -92,7 +93,7 @@ func proofOf(deviceModel string, records []BenchRecord) Proof {
 	return proof
 }
 
-// Of returns the state of one capability over one carrier, or over any if carrier is empty.
+// Of returns the state of one capability over one carrier, or over any carrier if it is empty.
 func (p Proof) Of(carrier, capability string) string {
 	isRecorded := slices.ContainsFunc(p.recorded, func(r recorded) bool {
 		return (carrier == "" || r.carrier == carrier) && r.capability == capability

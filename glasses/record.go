@@ -11,11 +11,11 @@ import (
 // RecordVersion is the version of BenchRecord.
 const RecordVersion = 1
 
-// What a bench ran against, as the person who ran it said.
+// What a bench ran against, as stated by the user who ran it.
 const (
 	AgainstReal     = "real"
 	AgainstEmulated = "emulated"
-	AgainstUnknown  = "unknown" // nobody was there to ask
+	AgainstUnknown  = "unknown" // no user was there to ask
 )
 
 // Capabilities that a bench can show.
@@ -27,25 +27,25 @@ const (
 	CapabilityReconnect  = "reconnect"
 )
 
-// BenchRecord is what one run of `servicectl glasses bench` measured. Times are in ms. It contains no address and no
-// serial number, and the name of the pair only on request.
+// BenchRecord holds the measurements of one run of `servicectl glasses bench` measured. Times are in ms. It contains
+// no address and no serial number, and the name of the pair only on request.
 type BenchRecord struct {
 	Record int       `json:"record"` // RecordVersion
-	At     time.Time `json:"at"`     // the begin of the run
+	At     time.Time `json:"at"`     // start of the run
 	// Against is one of the Against constants.
 	Against     string `json:"against"`
 	DeviceModel string `json:"deviceModel"`
 	Carrier     string `json:"carrier"` // e.g. bluez
 	Name        string `json:"name,omitempty"`
-	// Firmware is what each link said about itself, by key; without those that said nothing.
+	// Firmware is what each link reported about itself, by key; links that reported nothing are omitted.
 	Firmware map[string]string `json:"firmware"`
 	Service  string            `json:"service"` // version of this service
 	System   string            `json:"system"`  // operating system and architecture, e.g. linux/amd64
-	// Panel is what the person said about the panel before.
+	// Panel holds the user's earlier answers about the panel.
 	Panel BenchPanel `json:"panel"`
 
-	// Connect is the time from the request until all links were up and the batteries known, with the search for the
-	// glasses.
+	// Connect is the time from the request until all links were up and the batteries known, including the search for
+	// the glasses.
 	Connect    BenchConnect    `json:"connect"`
 	Pictures   BenchPictures   `json:"pictures"`
 	Battery    map[string]int  `json:"battery"` // percent, by link
@@ -54,37 +54,37 @@ type BenchRecord struct {
 	Reconnect  BenchReconnect  `json:"reconnect"`
 }
 
-// BenchPanel is what a person said about a panel.
+// BenchPanel holds the user's answers about a panel.
 type BenchPanel struct {
 	Inverted bool `json:"inverted"`
-	Rows     int  `json:"rows"` // 0 for the model's
+	Rows     int  `json:"rows"` // 0 means the model's height
 	Checked  bool `json:"checked"`
 }
 
 // BenchConnect is the first step of a bench.
 type BenchConnect struct {
-	Skipped string `json:"skipped,omitempty"` // why, as in the other steps
+	Skipped string `json:"skipped,omitempty"` // reason, as in the other steps
 	Ms      int64  `json:"ms"`
 }
 
-// BenchPictures is the time of each full picture, from the command until all links had acknowledged it.
+// BenchPictures holds the time of each full picture, from the command until all links had acknowledged it.
 type BenchPictures struct {
 	Asked    int     `json:"asked"`
-	Ms       []int64 `json:"ms"` // of those that were shown
+	Ms       []int64 `json:"ms"` // of the pictures that were shown
 	MedianMs int64   `json:"medianMs"`
 	LeastMs  int64   `json:"leastMs"`
 	MostMs   int64   `json:"mostMs"`
-	// Error is why the last picture that was not shown was refused.
+	// Error is the error of the last picture that was not shown.
 	Error string `json:"error,omitempty"`
 }
 
-// BenchInputs are the inputs that the person made.
+// BenchInputs holds the inputs that the user made.
 type BenchInputs struct {
 	Skipped string   `json:"skipped,omitempty"`
-	Seen    []string `json:"seen"` // kinds, with the side where it is known: tap right
+	Seen    []string `json:"seen"` // kinds, with the side if known: tap right
 }
 
-// BenchMicrophone is what the microphone sent. Levels are in dB of full scale.
+// BenchMicrophone describes the sound that the microphone sent. Levels are in dB relative to full scale.
 type BenchMicrophone struct {
 	Skipped  string  `json:"skipped,omitempty"`
 	Chunks   int     `json:"chunks"` // of 100 ms
@@ -94,14 +94,14 @@ type BenchMicrophone struct {
 	Error    string  `json:"error,omitempty"`
 }
 
-// BenchReconnect is a connection that a person broke.
+// BenchReconnect describes a connection that the user broke.
 type BenchReconnect struct {
 	Skipped string `json:"skipped,omitempty"`
 	State   string `json:"state,omitempty"` // lossy or lost, while it was broken
 	AwayMs  int64  `json:"awayMs"`          // from the break until all links were up again; 0 if they did not come back
 }
 
-// maxRecord bounds a record in bytes.
+// maxRecord limits a record, in bytes.
 const maxRecord = 64 << 10
 
 // ParseBenchRecord decodes and checks a record.
@@ -132,10 +132,10 @@ func ParseBenchRecord(data []byte) (r BenchRecord, err error) {
 	return r, err
 }
 
-// quiet is the level in dB of full scale below which a microphone counts as silent.
+// quiet is the level, in dB relative to full scale, below which a microphone counts as silent.
 const quiet = -70
 
-// Shown returns the capabilities that the measurements of a record show.
+// Shown returns the capabilities that the record's measurements demonstrate.
 func (r BenchRecord) Shown() (list []string) {
 	for capability, isShown := range map[string]bool{
 		CapabilityDisplay:    len(r.Pictures.Ms) > 0 && len(r.Pictures.Ms) == r.Pictures.Asked,

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Result is the payload of result: either OK with the data requested by the command, or Error. Unknown fields are kept
-// on the wire.
+// Result is the payload of result: either OK with the data requested by the command, or Error. Unknown fields are
+// preserved when a result is relayed.
 type Result struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error *Error `json:"error,omitempty"`
@@ -21,7 +21,7 @@ type Result struct {
 	// Unconfirmed is why the panel may not show View: real glasses have not confirmed the picture, or a slow panel is
 	// still drawing it. It is omitted once the panel shows View.
 	Unconfirmed string `json:"unconfirmed,omitempty"`
-	// Confirmed is the view that the panel shows while the picture of View is on its way; nil if it is not known.
+	// Confirmed is the view that the panel shows while the picture of View is being sent; nil if it is unknown.
 	Confirmed *View `json:"confirmed,omitempty"`
 	// Clock is the answer to sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
@@ -32,13 +32,13 @@ type Result struct {
 	// Superseded reports that a later change of the panel replaced this one before real glasses could show it.
 	Superseded bool `json:"superseded,omitempty"`
 	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.
-	// Faults are the injected faults that applied to it. Both help to read a log. Real glasses send neither, so apps
-	// ignore them.
+	// Faults are the injected faults that applied to it. Both are for readers of the log. Real glasses send neither,
+	// so apps ignore them.
 	LateMs int64   `json:"lateMs,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// MaxFindings bounds the findings in a result.
+// MaxFindings limits the findings in a result.
 const MaxFindings = 20
 
 // Finding is a part of a tree that does not fit the device model at any scroll position.
@@ -50,7 +50,7 @@ type Finding struct {
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
-	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; a page omits the names.
+	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; pages omit the names.
 	Missing string `json:"missing,omitempty"`
 }
 
@@ -94,7 +94,7 @@ type Media struct {
 	SampleRate int `json:"sampleRate,omitempty"`
 }
 
-// ParseResult decodes the payload of a result. The error is an *Error with code bad_payload.
+// ParseResult decodes the payload of a result. On failure it returns an *Error with code bad_payload.
 func ParseResult(payload []byte) (Result, error) {
 	var r Result
 	if err := json.Unmarshal(payload, &r); err != nil {
@@ -106,7 +106,7 @@ func ParseResult(payload []byte) (Result, error) {
 	return r, nil
 }
 
-// Codes of an Error. The first two refuse a frame, the third a sim.input, the others a command.
+// Codes of an Error. The first two refuse a frame, the third refuses a sim.input, and the others refuse a command.
 const (
 	CodeBadFrame = "bad_frame"
 	CodeIDReused = "id_reused"
@@ -115,7 +115,7 @@ const (
 
 	CodeBadPayload       = "bad_payload"       // the command's payload is not valid for its type
 	CodeNotConnected     = "not_connected"     // no glasses are attached, or their connection is lost
-	CodePermissionDenied = "permission_denied" // the person refused camera, microphone or speech
+	CodePermissionDenied = "permission_denied" // the user refused camera, microphone or speech
 	CodeThermalCritical  = "thermal_critical"  // too hot for camera and display
 	CodeHingeClosed      = "hinge_closed"      // folded
 	CodeBusy             = "busy"              // a phone call is active, or the same function is already running

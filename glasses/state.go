@@ -90,7 +90,7 @@ func FreshState() State {
 // IsDark reports whether the wearer sees nothing on the panel because the glasses are folded or not worn.
 func (s State) IsDark() bool { return s.Hinge == HingeFolded || !s.Worn }
 
-// Seen returns the part of a view that the wearer sees: the view itself, or a clear panel while the glasses are dark.
+// Seen returns the view that the wearer sees: v itself, or a clear panel while the glasses are dark.
 func (s State) Seen(v View) View {
 	if s.IsDark() {
 		return View{Focus: -1}
@@ -98,8 +98,8 @@ func (s State) Seen(v View) View {
 	return v
 }
 
-// PanelClears reports whether a change of the link from one state to another clears the panel. While the link is lost,
-// the glasses keep their last picture, which nobody can change; once the link is restored, the panel is clear.
+// PanelClears reports whether a change of the link from one state to another clears the panel. While the link is
+// lost, the glasses keep their last picture, which cannot be changed; once the link is restored, the panel is clear.
 func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
 
 // AppState is the part of State that an app needs from the start. The welcome contains it, and an event reports each
@@ -142,8 +142,8 @@ func (g AppState) Patch() StatePatch {
 	return p
 }
 
-// Standing is the state that apps have set and that outlives a pair of glasses. The service restores it on glasses
-// that attach, as the payload of sim.standing.
+// Standing is the state that apps have set and that outlives a pair of glasses. When glasses attach, the service
+// restores it with a sim.standing that has this payload.
 type Standing struct {
 	// Phrases are the phrases that an app announced last.
 	Phrases []string `json:"phrases"`
@@ -162,7 +162,7 @@ type View struct {
 	Scroll int `json:"scroll"`
 }
 
-// Snapshot is the complete state of a pair of glasses. A simulator restores it after a restart.
+// Snapshot is the complete state of a pair of glasses. Simulators use it to resume after a restart.
 type Snapshot struct {
 	DeviceModel string `json:"deviceModel"`
 	State       State  `json:"state"`

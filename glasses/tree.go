@@ -53,17 +53,17 @@ func Styles() []string { return []string{StyleLarge, StyleTitle, StyleBody, Styl
 // type does not use are ignored.
 type Node struct {
 	Type string `json:"type"`
-	// ID identifies the node as the target of input events. Set it on every button and list entry.
+	// ID identifies the node as the target of input events. Every button and list entry should have one.
 	ID       string `json:"id,omitempty"`
 	Children []Node `json:"children,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Style    string `json:"style,omitempty"`
 	Align    string `json:"align,omitempty"` // of text, and of children across the axis of their column or row
-	// Language is a BCP 47 tag for the texts of the node and of those below it. Han characters have different forms in
+	// Language is a BCP 47 tag for the texts of the node and its descendants. Han characters have different forms in
 	// Chinese, Japanese and Korean.
 	Language string `json:"language,omitempty"`
-	// Direction is the direction of the text. For other nodes it applies to rows, lists, alignment and progress, also
-	// below the node.
+	// Direction is the direction of the text. On other nodes it applies to rows, lists, alignment and progress,
+	// including those of descendants.
 	Direction string `json:"direction,omitempty"`
 	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one; green panels show the
 	// brightness.
@@ -112,8 +112,8 @@ type Show struct {
 	Tree Node `json:"tree"`
 }
 
-// ParseShow decodes a display.show payload and checks the limits of the tree. The error is an *Error with code
-// bad_payload that names the node by its path. ParseShow does not decode images.
+// ParseShow decodes a display.show payload and checks the limits of the tree. On failure it returns an *Error with
+// code bad_payload that names the node by its path. ParseShow does not decode images.
 func ParseShow(payload []byte) (Show, error) {
 	var s Show
 	if err := json.Unmarshal(payload, &s); err != nil {

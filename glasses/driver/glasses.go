@@ -372,5 +372,6 @@ func (g *Glasses) Closed() bool { return g.ending && g.driver.Closed() }
 // HasShown reports whether the glasses have been asked to show a picture.
 func (g *Glasses) HasShown() bool { return g.shown }
 
-// Cleared reports whether the panel is known to be dark after Close. Unlike Closed, it is false for a link that was down.
+// Cleared reports whether the glasses confirmed after Close that their panel is dark. Unlike Closed, it returns false
+// for a link that was down.
 func (g *Glasses) Cleared() bool { return g.ending && g.driver.Cleared() }

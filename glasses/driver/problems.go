@@ -1,25 +1,26 @@
 package driver
 
-// Problems of a link, as codes. Carriers report those of the radio; drivers add those of the glasses' own answers.
+// Codes for problems of a link. Carriers report radio problems; drivers add problems that the glasses themselves
+// report.
 const (
 	ProblemNoBluetooth     = "no_bluetooth"     // this machine has no Bluetooth
 	ProblemRadioOff        = "radio_off"        // Bluetooth is switched off
 	ProblemNoPermission    = "no_permission"    // this user or page may not use Bluetooth
-	ProblemNotInRange      = "not_in_range"     // no fitting peripheral was found
-	ProblemBusyElsewhere   = "busy_elsewhere"   // the peripheral is connected to something else
+	ProblemNotInRange      = "not_in_range"     // no matching peripheral was found
+	ProblemBusyElsewhere   = "busy_elsewhere"   // the peripheral is connected to another device
 	ProblemNotPaired       = "not_paired"       // the peripheral accepts only paired computers
-	ProblemServicesMissing = "services_missing" // it does not have the service of this kind of glasses
-	ProblemTimeout         = "timeout"          // it did not answer in time
+	ProblemServicesMissing = "services_missing" // the peripheral lacks the service of this kind of glasses
+	ProblemTimeout         = "timeout"          // the peripheral did not answer in time
 	ProblemLost            = "lost"             // the link broke
-	ProblemRefused         = "refused"          // it answered that it did not do what was asked
-	ProblemSeveral         = "several_in_range" // more than one pair fits
-	ProblemSmallMTU        = "small_mtu"        // the link carries too few bytes at once for these glasses
+	ProblemRefused         = "refused"          // the peripheral refused a request
+	ProblemSeveral         = "several_in_range" // more than one pair matches
+	ProblemSmallMTU        = "small_mtu"        // the MTU of the link is too small for these glasses
 	ProblemNoWebBluetooth  = "no_web_bluetooth" // this browser has no Web Bluetooth
-	ProblemNotChosen       = "not_chosen"       // the person has to choose the peripheral in the browser
-	ProblemCancelled       = "cancelled"        // the person closed the browser's list
+	ProblemNotChosen       = "not_chosen"       // the user has to choose the peripheral in the browser
+	ProblemCancelled       = "cancelled"        // the user closed the browser's list
 )
 
-// Problems returns the codes.
+// Problems returns all codes.
 func Problems() []string {
 	return []string{
 		ProblemNoBluetooth, ProblemRadioOff, ProblemNoPermission, ProblemNotInRange, ProblemBusyElsewhere,
@@ -28,7 +29,7 @@ func Problems() []string {
 	}
 }
 
-// problemTexts are the message and the next step for each code.
+// problemTexts maps each code to its message and next step.
 var problemTexts = map[string][2]string{
 	ProblemNoWebBluetooth: {"this browser cannot use Bluetooth",
 		"open the address of this page in Chrome or Edge; on Linux run `servicectl glasses connect` instead, or start " +
@@ -64,8 +65,8 @@ var problemTexts = map[string][2]string{
 	ProblemSeveral: {"several glasses fit", "name one of them"},
 }
 
-// ProblemText returns the texts that a page shows for a problem: what is wrong, and the next step. The page adds
-// capitals and full stops.
+// ProblemText returns the texts that a page shows for a problem: the message and the next step. The page adds capital
+// letters and full stops.
 func ProblemText(code string) (message, fixHint string) {
 	text := problemTexts[code]
 	return text[0], text[1]

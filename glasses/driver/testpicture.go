@@ -6,11 +6,11 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Tested is how a test picture reached the panel. Error is nil if the panel shows it.
+// Tested is the outcome of showing a test picture. Error is nil if the panel shows it.
 type Tested struct{ Error *glasses.Error }
 
-// ShowTest shows a picture, in the way of p, in place of what apps show, until EndTest. Apps do not notice: the panel
-// gets their pictures afterwards. Take returns a Tested for each attempt to show it.
+// ShowTest shows a picture with the settings p instead of the apps' pictures, until EndTest is called. Apps are not
+// affected: the panel shows their latest picture afterwards. Take returns a Tested for each attempt.
 func (g *Glasses) ShowTest(now int64, p Panel, picture *image.NRGBA) {
 	g.Tick(now)
 	if g.ending {
@@ -26,13 +26,13 @@ func (g *Glasses) ShowTest(now int64, p Panel, picture *image.NRGBA) {
 	g.settle()
 }
 
-// EndTest shows what apps show again, in the way of p.
+// EndTest shows the apps' picture again, with the settings p.
 func (g *Glasses) EndTest(now int64, p Panel) {
 	g.test, g.tested = nil, 0
 	g.SetPanel(now, p)
 }
 
-// SetPanel says how the panel shows pictures, and shows the present one again.
+// SetPanel sets how the panel shows pictures, and shows the current picture again.
 func (g *Glasses) SetPanel(now int64, p Panel) {
 	g.Tick(now)
 	g.driver.SetPanel(p)

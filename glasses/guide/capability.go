@@ -24,7 +24,8 @@ type Capability struct {
 	About string
 	// Commands and Events are the frame types that belong to the capability.
 	Commands, Events []string
-	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty if there is none.
+	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty if there is
+	// none.
 	Part string
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	MinPhraseLetters = 5  // letters, without spaces
 	MaxPhraseWords   = 6  // words
-	ManyPhrases      = 12 // phrases that a person can remember
+	ManyPhrases      = 12 // phrases that a user can remember
 	maxPhraseChars   = 100
 )
 
@@ -24,8 +24,8 @@ func WakeWords() []string {
 		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}
 }
 
-// Codes of a PhraseProblem. The glasses refuse phrases with the first two; phrases with the others are recognised
-// badly.
+// Codes of a PhraseProblem. The glasses refuse phrases with the first two; they recognise phrases with the other
+// codes badly.
 const (
 	PhraseTooLong   = "too_long"
 	PhraseTooMany   = "too_many"
@@ -46,7 +46,7 @@ type PhraseProblem struct {
 	Fix     string `json:"fix"`
 }
 
-// CheckPhrases returns everything that would make phrases fail in practice; nil if nothing would.
+// CheckPhrases returns all problems that phrases would have in practice, or nil if there are none.
 func CheckPhrases(phrases []string) []PhraseProblem {
 	var found []PhraseProblem
 	if len(phrases) > glasses.MaxPhrases {

@@ -1,31 +1,31 @@
 package guide
 
-// NotInThisVersion lists what agents must not promise to a person.
+// NotInThisVersion lists what agents must not promise to users.
 const NotInThisVersion = "Real glasses of a published app and the hosted assistant are not in this version: " +
 	"no app can be published yet."
 
 // Platforms returns the platforms for which apps are built.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// The builds for which a declaration is needed.
+// Builds that a declaration may be limited to.
 const (
 	WhenAlways    = "always"
 	WhenSimulator = "simulator" // only debug builds, which attach to a simulator on the developer's machine
 	WhenGlasses   = "glasses"   // only with real glasses
 )
 
-// Declaration is an entry that an app needs in a file of its platform.
+// Declaration is an entry that an app needs in one of its platform's files.
 type Declaration struct {
 	File  string `json:"file"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Capabilities are those that need the entry; if empty, every app needs it.
+	// Capabilities are the capabilities that need the entry; if empty, every app needs it.
 	Capabilities []string `json:"capabilities"`
 	When         string   `json:"when"`
 	Why          string   `json:"why"`
 }
 
-// Declarations returns the entries that an app for a platform declares; nil for an unknown platform.
+// Declarations returns the entries that an app for a platform must declare; nil for an unknown platform.
 func Declarations(platform string) []Declaration {
 	return map[string][]Declaration{"ios": ios(), "android": android(), "web": web(), "desktop": desktop()}[platform]
 }

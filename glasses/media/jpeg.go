@@ -16,12 +16,12 @@ const (
 	app1 = 0xE1
 	com  = 0xFE
 
-	pixels = 0 // is no marker
+	pixels = 0 // not a marker
 )
 
-// jpegParts returns the parts of the JPEG at the start of data in their order, each with its marker: segments, and with
-// the marker pixels what follows a segment sos. It ends with eoi, or earlier if the JPEG is truncated or not
-// well-formed.
+// jpegParts returns the parts of the JPEG at the start of data in their order, each with its marker: the segments,
+// and with the marker pixels the data after a segment sos. It ends with eoi, or earlier if the JPEG is truncated or
+// not well-formed.
 func jpegParts(data []byte) iter.Seq2[byte, []byte] {
 	return func(yield func(byte, []byte) bool) {
 		if len(data) < 4 || data[0] != 0xFF || data[1] != soi || !yield(soi, data[:2]) {
@@ -60,7 +60,7 @@ func jpegParts(data []byte) iter.Seq2[byte, []byte] {
 // content returns the content of a segment. Fill bytes may precede its marker.
 func content(marker byte, segment []byte) []byte { return segment[bytes.IndexByte(segment, marker)+3:] }
 
-// endsScan reports whether two bytes are a marker other than those within pixels.
+// endsScan reports whether two bytes are a marker that ends the pixels.
 func endsScan(a, b byte) bool { return a == 0xFF && b != 0 && (b < 0xD0 || b > 0xD7) }
 
 // jpegLength returns the length of the JPEG at the start of data; 0 if there is none or it is truncated.
@@ -73,16 +73,16 @@ func jpegLength(data []byte) (length int) {
 	return 0
 }
 
-// kept are the application segments that decoders need, with the start of their content and the length of what they
-// need of it: density (the thumbnail after it is not needed), colour profile and colour transform.
+// kept lists the application segments that decoders need, with the start of their content and the length of the
+// needed part: density (the thumbnail after it is not needed), colour profile and colour transform.
 var kept = map[byte]struct {
 	start  string
 	length int
 }{app0: {"JFIF\x00", 12}, 0xE2: {"ICC_PROFILE\x00", 1 << 16}, 0xEE: {"Adobe", 12}}
 
-// withoutMetadata returns a JPEG without the segments that describe it, for example where and with which device it was
-// taken, without thumbnails and other pictures, and without what follows its end. It returns nil if the JPEG is
-// truncated or not well-formed.
+// withoutMetadata returns a JPEG without descriptive segments, such as the place and the device of the photo, without
+// thumbnails and other pictures, and without data after its end. It returns nil if the JPEG is truncated or not
+// well-formed.
 func withoutMetadata(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for marker, part := range jpegParts(data) {
@@ -96,7 +96,7 @@ func withoutMetadata(data []byte) []byte {
 	return nil
 }
 
-// withoutDescription returns what decoders need of an application segment or a comment, or nil.
+// withoutDescription returns the part of an application segment or a comment that decoders need, or nil.
 func withoutDescription(marker byte, segment []byte) []byte {
 	k, found := kept[marker]
 	needed := content(marker, segment)

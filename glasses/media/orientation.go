@@ -6,13 +6,13 @@ import (
 	"errors"
 	"image"
 	"image/draw"
-	_ "image/jpeg" // decoders for the two formats that glasses know
+	_ "image/jpeg" // decoders for the two formats of the protocol
 	_ "image/png"
 	"slices"
 )
 
-// Size returns the width and height of a JPEG or PNG as it is seen upright. It reads only the headers, so the picture
-// may be damaged.
+// Size returns the width and height of a JPEG or PNG when upright. It reads only the headers, so the picture may
+// still be damaged.
 func Size(data []byte) (image.Point, error) {
 	c, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil || format != "jpeg" && format != "png" {
@@ -24,8 +24,8 @@ func Size(data []byte) (image.Point, error) {
 	return image.Pt(c.Width, c.Height), nil
 }
 
-// Decode returns a JPEG or PNG upright, premultiplied, with its top left corner at 0, 0. The caller must check its size
-// first.
+// Decode returns a JPEG or PNG as an upright premultiplied picture with its top left corner at 0, 0. The caller must
+// check its size first.
 func Decode(data []byte) (*image.RGBA, error) {
 	img, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -34,15 +34,15 @@ func Decode(data []byte) (*image.RGBA, error) {
 	return Turn(img, orientation(data)), nil
 }
 
-// Orientations of EXIF (CIPA DC-008, tag 0x0112) are 1 to 8.
+// EXIF orientations (CIPA DC-008, tag 0x0112) are 1 to 8.
 const (
 	upright    = 1
 	transposed = 5 // from here on, the stored rows are columns of the upright picture
-	// TurnLeft is the orientation of a picture that is upright once it is turned to the left by 90 degrees.
+	// TurnLeft is the orientation of a picture that becomes upright when rotated to the left by 90 degrees.
 	TurnLeft = 8
 )
 
-// Turn returns the upright picture for one that is stored in an orientation of EXIF.
+// Turn returns the upright version of a picture that is stored with an EXIF orientation.
 func Turn(img image.Image, orientation int) *image.RGBA {
 	from := img.Bounds()
 	w, h := from.Dx(), from.Dy()
@@ -77,8 +77,8 @@ func Turn(img image.Image, orientation int) *image.RGBA {
 	return out
 }
 
-// orientation returns the EXIF orientation of a JPEG or PNG, 1 to 8. As in browsers, it is 1 if there is none that can
-// be read. It allocates no memory.
+// orientation returns the EXIF orientation of a JPEG or PNG, 1 to 8. As in browsers, the default is 1 if none can be
+// read. It allocates no memory.
 func orientation(data []byte) int {
 	block := exif(data)
 	if len(block) < 8 {
@@ -115,8 +115,8 @@ func orientation(data []byte) int {
 	return upright
 }
 
-// exif returns the first EXIF metadata before the pixels of a JPEG or PNG, which is a TIFF file without pictures; nil
-// if there is none.
+// exif returns the first EXIF metadata before the pixels of a JPEG or PNG, in the form of a TIFF file without
+// pictures; nil if there is none.
 func exif(data []byte) []byte {
 	const signature, header = 8, 8 // of a PNG, of a chunk
 	if bytes.HasPrefix(data, []byte("\x89PNG")) {

@@ -1,6 +1,6 @@
 // Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit a binary
-// frame, sound in chunks of 100 ms. It computes only with integers, so that results are identical on every platform,
-// and limits how much it reads. It does not know where media come from or where they are sent.
+// frame, sound in chunks of 100 ms. It uses only integer arithmetic, so that results are identical on every platform,
+// and limits how much it reads. It is independent of where media come from and where they are sent.
 package media
 
 import (
@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// MaxPixels bounds the size of a picture.
+	// MaxPixels limits the size of a picture.
 	MaxPixels = 16 << 20
 	// MaxBytes is the maximum size of media in a binary frame, which also holds the header.
 	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
 )
 
-// The values of glasses.Media.MIME.
+// Values of glasses.Media.MIME.
 const (
 	MIMEJPEG  = "image/jpeg"
 	MIMEClip  = "video/x-motion-jpeg"
@@ -28,10 +28,10 @@ const (
 )
 
 // decoding limits the number of pictures that are decoded concurrently. A large one needs 100 MB, and many sessions
-// may need one at the same time.
+// may decode at the same time.
 var decoding = make(chan struct{}, 2)
 
-// qualities are tried in this order until a picture fits.
+// qualities are tried in this order until the picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
 var errDamaged = errors.New("the picture is damaged or truncated")
@@ -46,7 +46,7 @@ type Picture struct {
 // upright and fits is not encoded again.
 func JPEG(data []byte, width int) (Picture, error) { return fit(data, width, MaxBytes, qualities) }
 
-// Check returns an error unless data is a complete JPEG or PNG.
+// Check returns an error if data is not a complete JPEG or PNG.
 func Check(data []byte) error {
 	if _, err := checkedSize(data); err != nil {
 		return err
@@ -59,7 +59,7 @@ func Check(data []byte) error {
 	return nil
 }
 
-// checkedSize is Size for a picture of at most MaxPixels.
+// checkedSize is like Size, but fails for a picture of more than MaxPixels.
 func checkedSize(data []byte) (image.Point, error) {
 	size, err := Size(data)
 	if err == nil && (size.X <= 0 || size.Y <= 0 || size.X > MaxPixels/size.Y) {
@@ -98,7 +98,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	}
 }
 
-// scale makes a picture narrower. Each pixel is the average of those that it replaces.
+// scale makes a picture narrower. Each pixel is the average of the pixels that it replaces.
 func scale(src *image.RGBA, width int) *image.RGBA {
 	sw, sh := src.Rect.Dx(), src.Rect.Dy()
 	if width >= sw {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Sound is 16-bit sound with one channel. A nil Sound is a quiet, endless tone of 440 Hz.
+// Sound is 16-bit mono sound. A nil Sound is a quiet, endless tone of 440 Hz.
 type Sound struct {
 	samples []int16
 	rate    int
@@ -92,7 +92,8 @@ func (s *Sound) at(i int64, rate int) int16 {
 	return int16(a + (b-a)*part/int64(rate))
 }
 
-// tone approximates a sine with integers (Bhaskara's formula), because floating point may differ between processors.
+// tone approximates a sine with integers (Bhaskara's formula), because floating-point results may differ between
+// processors.
 func tone(i int64, rate int) int16 {
 	const half, loud = 1 << 14, 3000
 	phase := i * toneHz % int64(rate) * 2 * half / int64(rate) // 0 to 2*half

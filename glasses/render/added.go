@@ -10,7 +10,8 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// maxAddedArea bounds the area of a cell in square ems, because the tables of an added font may place glyphs anywhere.
+// maxAddedArea limits the area of a cell in square ems, because the tables of an added font may place glyphs
+// anywhere.
 const maxAddedArea = 16
 
 // addedGlyph sets the mask of a cell of an added font. It returns false if the cell cannot be drawn.

@@ -20,7 +20,7 @@ type box struct {
 	target int    // index among the targets; -1 for none
 
 	language  string
-	direction string // set by this node or an ancestor; if empty, the first letter determines it
+	direction string // set on this node or an ancestor; if empty, the first letter determines it
 	rtl       bool
 
 	natural    int // width without wrapping
@@ -73,7 +73,7 @@ func (b *box) page() int { return max(b.inner(b.rect()).Dy(), 1) }
 
 func (b *box) pages() int { return max((b.content+b.page()-1)/b.page(), 1) }
 
-// limit returns the largest offset.
+// limit returns the maximum offset.
 func (b *box) limit() int {
 	switch {
 	case b.paginates():

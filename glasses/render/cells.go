@@ -25,10 +25,10 @@ type typesetText struct {
 	places []place
 }
 
-// maxCellBytes bounds the size of all cached cells, because a cell with many marks is large.
+// maxCellBytes limits the size of all cached cells, because a cell with many marks is large.
 const maxCellBytes = 16 << 20
 
-// maxTypesetRunes bounds the cache of typeset texts, in characters.
+// maxTypesetRunes limits the cache of typeset texts, in characters.
 const maxTypesetRunes = 64 << 10
 
 type typesetKey struct {
@@ -37,8 +37,8 @@ type typesetKey struct {
 	text string
 }
 
-// isPlain reports whether a text needs no typesetting: the primary font has its characters, and they run from left to
-// right and do not affect each other. Its lines break at spaces.
+// isPlain reports whether a text needs no typesetting: the primary font contains all its characters, which run from
+// left to right and do not affect each other. Its lines break at spaces.
 func isPlain(gs []*glyph) bool {
 	for _, g := range gs {
 		if g.complex {
@@ -64,7 +64,7 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 	}
 	if c.texts == nil || c.fonts != fonts.Generation() || c.runes+len(text) > maxTypesetRunes {
 		if c.fonts != fonts.Generation() {
-			c.cells, c.bytes = nil, 0 // they keep the previous fonts in memory
+			c.cells, c.bytes = nil, 0 // cells keep the previous fonts in memory
 		}
 		c.texts, c.runes, c.fonts = map[typesetKey]typesetText{}, 0, fonts.Generation()
 	}
@@ -144,7 +144,7 @@ func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advanc
 		cost := len(g.pix) + len(sign) + 4*len(chars)
 		if c.cells == nil || len(c.cells) >= maxGlyphs || c.bytes+cost > maxCellBytes {
 			c.cells, c.bytes = map[cellKey]*glyph{}, 0
-			c.texts, c.runes = map[typesetKey]typesetText{}, 0 // they hold the same glyphs
+			c.texts, c.runes = map[typesetKey]typesetText{}, 0 // texts hold the same glyphs
 		}
 		c.cells[key] = g
 		c.bytes += cost
@@ -174,8 +174,8 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 	return all
 }
 
-// WantedFonts returns the names of the font files that this program lacks and needs for drawing a view. It is empty
-// in programs that contain all of them.
+// WantedFonts returns the names of the font files that this program lacks and needs to draw a view. The result is
+// empty in programs that contain all font files.
 func WantedFonts(m glasses.DeviceModel, v glasses.View) []string {
 	laidOut(m, v) // laying the view out requests the fonts
 	return fonts.Wanted()

@@ -16,7 +16,7 @@ const firstRightToLeft = 0xd6
 // no entry for nodes without a letter.
 type letters map[*glasses.Node]bool
 
-// lettersOf returns nil for a tree without any text from right to left, so that most trees need no further work.
+// lettersOf returns nil for a tree without right-to-left text, so that most trees need no further work.
 func lettersOf(tree *glasses.Node) letters {
 	if !mayMirror(tree, 1) {
 		return nil
@@ -65,9 +65,9 @@ func (l letters) add(n *glasses.Node, depth int) {
 
 func hasText(n *glasses.Node) bool { return n.Type == glasses.NodeText || n.Type == glasses.NodeButton }
 
-// direct sets the language and the direction of a box. A direction applies to all descendants of the box except texts,
-// which run in the direction of their first letter. A container without a direction takes that of the first letter
-// below it, and a box without letters takes that of its container.
+// direct sets the language and the direction of a box. A direction applies to all descendants of the box except
+// texts, which run in the direction of their first letter. A container without a direction inherits it from the first
+// letter below it, and a box without letters inherits it from its container.
 func (s *scene) direct(b *box) {
 	b.language, b.direction = b.n.Language, b.n.Direction
 	if p := b.parent; p != nil {
@@ -92,7 +92,7 @@ func (s *scene) typesetting(b *box) typeset.Options {
 	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == "", WithoutAdded: s.withoutAdded}
 }
 
-// across returns the left edge of a part of width w at the given distance from the edge of in at which b begins.
+// across returns the left edge of a part of width w at the given distance from the starting edge of in for b.
 func (b *box) across(in image.Rectangle, distance, w int) int {
 	if b.rtl {
 		return in.Max.X - distance - w

@@ -1,6 +1,6 @@
 // Package render draws a display tree on the panel of a device model, identical to the pixel on every platform,
-// natively or as WebAssembly in a browser. It computes only with integers, does no I/O and uses no clock. It does not
-// know sessions, transports or its callers.
+// natively or as WebAssembly in a browser. It uses only integer arithmetic, does no I/O and uses no clock. It is
+// independent of sessions, transports and its callers.
 package render
 
 import (
@@ -9,14 +9,15 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxSide bounds the sides of a panel in pixels; a model with a larger one counts as having no panel.
+// maxSide limits the sides of a panel in pixels; a model with a larger panel counts as having none.
 const maxSide = 4096
 
 // Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
 // round panel are black. It returns nil for a model without a panel.
 func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA { return DrawOver(nil, m, v) }
 
-// DrawOver is Draw, but replaces an earlier picture instead of allocating one, if that has the size of the panel.
+// DrawOver is like Draw, but draws over an earlier picture instead of allocating one, if that picture has the size of
+// the panel.
 func DrawOver(img *image.NRGBA, m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	sc, ok := newScreen(m)
 	if !ok {
@@ -38,7 +39,7 @@ func DrawOver(img *image.NRGBA, m glasses.DeviceModel, v glasses.View) *image.NR
 	return img
 }
 
-// paintOn paints the part of the panel that c covers. finish must still round the colours.
+// paintOn paints the part of the panel that c covers. The caller must still call finish, which rounds the colours.
 func (s *scene) paintOn(c *canvas) {
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if r.Overlaps(clip) {
@@ -54,11 +55,11 @@ func (s *scene) paintClip(r, clip image.Rectangle) image.Rectangle {
 	return clip.Intersect(r.Inset(-s.body.size))
 }
 
-// canvas paints on the picture of a panel, in the colours of that panel (see quantiser).
+// canvas paints on the picture of a panel, in the panel's colours (see quantiser).
 type canvas struct {
 	img *image.NRGBA
 	q   quantiser
-	// pixels is the number of pixels of pictures that may still be decoded.
+	// pixels is the remaining number of pixels of pictures that may be decoded.
 	pixels int
 	// traces, if not nil, records which texts affect each pixel; it has the same rectangle as img. text is the text that
 	// is being painted; nil while anything else is painted.
@@ -68,7 +69,7 @@ type canvas struct {
 	painted int
 }
 
-// node paints one box: r is its place on the panel, clip the part that may be painted.
+// node paints one box. r is its place on the panel; clip is the part that may be painted.
 func (c *canvas) node(s *scene, b *box, r, clip image.Rectangle) {
 	focused := b.target >= 0 && b.target == s.focus
 	ink := c.q.ink(b.n.Colour)

@@ -8,12 +8,12 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// maxFitViews bounds the combinations of focus and scroll position that Fit examines. Content that is visible only in
-// later ones counts as not shown.
+// maxFitViews limits the combinations of focus and scroll position that Fit examines. Content that is visible only in
+// later combinations counts as not shown.
 const maxFitViews = 2000
 
-// maxFindingText bounds the text of a finding in bytes, because the findings of a show are part of its result, which
-// is one frame.
+// maxFindingText limits the text of a finding in bytes, because the findings of a show are part of its result, which
+// must fit in one frame.
 const maxFindingText = 120
 
 // Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any of its inputs, in
@@ -38,9 +38,9 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 type fitting struct {
 	*scene
 	views   int
-	fits    map[*box]bool   // targets and images that were completely on the panel
-	lines   map[*box][]bool // for each text, the lines that were
-	focused []bool          // for each target, whether it had the focus
+	fits    map[*box]bool   // targets and images that have been completely on the panel
+	lines   map[*box][]bool // for each text, the lines that have been completely on the panel
+	focused []bool          // for each target, whether it has had the focus
 }
 
 // travel navigates in one direction until nothing changes.
@@ -56,7 +56,7 @@ func (f *fitting) travel(direction string) {
 }
 
 // look records what is completely on the panel. It examines only lines on the panel, because a long text has
-// thousands.
+// thousands of lines.
 func (f *fitting) look() {
 	f.views++
 	if f.focus >= 0 {
@@ -96,7 +96,7 @@ func (f *fitting) lookAtLines(b *box, r, clip image.Rectangle) {
 	}
 }
 
-// findings reports the parts that were never visible or reachable. It does not report the content of a cut target
+// findings returns the parts that were never visible or reachable. It does not report the content of a cut target
 // separately.
 func (f *fitting) findings() []glasses.Finding {
 	var found []glasses.Finding

@@ -106,8 +106,8 @@ func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *
 		focus, strings.Join(m.Inputs, ", "))
 }
 
-// path returns the shortest sequence of moves, each up or down, after which done returns true; ok is false if there is
-// none. Without canMove it checks only the current position. It leaves the scene at another position.
+// path returns the shortest sequence of moves, each up or down, after which done returns true; ok is false if there
+// is none. Without canMove it checks only the current position. It changes the position of the scene.
 func (s *scene) path(canMove bool, done func() bool) (moves []string, ok bool) {
 	type place struct{ focus, scroll int }
 	type visit struct {
@@ -142,7 +142,7 @@ func unreachable(format string, args ...any) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeUnreachable, Message: fmt.Sprintf(format, args...)}
 }
 
-// maxIDWords bounds the ids that an error lists.
+// maxIDWords limits the ids that an error lists.
 const maxIDWords = 12
 
 // idWords lists the ids of the targets for an error.

@@ -13,14 +13,14 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// mask is coverage, 0 to 255, row by row.
+// mask holds coverage values, 0 to 255, row by row.
 type mask struct {
 	w, h int
 	pix  []uint8
 }
 
-// glyph is a character in a face, or several that are drawn as one: its advance, and its mask with the offset from the
-// pen on the baseline.
+// glyph is a character in a face, or several characters drawn as one: its advance, and its mask with the offset from
+// the pen on the baseline.
 type glyph struct {
 	r         rune
 	more      []rune // the characters after r
@@ -32,7 +32,7 @@ type glyph struct {
 	mask
 }
 
-// Fonts are parsed when the first text is drawn, so that programs that never draw do not spend time on it.
+// Fonts are parsed when the first text is drawn, so that programs that never draw text do not pay for it.
 var (
 	regular = sync.OnceValue(func() *sfnt.Font { return parseFont(goregular.TTF) })
 	bold    = sync.OnceValue(func() *sfnt.Font { return parseFont(gobold.TTF) })
@@ -128,7 +128,7 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	return g
 }
 
-// boxOf returns a box as high as a capital letter, in place of a missing character.
+// boxOf returns a box as high as a capital letter, to draw instead of a missing character.
 func boxOf(f face, r rune) *glyph {
 	h := max(f.size*7/10, 3)
 	w := max(h*3/5, 3)

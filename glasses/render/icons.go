@@ -106,8 +106,8 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon returns the mask of part of an icon with sides of size pixels. It samples each pixel at 16 points, in large
-// icons at 4.
+// drawIcon returns the mask of part of an icon with sides of size pixels. It samples each pixel at 16 points, or at 4
+// in large icons.
 func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
 	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}
@@ -172,7 +172,7 @@ func iconMask(name string, size int) *mask {
 	return &m
 }
 
-// icon paints an icon node; an unknown icon is an empty box.
+// icon paints an icon node. An unknown icon is drawn as an empty box.
 func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	in := b.inner(r)
 	size := s.iconSize(b.n)

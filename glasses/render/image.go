@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// maxPixels bounds the total size of the pictures in a tree before they are decoded, because a few hundred bytes of
+// maxPixels limits the total size of the pictures in a tree before they are decoded, because a few hundred bytes of
 // PNG can declare any size.
 const maxPixels = 4 << 20
 
@@ -47,8 +47,8 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize returns the declared size of an upright picture without decoding it. It is limited so that the product of
-// its sides does not overflow.
+// pictureSize returns the declared size of an upright picture without decoding it. It limits the size so that the
+// product of its sides does not overflow.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *scene) pictureBounds(b *box, w int) image.Point {
 	return size
 }
 
-// fit returns the largest size with the proportions of own that fits into room, but at least one pixel.
+// fit returns the largest size with the proportions of own that fits into room, at least one pixel.
 func fit(own, room image.Point) image.Point {
 	if own.X*room.Y > own.Y*room.X {
 		return image.Pt(max(room.X, 1), max(own.Y*room.X/own.X, 1))
@@ -146,7 +146,7 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// average returns the pixel x, y of src scaled to size: the mean, weighted by area, of all pixels that it covers.
+// average returns the pixel x, y of src scaled to size: the area-weighted mean of all pixels that it covers.
 func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
 	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// layout positions every box. It determines first the widths and the resulting heights, then the positions, where
+// layout positions every box. It first determines widths and the resulting heights and then the positions, for which
 // columns distribute the remaining height.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
@@ -98,7 +98,7 @@ func grow(kids []*box, sizes []int, left int) {
 		shares += max(k.n.Grow, 0)
 	}
 	for i, k := range kids {
-		if g := max(k.n.Grow, 0); g > 0 { // from the remainder, so that rounding loses nothing
+		if g := max(k.n.Grow, 0); g > 0 { // from the remainder, so that no pixel is lost to rounding
 			part := left * g / shares
 			sizes[i] += part
 			left, shares = left-part, shares-g
@@ -106,8 +106,8 @@ func grow(kids []*box, sizes []int, left int) {
 	}
 }
 
-// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. No size becomes
-// smaller than least.
+// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. No size
+// becomes less than least.
 func shrink(sizes []*int, much, least int) {
 	total := -much
 	for _, v := range sizes {

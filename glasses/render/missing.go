@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// maxMissingNamed bounds the number of missing characters that are named.
+// maxMissingNamed limits how many missing characters are named.
 const maxMissingNamed = 8
 
 // missing names the characters of a paragraph that no font has, each once, in order: "ሀ U+1200 ETHIOPIC

@@ -2,7 +2,7 @@ package render
 
 import "github.com/service-dev/service/glasses"
 
-// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; these
+// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; they
 // start on the next page instead. Content higher than a page is cut.
 func (b *box) flow() {
 	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
@@ -66,8 +66,8 @@ func (p pager) flowText(b *box, shift int) int {
 	return shift + extra
 }
 
-// Pages returns how many pages, or heights of its visible part, the content has that the wearer scrolls; 1 if nothing
-// scrolls.
+// Pages returns the number of pages of the scrollable content, in heights of its visible part; 1 if there is no
+// scrollable content.
 func Pages(m glasses.DeviceModel, v glasses.View) int {
 	s, ok := laidOut(m, v)
 	if !ok || s.primary == nil {

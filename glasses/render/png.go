@@ -44,8 +44,8 @@ func PNG(img *image.NRGBA) []byte {
 	return out.Bytes()
 }
 
-// paletted returns img with a palette in order of first occurrence, or nil if img has too many colours. It copies rows
-// that repeat the one above, as most rows of a panel do.
+// paletted returns img with a palette in order of first occurrence, or nil if img has too many colours. It copies
+// rows that are equal to the row above, as most rows of a panel are.
 func paletted(img *image.NRGBA) *image.Paletted {
 	out := image.NewPaletted(img.Rect, nil)
 	index := map[uint32]uint8{}

@@ -11,7 +11,7 @@ import (
 // rgb is a colour on a panel.
 type rgb [3]uint8
 
-// quantiser maps colours to those that a panel can show.
+// quantiser maps colours to the colours that a panel can show.
 type quantiser struct {
 	colour string
 	levels int // number of shades of a green panel
@@ -39,8 +39,8 @@ func newQuantiser(p *glasses.Panel) quantiser {
 	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
 }
 
-// ink returns the panel's colour for the #rrggbb of text and shapes; white if that is empty. On one-bit panels every
-// colour except the darkest is lit.
+// ink returns the panel's colour for the #rrggbb colour of text and shapes; white if it is empty. On one-bit panels
+// every colour except the darkest is lit.
 func (q quantiser) ink(colour string) rgb {
 	c := rgb{0xff, 0xff, 0xff}
 	if parsed, ok := glasses.ParseColour(colour); ok {
@@ -95,7 +95,7 @@ func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	return uint8(a), a < 256
 }
 
-// shown returns the colour in which the panel shows a colour of its canvas.
+// shown returns the colour that the panel shows for a colour of its canvas.
 func (q quantiser) shown(c rgb) rgb {
 	if q.colour != glasses.ColourGreen {
 		return c
@@ -103,7 +103,7 @@ func (q quantiser) shown(c rgb) rgb {
 	return rgb{0, q.shade(c[1]), 0}
 }
 
-// shade rounds a brightness to the shades of a green panel.
+// shade rounds a brightness to one of the shades of a green panel.
 func (q quantiser) shade(v uint8) uint8 {
 	top := q.levels - 1
 	return uint8((int(v)*top + 127) / 255 * 255 / top)
@@ -150,8 +150,8 @@ func (q quantiser) finish(img *image.NRGBA) {
 	}
 }
 
-// LostColours returns the colours of a tree's nodes that the panel of a model shows as others, each once, in reading
-// order.
+// LostColours returns the colours in a tree that the panel of a model shows as a different colour, without
+// duplicates, in reading order.
 func LostColours(m glasses.DeviceModel, tree *glasses.Node) []string {
 	s, ok := newScreen(m)
 	if !ok || tree == nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// rasteriser converts outlines to masks using only integers. (x/image/vector uses float32, whose curves may be rounded
+// rasteriser converts outlines to masks using only integers. (x/image/vector uses float32, which may round curves
 // differently on processors that fuse multiply and add.)
 type rasteriser struct {
 	edges     []edge  // the highest first

@@ -20,7 +20,7 @@ type scene struct {
 	// scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
-	// painted counts the pixel changes of all paintings of the scene. Every blended colour counts once.
+	// painted counts the pixel changes of all passes that paint the scene. Every blended colour counts once.
 	painted int
 }
 
@@ -54,7 +54,7 @@ func (s *scene) point(focus, scroll int) {
 	if s.primary != nil {
 		s.primary.offset = s.primary.within(scroll)
 	}
-	// from the inside out, because an outer scroller needs the inner offsets
+	// From the inside out, because an outer scroller needs the inner offsets.
 	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- {
 		if b, t := s.scrollers[i], s.targets[s.focus]; b != s.primary && b.has(t) {
 			b.offset = b.reveal(t, 0)
@@ -86,8 +86,8 @@ func (s *scene) walkBox(b *box, dy int, clip image.Rectangle, visit func(b *box,
 	}
 }
 
-// build creates the boxes with all their properties that do not depend on width. It omits what exceeds the limits of a
-// tree; glasses.ParseShow rejects such trees.
+// build creates the boxes with all their properties that do not depend on width. It omits nodes beyond the limits of
+// a tree; glasses.ParseShow rejects such trees.
 func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 	s.nodes++
 	b := &box{n: n, parent: parent, index: index, target: -1, align: n.Align}

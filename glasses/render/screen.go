@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// screen contains what layout and drawing need to know about a panel.
+// screen holds the properties of a panel that layout and drawing need.
 type screen struct {
 	// area is the usable area: the whole panel, or the inscribed square of a round one.
 	area image.Rectangle
@@ -65,7 +65,7 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 }
 
 func (s *screen) setFaces(p *glasses.Panel) {
-	if p.TextLines > 0 { // in every style exactly that many lines fit, in large half as many
+	if p.TextLines > 0 { // exactly that many lines fit in every style, half as many in large
 		line := max(s.area.Dy()/p.TextLines, 1)
 		size := max(line*4/5, 1)
 		s.title, s.body, s.caption = face{true, size, line}, face{false, size, line}, face{false, max(size*4/5, 1),

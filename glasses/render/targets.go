@@ -15,7 +15,7 @@ type Target struct {
 	// Rect is the target's position on the panel. If the target is scrolled out of view or clipped, Rect is outside the
 	// panel or covered.
 	Rect image.Rectangle
-	// Visible says how much of Rect is on the panel: VisibleFull, VisiblePartial or VisibleNone.
+	// Visible is how much of Rect is on the panel: VisibleFull, VisiblePartial or VisibleNone.
 	Visible string
 }
 

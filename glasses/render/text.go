@@ -176,12 +176,12 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 	return at, true
 }
 
-// maxShift bounds how far a line is moved up or down. The marks of every script need less; a letter under a pile of
-// marks stays on its line, and the pile is cut.
+// maxShift limits how far a line is moved up or down. The marks of every script need less. A letter with a tall stack
+// of marks stays on its line, and the marks are cut.
 func (f face) maxShift() int { return f.line / 6 }
 
-// moveInside returns how far to move the ink from..to so that it lies within low..high, provided that its line,
-// first..last, lies within it and there is space; otherwise 0.
+// moveInside returns how far to move the ink from..to so that it is within low..high, if the line first..last is
+// within low..high and there is space; otherwise 0.
 func moveInside(from, to, first, last, low, high int) int {
 	switch {
 	case first < low || last > high || to-from > high-low:
@@ -205,7 +205,7 @@ func (c *canvas) line(p *paragraph, l textLine, at image.Point, clip image.Recta
 }
 
 // masks yields the glyphs of a line that have pixels, from left to right, with the top left corner of each mask
-// relative to that of the line.
+// relative to the top left corner of the line.
 func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 	return func(yield func(*glyph, image.Point) bool) {
 		base, x := p.face.baseline(), 0

@@ -2,9 +2,9 @@ package render
 
 import "image"
 
-// traces records, for every pixel of a picture that is being painted, the texts that affect it: without them the pixel
-// would have another colour. One painting is therefore enough for all texts. Comparing two pictures for each text
-// would take many seconds for a tree of hundreds of large overlapping texts.
+// traces records the texts that affect each pixel of a picture being painted: without them the pixel would have
+// another colour. With traces, one pass is enough for all texts. Comparing two pictures for each text would take many
+// seconds for a tree with hundreds of large overlapping texts.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
@@ -85,8 +85,8 @@ func (t *traces) add(link *int32, tr trace) {
 	t.all[*link] = tr
 }
 
-// finish removes the traces of a text from pixels that look the same on the panel without the text, because the panel
-// has few shades.
+// finish removes the traces of a text from pixels whose colour on the panel would be the same without the text,
+// because the panel has few shades.
 func (t *traces) finish(c *canvas) {
 	for y := t.rect.Min.Y; y < t.rect.Max.Y; y++ {
 		for x := t.rect.Min.X; x < t.rect.Max.X; x++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The values of Visible, which says how much of a node the wearer sees.
+// Values of Visible, which is how much of a node the wearer sees.
 const (
 	VisibleFull    = "full"
 	VisiblePartial = "partial"
@@ -115,7 +115,7 @@ type paintedBox struct {
 	r, clip image.Rectangle
 }
 
-// inks returns the colour of the text of b and that of the ground below it.
+// inks returns the colours of b's text and of the ground below it.
 func (s *scene) inks(b *box) (ink, ground rgb) {
 	ink = s.ink(b.n.Colour)
 	if b.n.Type == glasses.NodeButton && b.target == s.focus {
@@ -124,7 +124,7 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 	return ink, rgb{}
 }
 
-// lineView says how much of a line is on the picture.
+// lineView is how much of a line is on the picture.
 type lineView struct{ some, all bool }
 
 // textOf returns how much of a text is on the picture. places are the areas that other boxes paint. traces is a

@@ -17,10 +17,10 @@ type Kind struct {
 	Name string
 	// What describes the kind in a sentence.
 	What string
-	// Expects is true for a kind that checks something.
+	// Expects is set for a kind that checks something.
 	Expects bool
-	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the argument for the
-	// step's value; if it is empty, the arguments are the value's fields.
+	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the tool's argument
+	// for the step's value; if it is empty, the value's fields are the arguments.
 	Tool, Argument string
 	// OnlyStep lists the fields of the value that the tool does not accept.
 	OnlyStep []string
@@ -178,7 +178,7 @@ func panelModels() (ids []string) {
 	return ids
 }
 
-// KindRules returns the rules for a kind's value, for arguments with the same fields.
+// KindRules returns the rules for a kind's value, for tool arguments with the same fields.
 func KindRules(name string) strictjson.Rules {
 	for _, k := range Kinds() {
 		if k.Name == name {

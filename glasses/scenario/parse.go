@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// Error says why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the expected
-// value and an example.
+// Error explains why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the
+// expected value and an example.
 type Error = strictjson.Error
 
 var (
@@ -28,7 +28,8 @@ type list struct {
 	Steps []Step `json:"steps"`
 }
 
-// Parse decodes and checks a file. The error is an *Error. It does not check other files that the scenario names.
+// Parse decodes and checks a file. On failure it returns an *Error. It does not check other files that the scenario
+// names.
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
 		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes, the limit is %d", len(data), MaxFile)}
@@ -53,7 +54,8 @@ func Parse(data []byte) (Scenario, error) {
 	return s, check(s.Steps)
 }
 
-// ParseSteps decodes and checks a JSON list of steps. The error is an *Error; its path begins with steps[N].
+// ParseSteps decodes and checks a JSON list of steps. On failure it returns an *Error whose path begins with
+// steps[N].
 func ParseSteps(data []byte) ([]Step, error) {
 	var l list
 	whole := slices.Concat([]byte(`{"steps":`), data, []byte("}"))
@@ -69,7 +71,7 @@ var schema []byte
 // Schema returns the JSON Schema of a file. The result is shared and must not be modified.
 func Schema() []byte { return schema }
 
-// writeSchema returns the content for scenario.schema.json.
+// writeSchema returns the content of scenario.schema.json.
 func writeSchema() ([]byte, error) {
 	schema := fileShape().Schema()
 	schema["$schema"], schema["$id"] = "https://json-schema.org/draft/2020-12/schema", SchemaURI

@@ -1,7 +1,7 @@
-// Package scenario defines the file format of tests for apps: JSON steps that say what happens to the glasses and what
-// the app is expected to do. Parsing is strict, so that a misspelt word is an error and not a test that checks
-// nothing. A recording is a scenario that also contains the app's commands and events. The package reads and writes
-// files and runs nothing.
+// Package scenario defines the file format of tests for apps: JSON steps that act on the glasses and check what the
+// app does. Parsing is strict, so that a misspelt name is an error and not a test that checks nothing. A recording is
+// a scenario that also contains the app's commands and events. The package encodes and decodes scenarios but does not
+// run them.
 package scenario
 
 import (
@@ -30,12 +30,12 @@ const (
 // prints it.
 const SchemaURI = "docs://service/scenario.schema.json"
 
-// DefaultWithin is how long an expectation without withinMs waits, in ms of the session's clock.
+// DefaultWithin is how long an expectation without withinMs waits, in milliseconds on the session's clock.
 const DefaultWithin = 1000
 
 // Scenario is the content of one file.
 type Scenario struct {
-	// Schema is SchemaURI. It is for editors and has no other effect.
+	// Schema is SchemaURI. It is meant for editors and otherwise ignored.
 	Schema   string `json:"$schema,omitempty"`
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
@@ -43,20 +43,20 @@ type Scenario struct {
 	DeviceModel string `json:"deviceModel,omitempty"`
 	// Clock is virtual or real; empty means virtual.
 	Clock string `json:"clock,omitempty"`
-	// App says how to start the app, for programs that start it.
+	// App describes how to start the app, for programs that start it.
 	App *App `json:"app,omitempty"`
 	// FixturesDir is the folder with fixtures for the camera and microphone; a relative path starts at the file's folder.
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
-	// Fonts lists the added fonts with which the app's texts were drawn.
+	// Fonts lists the added fonts that the app's texts were drawn with.
 	Fonts []Font `json:"fonts,omitempty"`
 	Steps []Step `json:"steps"`
-	// Recorded contains the app's commands and events during the recording; runs are compared with it.
+	// Recorded contains the app's commands and events during the recording, which runs are compared with.
 	Recorded *Recorded `json:"recorded,omitempty"`
 }
 
-// Font identifies a font file that does not ship with the service.
+// Font identifies a font file that is not built into the service.
 type Font struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
@@ -78,7 +78,7 @@ func (a *Assistant) Script() *assistantscript.Script {
 	return &assistantscript.Script{Rules: a.Rules}
 }
 
-// App says how to start an app: a command with arguments, a working directory relative to the file's folder, and
+// App describes how to start an app: a command with arguments, a working directory relative to the file's folder, and
 // additional environment variables.
 type App struct {
 	Command []string          `json:"command"`
@@ -88,7 +88,7 @@ type App struct {
 
 // Step is one action or expectation: exactly one field besides Note is set.
 type Step struct {
-	// Note is a comment for people.
+	// Note is a comment for readers.
 	Note string `json:"note,omitempty"`
 
 	Input      *glasses.Input      `json:"input,omitempty"`
@@ -109,9 +109,9 @@ type Step struct {
 }
 
 // Expect is a row of the event log that must arrive within WithinMs of the session's clock or, with Absent, must not.
-// Only rows since the last step that made something happen match, and each matches only one expectation.
+// Only rows since the last action match, and each row matches only one expectation.
 type Expect struct {
-	// Type, Kind, Chip and Sender must equal those of the row; an empty one matches any.
+	// Type, Kind, Chip and Sender must equal the fields of the row; an empty field matches any value.
 	Type   string `json:"type,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Chip   string `json:"chip,omitempty"`

@@ -1,7 +1,8 @@
-// Package uncleared records which real glasses may still show a picture although nothing is connected to them any more.
-// The adapter that shows pictures on a pair keeps a mark for it until the panel is known to be dark. It outlives the
-// daemon, so it can remove the mark of a pair that it clears after the daemon was killed; if it is killed too, the mark
-// stays, and the next daemon says what the wearer may see. Marks are empty files of one folder of the state directory.
+// Package uncleared records which real glasses may still show a picture although they are no longer connected. The
+// adapter that shows pictures on a pair keeps a mark for the pair until the panel is known to be dark. The adapter
+// outlives the daemon, so it can clear a pair and remove its mark after the daemon was killed. If the adapter is
+// killed too, the mark stays, and the next daemon tells the user what the wearer may see. Marks are empty files in a
+// folder of the state directory.
 package uncleared
 
 import (
@@ -17,15 +18,15 @@ const folder = "glasses.uncleared"
 // Pair identifies a pair of glasses.
 type Pair struct{ DeviceModel, Name string }
 
-// Next is the next step for glasses that are not cleared.
+// Next is the next step for the user when glasses are not cleared.
 const Next = "connect the glasses and disconnect them again, which clears them, or switch them off"
 
-// Notice says what the wearer of glasses that are not cleared may see.
+// Notice describes what the wearer of glasses that are not cleared may see.
 func Notice(name string) string {
 	return name + " may still show an app's last picture: the connection ended before the panel was cleared"
 }
 
-// file returns the path of a pair's mark. Names come from the air, so they are escaped.
+// file returns the path of a pair's mark. Names are received by radio, so they are escaped.
 func (p Pair) file(stateDir string) string {
 	return filepath.Join(stateDir, folder, url.QueryEscape(p.DeviceModel)+" "+url.QueryEscape(p.Name))
 }
@@ -42,7 +43,7 @@ func Mark(stateDir string, p Pair) error {
 	return f.Close()
 }
 
-// Unmark records that the glasses are dark, or that nobody wants to know.
+// Unmark records that the glasses are dark, or that their state no longer matters.
 func Unmark(stateDir string, p Pair) error {
 	if err := os.Remove(p.file(stateDir)); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("mark the glasses as cleared: %w", err)
@@ -58,7 +59,7 @@ func Has(stateDir string, p Pair) bool {
 
 // List returns the pairs that may show a picture. It ignores files that it cannot read.
 func List(stateDir string) (list []Pair) {
-	entries, _ := os.ReadDir(filepath.Join(stateDir, folder)) // usually there is none
+	entries, _ := os.ReadDir(filepath.Join(stateDir, folder)) // usually the folder does not exist
 	for _, e := range entries {
 		model, name, _ := strings.Cut(e.Name(), " ")
 		model, err := url.QueryUnescape(model)

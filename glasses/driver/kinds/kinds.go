@@ -1,5 +1,5 @@
-// Package kinds lists the real glasses that a driver of ours speaks to. Carriers choose a driver here; they know
-// nothing else about vendors.
+// Package kinds lists the real glasses that this repository has drivers for. Carriers choose a driver here; they
+// contain no other vendor-specific code.
 package kinds
 
 import (
@@ -13,17 +13,18 @@ import (
 // Kind is one kind of glasses.
 type Kind struct {
 	DeviceModel string
-	// Steps are what a person does so that the glasses can be found, in order.
+	// Steps are what the user must do so that the glasses can be found, in order.
 	Steps []string
-	// OtherRows is the height of the panel if it lacks the model's last row; 0 if a Panel changes nothing.
+	// OtherRows is the panel height to try if the panel lacks the model's last row; 0 if a driver.Panel has no
+	// effect.
 	OtherRows int
-	// Pair returns the name of the pair and the key of the link to which an advertised name belongs.
+	// Pair returns the pair and the link key that an advertised name belongs to.
 	Pair func(advertised string) (pair, link string, ok bool)
 	// New returns a driver for one pair.
 	New func(driver.Panel) driver.Driver
 }
 
-// All returns the kinds, in display order.
+// All returns all kinds, in display order.
 func All() []Kind {
 	return []Kind{{
 		DeviceModel: "even_g1", OtherRows: 135, Pair: g1.Pair,
@@ -60,7 +61,7 @@ func Of(deviceModel string) (Kind, bool) {
 	return Kind{}, false
 }
 
-// Identify returns the kind, the pair and the link to which an advertised name belongs.
+// Identify returns the kind, the pair and the link key that an advertised name belongs to.
 func Identify(advertised string) (k Kind, pair, link string, ok bool) {
 	for _, k := range All() {
 		if pair, link, ok := k.Pair(advertised); ok {
@@ -70,7 +71,7 @@ func Identify(advertised string) (k Kind, pair, link string, ok bool) {
 	return Kind{}, "", "", false
 }
 
-// DeviceModels returns the ids of the device models of All.
+// DeviceModels returns the device model ids of All.
 func DeviceModels() []string {
 	all := All()
 	ids := make([]string, len(all))

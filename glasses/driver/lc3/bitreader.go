@@ -3,10 +3,10 @@ package lc3
 import "math/bits"
 
 // bitReader reads both streams of a frame: plain bits from its end backwards, and the arithmetic decoder's bytes from
-// its start. Neither knows where the other one ends: left tells whether they met. Behind the ends there are zeros.
+// its start. Neither stream marks its end; left reports whether the two overlap. Beyond the frame, both read zeros.
 type bitReader struct {
 	data       []byte
-	plain      int    // plain bits that were read
+	plain      int    // number of plain bits read
 	next       int    // index of the arithmetic decoder's next byte
 	low, width uint32 // state of the arithmetic decoder, 24 bits each
 	corrupt    bool   // the arithmetic decoder found an impossible state
@@ -20,7 +20,7 @@ func newBitReader(data []byte) bitReader {
 	return r
 }
 
-// shift moves one byte into low.
+// shift shifts the next byte into low.
 func (r *bitReader) shift() {
 	r.low = r.low << 8 & 0xFFFFFF
 	if r.next < len(r.data) {
@@ -29,7 +29,7 @@ func (r *bitReader) shift() {
 	}
 }
 
-// bits reads n plain bits, the lowest one first.
+// bits reads n plain bits, the lowest bit first.
 func (r *bitReader) bits(n int) int {
 	value := 0
 	for i := range n {
@@ -43,8 +43,8 @@ func (r *bitReader) bits(n int) int {
 
 func (r *bitReader) flag() bool { return r.bits(1) == 1 }
 
-// symbol decodes a symbol. The model holds the cumulative frequencies, of 1024, below each symbol; the first one is
-// 0.
+// symbol decodes one symbol. The model holds the cumulative frequency below each symbol, out of 1024; the first one
+// is 0.
 func (r *bitReader) symbol(model []uint16) int {
 	unit := r.width >> 10
 	if r.low >= unit<<10 {
@@ -66,8 +66,8 @@ func (r *bitReader) symbol(model []uint16) int {
 	return symbol
 }
 
-// left returns the number of plain bits that may still be read, without those that the arithmetic decoder needed so
-// far. It is negative if the frame is corrupt.
+// left returns the number of plain bits that may still be read, excluding those that the arithmetic decoder has
+// consumed so far. It is negative if the frame is corrupt.
 func (r *bitReader) left() int {
 	decoded := 8*(r.next-3) + 26 - bits.Len32(r.width)
 	return 8*len(r.data) - r.plain - decoded

@@ -5,20 +5,20 @@ import (
 	"math"
 )
 
-// The only configuration.
+// The only supported configuration.
 const (
 	SampleRate   = 16_000 // samples per second, one channel
-	FrameSamples = 160    // samples of a frame: 10 ms
-	FrameBytes   = 20     // bytes of an encoded frame
+	FrameSamples = 160    // samples per frame: 10 ms
+	FrameBytes   = 20     // bytes per encoded frame
 )
 
-// Errors of Decode.
+// Errors returned by Decode.
 var (
 	ErrFrameLength  = errors.New("lc3: the frame does not have 20 bytes")
 	ErrCorruptFrame = errors.New("lc3: the frame is corrupt")
 )
 
-// Decoder decodes one stream of frames in their order. It is not safe for concurrent use.
+// Decoder decodes the frames of one stream in order. It is not safe for concurrent use.
 type Decoder struct {
 	spectrum [FrameSamples]float64 // of the current frame
 	good     [FrameSamples]float64 // of the last frame that was not concealed
@@ -35,8 +35,8 @@ func NewDecoder() *Decoder {
 }
 
 // Decode decodes a frame of FrameBytes bytes into the first FrameSamples samples of pcm. It panics if pcm is shorter.
-// The sound is 2.5 ms late, as the codec is. Errors are ErrFrameLength and ErrCorruptFrame: then pcm holds concealed
-// sound as of Conceal. A frame has no checksum, so not every damage is noticed.
+// The sound is delayed by 2.5 ms, the delay of the codec. On failure it returns ErrFrameLength or ErrCorruptFrame,
+// and pcm holds concealed sound as from Conceal. A frame has no checksum, so some damage goes undetected.
 func (d *Decoder) Decode(frame []byte, pcm []int16) error {
 	f, err := d.parse(frame)
 	if err != nil {
@@ -64,14 +64,14 @@ func (d *Decoder) parse(data []byte) (frame, error) {
 	return f, nil
 }
 
-// Conceal replaces a missing frame: it fills the first FrameSamples samples of pcm with sound like that of the last
-// good frame, which fades if several are missing. It panics if pcm is shorter.
+// Conceal replaces a missing frame: it fills the first FrameSamples samples of pcm with sound similar to the last
+// good frame, which fades out if several frames are missing. It panics if pcm is shorter.
 func (d *Decoder) Conceal(pcm []int16) {
 	d.loss.conceal(&d.good, &d.spectrum)
 	d.synthesize(ltpf{}, pcm)
 }
 
-// synthesize turns the spectrum into samples.
+// synthesize converts the spectrum to samples.
 func (d *Decoder) synthesize(f ltpf, pcm []int16) {
 	samples := d.filter.input()
 	d.mdct.inverse(&d.spectrum, samples)
@@ -80,7 +80,7 @@ func (d *Decoder) synthesize(f ltpf, pcm []int16) {
 	}
 }
 
-// concealment replaces lost frames by the last good spectrum with random signs.
+// concealment replaces a lost frame by the last good spectrum with random signs.
 type concealment struct {
 	seed uint16
 	lost int // consecutive frames
@@ -95,7 +95,7 @@ func (c *concealment) conceal(good, spectrum *[FrameSamples]float64) {
 	case c.lost >= 4:
 		c.gain *= 0.9
 	}
-	if c.gain < 1e-12 { // silent whatever it multiplies, and arithmetic with denormal numbers is slow
+	if c.gain < 1e-12 { // the result is silent, and arithmetic with denormal numbers is slow
 		c.gain = 0
 	}
 	for i, x := range good {

@@ -1,9 +1,9 @@
-// Package lc3 decodes the microphone's sound of glasses: LC3, the Low Complexity Communication Codec of Bluetooth LE
-// Audio, at 16 kHz, one channel, frames of 10 ms and 20 bytes (16 kbit/s). It knows no other configuration, and
-// neither transports nor packets.
+// Package lc3 decodes the microphone sound of glasses. It implements LC3, the Low Complexity Communication Codec of
+// Bluetooth LE Audio, at 16 kHz, mono, with frames of 10 ms and 20 bytes (16 kbit/s). It supports no other
+// configuration and is independent of transports and packets.
 //
-// The source is the Bluetooth SIG's Low Complexity Communication Codec, version 1.0, decoder and Appendix B. Each
-// stage has a file, in the order of decoding:
+// The source is the Bluetooth SIG's specification Low Complexity Communication Codec, version 1.0: the decoder and
+// Appendix B. Each decoding stage has its own file, in this order:
 //
 //   - bitreader.go: plain bits and the arithmetic decoder
 //   - frame.go: side information
@@ -14,12 +14,12 @@
 //   - postfilter.go: long term postfilter (LTPF)
 //   - decoder.go: all of them in order, and packet loss concealment (Appendix B)
 //
-// The tables are those of Google's liblc3 (Apache License 2.0, the notice is in their files). Where a decoder is free
-// to choose, for example in what it takes for a corrupt frame, this one does as liblc3 does. Tests compare it with
-// liblc3's decoder: samples differ by at most 1, because liblc3 calculates with 32 bits and this package with 64.
+// The tables are from Google's liblc3 (Apache License 2.0; the table files contain the notice). Where the
+// specification leaves a choice, for example when a frame counts as corrupt, this decoder follows liblc3. Tests
+// compare the two decoders: samples differ by at most 1, because liblc3 uses 32-bit floats and this package 64-bit
+// floats.
 //
-// The same frames become the same samples on every processor. The language permits a compiler to compute x*y + z with
-// a single rounding, and compilers for some processors do. An explicit conversion of the product forbids it, so every
-// product that is added to something is converted (addProduct). Functions of package math whose last bit depends on
-// the processor are not used: cosine and exp2 replace them.
+// Decoding gives the same samples on every processor. Go permits compilers to compute x*y + z with a single rounding,
+// and some do. An explicit conversion of the product prevents it, so addProduct converts every product before adding
+// it. Functions of package math whose last bit depends on the processor are replaced by cosine and exp2.
 package lc3

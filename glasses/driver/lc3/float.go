@@ -2,7 +2,7 @@ package lc3
 
 import "math"
 
-// addProduct returns sum + a*b, rounded twice on every processor.
+// addProduct returns sum + a*b, with both operations rounded on every processor.
 func addProduct(sum, a, b float64) float64 { return sum + float64(a*b) }
 
 // cosine returns the cosine of k/n turns, k >= 0, n > 0.
@@ -14,7 +14,7 @@ func cosine(k, n int) float64 {
 	angle := 2 * math.Pi * float64(k) / float64(n)
 	square := angle * angle
 	sum, term := 1.0, 1.0
-	for i := 1; i <= 27; i += 2 { // Taylor's series, at most half a turn
+	for i := 1; i <= 27; i += 2 { // Taylor series, for at most half a turn
 		term = float64(-term*square) / float64(i*(i+1))
 		sum += term
 	}
@@ -27,7 +27,7 @@ func exp2(x float64) float64 {
 	whole := math.Floor(x + 0.5)
 	y := (x - whole) * math.Ln2
 	power := 1.0
-	for i := 13; i > 0; i-- { // Taylor's series of e to the power of y
+	for i := 13; i > 0; i-- { // Taylor series of e to the power of y
 		power = 1 + float64(power*y)/float64(i)
 	}
 	return math.Ldexp(power, int(whole))

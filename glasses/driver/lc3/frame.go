@@ -3,16 +3,16 @@ package lc3
 // frame is the side information of a frame.
 type frame struct {
 	wideband  bool // sound up to 8 kHz, otherwise 4 kHz
-	count     int  // coefficients that are encoded; the others are 0 or noise
+	count     int  // number of encoded coefficients; the others are 0 or noise
 	separate  bool // the lowest bits of large coefficients follow the spectrum
 	gainIndex int
-	noise     int // level of the noise that fills gaps, from 7, the lowest one, to 0
+	noise     int // level of the noise that fills gaps, from 7 (lowest) to 0
 	tns       tns
 	sns       sns
 	ltpf      ltpf
 }
 
-// bandwidth returns the number of coefficients that the frame's bandwidth has.
+// bandwidth returns the number of coefficients in the frame's bandwidth.
 func (f *frame) bandwidth() int {
 	if f.wideband {
 		return FrameSamples
@@ -20,7 +20,7 @@ func (f *frame) bandwidth() int {
 	return FrameSamples / 2
 }
 
-// readFrame reads the side information. It reports whether the values are valid.
+// readFrame reads the side information, and reports whether the values are valid.
 func readFrame(r *bitReader) (frame, bool) {
 	f := frame{wideband: r.flag(), count: 2 * (r.bits(7) + 1), separate: r.flag(), gainIndex: r.bits(8)}
 	if f.count > FrameSamples {

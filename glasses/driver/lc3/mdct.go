@@ -3,18 +3,19 @@ package lc3
 import "math"
 
 const (
-	// windowZeros is the number of zeros at the end of the encoder's window. Without them the delay would be longer.
+	// windowZeros is the number of zeros at the end of the encoder's window, which shorten the delay.
 	windowZeros = 3 * FrameSamples / 8
 	overlapping = FrameSamples - windowZeros
-	// turn is the number of steps of the cosines' table. Every angle of the transforms is a number of steps.
+	// turn is the number of steps per full turn in the cosine table. Every angle of the transforms is a whole number
+	// of steps.
 	turn = 8 * FrameSamples
 )
 
-// mdct is the inverse low delay modified discrete cosine transform. It is calculated as it is defined: in 25,600
-// products a frame, which is far faster than needed.
+// mdct is the inverse low delay modified discrete cosine transform. It is computed directly from the definition, with
+// 25,600 products per frame, which is far faster than needed.
 type mdct struct {
 	cosines [turn]float64
-	overlap [overlapping]float64 // what the last frame adds to the next one
+	overlap [overlapping]float64 // the part of the last frame that is added to the next one
 }
 
 func (m *mdct) init() {
@@ -26,7 +27,7 @@ func (m *mdct) init() {
 // cosine returns the cosine of k/n turns, k >= 0; n must divide the steps of a turn.
 func (m *mdct) cosine(k, n int) float64 { return m.cosines[k%n*(turn/n)] }
 
-// inverse transforms a spectrum into samples.
+// inverse transforms a spectrum to samples.
 func (m *mdct) inverse(spectrum *[FrameSamples]float64, samples []float64) {
 	const n = FrameSamples
 	// middle holds the samples n/2 to 3n/2 of 2n. The others follow from symmetry.

@@ -4,12 +4,13 @@ const (
 	ltpfHistory    = 288 // samples: the longest lag is 285, and the filter reads two more before it
 	ltpfTaps       = len(ltpfDenominators[0])
 	ltpfTransition = FrameSamples / 4
-	// The gains of the lowest bit rate.
+	// Gains for the lowest bit rate.
 	ltpfGain          = 0.4
 	ltpfNumeratorGain = 0.85 * ltpfGain
 )
 
-// ltpf is how a frame sets the long term postfilter, which deepens the valleys between a voice's harmonics.
+// ltpf holds a frame's parameters for the long term postfilter, which deepens the valleys between a voice's
+// harmonics.
 type ltpf struct {
 	active bool
 	lag    int // pitch period in quarters of a sample, from 160 to 1140
@@ -30,14 +31,14 @@ func readLTPF(r *bitReader) ltpf {
 	return f
 }
 
-// postfilter is the long term postfilter. Its buffers begin with samples of earlier frames.
+// postfilter is the long term postfilter. Its buffers start with samples of earlier frames.
 type postfilter struct {
 	last   ltpf
 	before [ltpfTaps - 1 + FrameSamples]float64 // unfiltered
 	after  [ltpfHistory + FrameSamples]float64
 }
 
-// input returns the place for the samples of the next frame.
+// input returns the buffer for the samples of the next frame.
 func (p *postfilter) input() []float64 {
 	copy(p.before[:], p.before[FrameSamples:])
 	copy(p.after[:], p.after[FrameSamples:])
@@ -69,7 +70,7 @@ func (p *postfilter) run(f ltpf) []float64 {
 	return out
 }
 
-// fade is how a filter's effect changes in the course of a transition.
+// fade is how the filter's effect changes during a transition.
 type fade int
 
 const (
@@ -78,7 +79,7 @@ const (
 	fadeOut
 )
 
-// filter filters samples of the frame from start on. in holds them and the ltpfTaps-1 samples before.
+// filter filters the samples of the frame starting at start. in holds them and the ltpfTaps-1 samples before them.
 func (p *postfilter) filter(in []float64, start, lag int, fade fade) {
 	denominator := &ltpfDenominators[lag%4]
 	for i := range len(in) - (ltpfTaps - 1) {

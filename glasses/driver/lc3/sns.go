@@ -5,17 +5,17 @@ import "math"
 const (
 	bands        = 64
 	scaleFactors = 16
-	// The numbers of arrangements of pulses, without the sign of the first pulse.
+	// Numbers of arrangements of pulses, not counting the sign of the first pulse.
 	arrangements10on10 = 2_390_004
 	arrangements8on16  = 15_158_272
 	arrangements6on16  = 774_912
 )
 
-// sns holds the quantized scale factors of spectral noise shaping: a coarse shape of two codebooks and a fine one of
-// pulses, which are enumerated (pyramid vector quantization).
+// sns holds the quantized scale factors of spectral noise shaping: a coarse shape from two codebooks, and a fine
+// shape of enumerated pulses (pyramid vector quantization).
 type sns struct {
 	low, high int // indexes of the codebooks
-	shape     int // number of pulses and their places, 0 to 3
+	shape     int // number and places of the pulses, 0 to 3
 	gain      int // index
 	first     pulses
 	second    pulses // of shape 0
@@ -27,7 +27,7 @@ type pulses struct {
 	negative bool
 }
 
-// readSNS reports whether the values are valid.
+// readSNS reads the scale factors, and reports whether the values are valid.
 func readSNS(r *bitReader) (sns, bool) {
 	s := sns{low: r.bits(5), high: r.bits(5)}
 	if r.flag() {
@@ -102,7 +102,7 @@ func (s *sns) factors(m *mdct) [scaleFactors]float64 {
 	return factors
 }
 
-// place sets the numbers of pulses on each place.
+// place sets the number of pulses at each place.
 func (p pulses) place(places []int, count int) {
 	index, negative := p.index, p.negative
 	for i := range places {
@@ -124,8 +124,8 @@ func (p pulses) place(places []int, count int) {
 	}
 }
 
-// pulseOffsets holds the index of the first arrangement that leaves a number of pulses (second index) to a number of
-// places (first index).
+// pulseOffsets holds the index of the first arrangement that leaves a given number of pulses (second index) for a
+// given number of places (first index).
 var pulseOffsets = newPulseOffsets()
 
 func newPulseOffsets() (offsets [scaleFactors][11]int) {

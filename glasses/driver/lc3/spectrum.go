@@ -3,16 +3,16 @@ package lc3
 import "math"
 
 const (
-	// maxEscapes is the highest number of escape symbols before a pair of coefficients.
+	// maxEscapes is the maximum number of escape symbols before a pair of coefficients.
 	maxEscapes = 14
-	// Noise replaces coefficients from noiseStart on if noiseReach coefficients before and after them are zeros, too.
+	// Noise replaces coefficients from noiseStart on if they and the noiseReach coefficients on both sides are zero.
 	noiseStart = 24
 	noiseReach = 3
-	// gainOffset is the gain index of the gain 1. It depends on the rates.
+	// gainOffset is the gain index that means a gain of 1. It depends on the rates.
 	gainOffset = 105 + 5*2 + 8*FrameBytes/(10*2)
 )
 
-// readSpectrum reads and scales the coefficients. It reports whether they are valid.
+// readSpectrum reads and scales the coefficients, and reports whether they are valid.
 func (f *frame) readSpectrum(r *bitReader, x *[FrameSamples]float64) bool {
 	*x = [FrameSamples]float64{}
 	seed, ok := f.readCoefficients(r, x)
@@ -24,7 +24,7 @@ func (f *frame) readSpectrum(r *bitReader, x *[FrameSamples]float64) bool {
 	} else {
 		readResidual(r, x[:f.count])
 	}
-	// This is how an encoder marks silence. All else gets at least a little noise.
+	// An encoder marks silence this way. Any other frame gets at least a little noise.
 	isZero := f.count == 2 && x[0] == 0 && x[1] == 0 && f.gainIndex == 0 && f.noise == 7
 	if !isZero {
 		fillNoise(x[:f.bandwidth()], float64(8-f.noise)/16, seed)
@@ -44,7 +44,7 @@ func (f *frame) readCoefficients(r *bitReader, x *[FrameSamples]float64) (seed u
 		if i > FrameSamples/2 {
 			models = &spectrumLookup[256+context]
 		}
-		// Each escape symbol adds one bit to both coefficients, the lowest one first.
+		// Each escape symbol adds one bit to both coefficients, the lowest bit first.
 		a, b, escapes := 0, 0, 0
 		symbol := r.symbol(spectrumModels[models[0]][:])
 		for symbol == 16 {
@@ -74,7 +74,7 @@ func (f *frame) readCoefficients(r *bitReader, x *[FrameSamples]float64) (seed u
 	return seed, true
 }
 
-// signed reads the sign of a coefficient. Zero has none.
+// signed reads the sign of a coefficient. Zero has no sign.
 func signed(r *bitReader, size int) float64 {
 	if size != 0 && r.flag() {
 		size = -size
@@ -105,8 +105,8 @@ func readResidual(r *bitReader, x []float64) {
 	}
 }
 
-// readLowestBits reads the lowest bits of pairs with a large coefficient, as many as are left. It returns what they add
-// to the seed.
+// readLowestBits reads the lowest bits of pairs with a large coefficient while bits are left. It returns their
+// contribution to the seed.
 func readLowestBits(r *bitReader, x []float64) (seed uint16) {
 	left := r.left()
 	flag := func() bool {
@@ -139,7 +139,7 @@ func readLowestBits(r *bitReader, x []float64) (seed uint16) {
 	return seed
 }
 
-// fillNoise replaces coefficients amid zeros by noise of a level.
+// fillNoise replaces coefficients surrounded by zeros by noise of a given level.
 func fillNoise(x []float64, level float64, seed uint16) {
 	zeros := 0 // before i
 	for i := noiseStart - noiseReach; i < len(x)+noiseReach; i++ {

@@ -87,8 +87,8 @@ var spectrumModels = [64][17]uint16{
 	{0, 231, 367, 408, 423, 557, 676, 723, 742, 786, 835, 860, 872, 889, 909, 921, 928},
 }
 
-// spectrumLookup selects a model: by the half of the spectrum and the eight bits of context, and by the number of
-// escapes before, up to 3.
+// spectrumLookup selects a model, by the half of the spectrum and the eight bits of context, and by the number of
+// preceding escapes, up to 3.
 var spectrumLookup = [512][4]uint8{
 	{1, 13, 0, 0}, {39, 13, 0, 0}, {7, 13, 0, 0}, {25, 13, 0, 0}, {22, 13, 0, 0}, {22, 13, 0, 0}, {28, 13, 0, 0},
 	{22, 13, 0, 0}, {22, 60, 0, 0}, {22, 60, 0, 0}, {22, 60, 0, 0}, {28, 60, 0, 0}, {28, 60, 0, 0},

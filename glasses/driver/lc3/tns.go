@@ -5,8 +5,8 @@ const (
 	tnsStart    = 12 // the first coefficient that is filtered
 )
 
-// tns is the filter of temporal noise shaping: a prediction of coefficients from lower ones. It has as many reflection
-// coefficients as its order; the others are 0, as are all without a filter.
+// tns is the filter of temporal noise shaping: a prediction of coefficients from lower ones. The number of its
+// reflection coefficients is its order; the others are 0, and without a filter all are 0.
 type tns struct {
 	order      int
 	reflection [tnsMaxOrder]float64

@@ -1,6 +1,6 @@
-// Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture, a
-// person says what they see, and if that is wrong it shows the picture again in the other way. It does no I/O; its
-// user carries the questions to the person and the outputs of the glasses to the Check.
+// Package panelcheck finds out how the panel of one pair of real glasses shows pictures: it shows a test picture,
+// asks the user what they see and, if the picture looks wrong, shows it again in the other way. It does no I/O; the
+// caller passes the questions to the user and the outputs of the glasses to the Check.
 package panelcheck
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/service-dev/service/glasses/driver/kinds"
 )
 
-// Step is how far a check is.
+// Step is the progress of a check.
 type Step string
 
-// The steps. The last three end the check.
+// Steps of a check. The last three end it.
 const (
-	Showing     Step = "showing"     // the glasses get the picture
-	Asking      Step = "asking"      // the person answers both questions
-	AskingAgain Step = "askingAgain" // the person says whether the picture is right now
+	Showing     Step = "showing"     // the picture is being sent to the glasses
+	Asking      Step = "asking"      // the user answers both questions
+	AskingAgain Step = "askingAgain" // the user answers whether the picture is right now
 	Right       Step = "right"
-	Wrong       Step = "wrong" // no known way is right; the panel is as it was
+	Wrong       Step = "wrong" // the picture was wrong in every known way; the panel's settings are unchanged
 	Lost        Step = "lost"  // the glasses were disconnected or did not show the picture
 )
 
@@ -31,17 +31,17 @@ type Panel interface {
 	EndTest(now int64, p driver.Panel)
 }
 
-// Check is one check. It is not safe for concurrent use. All times are ms of the session's clock.
+// Check is one check. It is not safe for concurrent use. All times are in milliseconds on the session's clock.
 type Check struct {
 	glasses Panel
 	kind    kinds.Kind
 	before  driver.Panel
-	now     driver.Panel // the way that is tried
+	now     driver.Panel // the settings being tried
 	step    Step
 	isAgain bool // whether before was wrong
 }
 
-// Begin shows the test picture. panel is what is known about the panel so far.
+// Begin shows the test picture. panel holds the settings known so far.
 func Begin(now int64, g Panel, panel driver.Panel) *Check {
 	kind, _ := kinds.Of(g.Model().ID)
 	c := &Check{glasses: g, kind: kind, before: panel, now: panel}
@@ -49,13 +49,13 @@ func Begin(now int64, g Panel, panel driver.Panel) *Check {
 	return c
 }
 
-// Step returns how far the check is.
+// Step returns the current step.
 func (c *Check) Step() Step { return c.step }
 
 // IsOver reports whether the check has ended.
 func (c *Check) IsOver() bool { return c.step == Right || c.step == Wrong || c.step == Lost }
 
-// Panel returns how the panel shows pictures: what was right, or what was known before.
+// Panel returns how the panel shows pictures: the settings that were right, or else those known before.
 func (c *Check) Panel() driver.Panel {
 	if c.step == Right {
 		return c.now
@@ -68,7 +68,7 @@ func (c *Check) show(now int64) {
 	c.glasses.ShowTest(now, c.now, Picture(c.glasses.Model(), c.now.Rows))
 }
 
-// Tested processes what the glasses say about the picture. Glasses that refuse it may have fewer rows.
+// Tested processes the result of showing the picture. Glasses that refuse it may have fewer rows.
 func (c *Check) Tested(now int64, t driver.Tested) {
 	switch {
 	case c.step != Showing:
@@ -86,8 +86,8 @@ func (c *Check) Tested(now int64, t driver.Tested) {
 	}
 }
 
-// Answer processes what the person sees: whether the picture is upright with the left square lit, and whether its
-// border is whole. Without a question it does nothing.
+// Answer processes what the user sees: whether the picture is upright with the left square lit, and whether its
+// border is complete. It does nothing if there is no open question.
 func (c *Check) Answer(now int64, isUpright, hasBorder bool) {
 	if c.step == Asking || c.step == AskingAgain {
 		c.judge(now, isUpright, hasBorder)
@@ -108,7 +108,7 @@ func (c *Check) judge(now int64, isUpright, hasBorder bool) {
 	c.show(now)
 }
 
-// Cancel ends the check; nothing has changed.
+// Cancel ends the check and changes nothing.
 func (c *Check) Cancel(now int64) {
 	if !c.IsOver() {
 		c.end(now, Wrong)
@@ -120,7 +120,7 @@ func (c *Check) end(now int64, step Step) {
 	c.glasses.EndTest(now, c.Panel())
 }
 
-// Other returns the other way in which a panel of this kind may show pictures, if a test picture was wrong. ok is
+// Other returns another way in which a panel of this kind may show pictures, after a test picture was wrong. ok is
 // false if there is none.
 func Other(kind kinds.Kind, p driver.Panel, isUpright, hasBorder bool) (other driver.Panel, ok bool) {
 	if kind.OtherRows == 0 {

@@ -1,5 +1,5 @@
 // Package webbluetooth is the carrier for pages: a script that opens the links of a driver with the browser's
-// Bluetooth. A page imports the script and passes what happens to its links to wherever the driver runs.
+// Bluetooth. A page imports the script and forwards the events of its links to the driver, wherever the driver runs.
 package webbluetooth
 
 import _ "embed"

@@ -12,24 +12,24 @@ import (
 	"image/png"
 )
 
-// Place is a text in the metadata that no app may receive.
+// Place is a text in the metadata that must not reach any app.
 const Place = "taken at home"
 
-// Width and Height are the size of the pictures as they are seen upright.
+// Width and Height are the size of the upright pictures.
 const (
 	Width  = 64
 	Height = 32
 )
 
-// corners are the colours of the upright picture's quarters: top left, top right, bottom left, bottom right.
+// corners are the colours of the quarters of the upright picture: top left, top right, bottom left, bottom right.
 var corners = [4]color.RGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {255, 255, 255, 255}}
 
-// sides are, for each orientation, the sides of the upright picture at which the first stored row and the first stored
+// sides holds, for each orientation, the sides of the upright picture where the first stored row and the first stored
 // column are (CIPA DC-008, tag 0x0112).
 var sides = [9][2]string{{}, {"top", "left"}, {"top", "right"}, {"bottom", "right"}, {"bottom", "left"},
 	{"left", "top"}, {"right", "top"}, {"right", "bottom"}, {"left", "bottom"}}
 
-// Stored returns the picture as a camera stores it that was held so that orientation, 1 to 8, describes the picture.
+// Stored returns the picture as a camera stores it when it is held so that the given orientation, 1 to 8, applies.
 func Stored(orientation int) *image.RGBA {
 	rows, columns := Height, Width
 	if orientation >= 5 {
@@ -57,21 +57,21 @@ func Stored(orientation int) *image.RGBA {
 	return img
 }
 
-// JPEG returns the picture of Stored as a JPEG with metadata in this byte order.
+// JPEG returns the picture of Stored as a JPEG with metadata in the given byte order.
 func JPEG(order binary.AppendByteOrder, orientation int) []byte {
 	var file bytes.Buffer
 	_ = jpeg.Encode(&file, Stored(orientation), &jpeg.Options{Quality: 95}) // fails only if the writer fails
 	return Tag(file.Bytes(), Block(order, uint16(orientation)))
 }
 
-// PNG returns the picture of Stored as a PNG with metadata in this byte order.
+// PNG returns the picture of Stored as a PNG with metadata in the given byte order.
 func PNG(order binary.AppendByteOrder, orientation int) []byte {
 	var file bytes.Buffer
 	_ = png.Encode(&file, Stored(orientation))
 	return Tag(file.Bytes(), Block(order, uint16(orientation)))
 }
 
-// Block returns EXIF metadata that has Place and an orientation.
+// Block returns EXIF metadata that contains Place and an orientation.
 func Block(order binary.AppendByteOrder, orientation uint16) []byte {
 	b := []byte("II*\x00")
 	if order.String() == binary.BigEndian.String() {
@@ -89,7 +89,7 @@ func Block(order binary.AppendByteOrder, orientation uint16) []byte {
 	b = order.AppendUint32(b, 1)
 	b = order.AppendUint16(b, orientation)
 	b = order.AppendUint16(b, 0)
-	b = order.AppendUint32(b, 0) // the last directory
+	b = order.AppendUint32(b, 0) // no further directory
 	return append(b, Place+"\x00"...)
 }
 

@@ -12,9 +12,9 @@ import (
 
 // Added is a font file that the user added to this machine. It is used for characters that the service's fonts lack.
 type Added struct {
-	// Name is for people; SHA256 identifies the file, in lower-case hex.
+	// Name is shown to users; SHA256 identifies the file, in lower-case hex.
 	Name, SHA256 string
-	// Bold fonts are tried first for bold text, the others for other text.
+	// Bold is set for fonts that are tried first for bold text; the others are tried first for other text.
 	Bold bool
 	// File is its absolute path.
 	File string
@@ -33,8 +33,8 @@ var added struct {
 	ignored func(Added, error)
 }
 
-// SetAdded replaces the added fonts. A font whose file cannot be read or has another hash, or that fails while a text
-// is drawn, is passed to ignored and not used. ignored is called with a lock held, so it must not draw.
+// SetAdded replaces the added fonts. A font is passed to ignored and not used if its file cannot be read or has
+// another hash, or if it fails while a text is drawn. ignored is called with a lock held, so it must not draw.
 func SetAdded(list []Added, ignored func(Added, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -52,7 +52,7 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	}
 }
 
-// AddedFaces yields the added fonts, those of the given weight first, and each group in the order of addition.
+// AddedFaces yields the added fonts, fonts of the given weight first, and each group in the order of addition.
 func AddedFaces(isBold bool) iter.Seq[*Face] {
 	return func(yield func(*Face) bool) {
 		for _, weight := range []bool{isBold, !isBold} {
@@ -106,7 +106,7 @@ func (f *addedFont) open() (*Face, error) {
 	return parseAdded(data)
 }
 
-// ignore reports a font that is not used. The caller must hold the lock.
+// ignore reports a font that will not be used. The caller must hold the lock.
 func ignore(a Added, err error) {
 	if added.ignored != nil {
 		added.ignored(a, err)

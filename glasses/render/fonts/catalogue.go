@@ -11,7 +11,7 @@ type pack struct {
 	regular, bold string // base names; bold is empty if there is none
 }
 
-// The packs of each family. These files of Noto Sans have no Latin letters: those come from the Go fonts, then from
+// Packs of each family. These Noto Sans files contain no Latin letters, which come from the Go fonts and then from
 // latin.
 var (
 	common     = []pack{both("latin"), both("hebrew")} // punctuation of every script; only the latter has U+2010
@@ -79,7 +79,7 @@ func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack
 	if asEmoji || r >= firstEmojiPlane {
 		pictures = slices.Concat(emoji, symbols)
 	}
-	if r >= firstSymbol && !isEastAsian(r) { // a script's own font rarely has them
+	if r >= firstSymbol && !isEastAsian(r) { // fonts of a script rarely contain them
 		return slices.Concat(pictures, list)
 	}
 	return slices.Concat(list, common, pictures)

@@ -18,9 +18,9 @@ const (
 	MaxAdded = 16       // fonts
 	// maxName is the maximum length of a font's name in characters; longer names are truncated.
 	maxName = 60
-	// maxSegments bounds the outline of a glyph, which is filled in one go.
+	// maxSegments limits the outline of a glyph, which is filled in one pass.
 	maxSegments = 20_000
-	// maxMeanArea bounds the mean area of all glyphs in square ems, so that masks of a text stay small.
+	// maxMeanArea limits the mean area of all glyphs in square ems, so that the masks of a text stay small.
 	maxMeanArea = 4
 	// maxTrial is the number of characters that the check shapes.
 	maxTrial = 2000
@@ -33,7 +33,7 @@ const (
 	CodeUnsupported = "font_unsupported"
 )
 
-// FileError says why a font file cannot be added, and gives the next step.
+// FileError explains why a font file cannot be added, and what to do next.
 type FileError struct{ Code, Message, FixHint string }
 
 func (e *FileError) Error() string { return e.Message }
@@ -55,9 +55,9 @@ const boldWeight = 600
 // Bold reports whether the font is meant for bold text.
 func (i Info) Bold() bool { return i.Weight >= boldWeight }
 
-// Check parses a font file and all its glyphs, as drawing does, and describes the font. The error is a *FileError.
-// Check recovers from panics of the third-party parsers, but a hostile file can make them use much time or memory. So
-// first run it in a process that can be killed.
+// Check parses a font file and all its glyphs, as drawing does, and describes the font. On failure it returns a
+// *FileError. Check recovers from panics of the third-party parsers, but a hostile file can make them use much time
+// or memory, so run Check in a process that can be killed.
 func Check(data []byte) (info Info, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -141,7 +141,7 @@ func (f *Face) checkGlyphs() error {
 		b := segments.Bounds()
 		area += float64(b.Max.X-b.Min.X) * float64(b.Max.Y-b.Min.Y) / (em * em)
 	}
-	if drawn < 2 { // .notdef may be one
+	if drawn < 2 { // one may be .notdef
 		return noOutlines()
 	}
 	if mean := area / float64(drawn); mean > maxMeanArea {

@@ -24,7 +24,7 @@ type Face struct {
 	Outlines *sfnt.Font
 	// Upem is the number of font units in an em.
 	Upem int
-	// Primary is set for the Go fonts, which are used wherever they have a character.
+	// Primary is set for the Go fonts, which are used for every character that they contain.
 	Primary bool
 	// Added describes an added font; nil for the service's fonts.
 	Added *Added
@@ -78,7 +78,7 @@ func Primary(isBold bool) *Face {
 	return regular()
 }
 
-// faces holds the font files of this program, which are parsed on first use.
+// faces holds the font files of this program. They are parsed on first use.
 var faces struct {
 	mu         sync.Mutex
 	read       func(name string) ([]byte, error) // nil in a program that receives files through Add
@@ -87,7 +87,7 @@ var faces struct {
 	generation int
 }
 
-// Use sets the function that reads the TrueType file with a name. Package packs calls it.
+// Use sets the function that reads a TrueType file by name. Package packs calls it.
 func Use(read func(name string) ([]byte, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -95,7 +95,7 @@ func Use(read func(name string) ([]byte, error)) {
 	faces.generation++
 }
 
-// Generation changes when other files become available.
+// Generation returns a number that changes when other files become available.
 func Generation() int {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -110,7 +110,7 @@ func Wanted() []string {
 	return slices.Sorted(maps.Keys(faces.wanted))
 }
 
-// Add provides a TrueType file. A nil ttf means that it cannot be loaded: other fonts are then used instead.
+// Add provides a TrueType file. A nil ttf means that the file cannot be loaded, so other fonts are used instead.
 func Add(name string, ttf []byte) error {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -151,9 +151,9 @@ func load(name string) (f *Face, ok bool) {
 	return faces.parsed[name], true
 }
 
-// Fallbacks yields the fonts that may have a character that the primary font lacks, the best first. It loads each font
-// when the iteration reaches it, and ends at a font that Add has yet to provide. asEmoji prefers emoji to symbols. For
-// a script without a bold font it yields the regular one.
+// Fallbacks yields the fonts that may contain a character that the primary font lacks, the best one first. It loads
+// each font when the iteration reaches it, and ends at a font that Add has yet to provide. asEmoji prefers emoji to
+// symbols. For a script without a bold font it yields the regular one.
 func Fallbacks(r rune, script language.Script, region Region, isBold, asEmoji bool) func(yield func(*Face) bool) {
 	return func(yield func(*Face) bool) {
 		for _, p := range packsOf(r, script, region, asEmoji) {

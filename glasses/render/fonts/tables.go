@@ -77,8 +77,8 @@ type sfntTable struct {
 	sum, data []byte
 }
 
-// tablesOf returns the tables of a font file for which keep returns true, in the order of the file. A duplicate table
-// is an error.
+// tablesOf returns the tables of a font file for which keep returns true, in the order of the file. It fails if a
+// table occurs twice.
 func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
 	be := binary.BigEndian
 	if len(ttf) < sfntHeader || len(ttf) < sfntHeader+sfntEntry*int(be.Uint16(ttf[4:])) {

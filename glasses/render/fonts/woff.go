@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// maxUnpacked bounds an unpacked font in bytes.
+// maxUnpacked limits the size of an unpacked font, in bytes.
 const maxUnpacked = 32 << 20
 
 const (
@@ -60,7 +60,8 @@ func unpackedSize(woff []byte) int {
 	return min(int(binary.BigEndian.Uint32(woff[16:])), maxUnpacked, 8*len(woff))
 }
 
-// appendTable appends a table of size bytes, which is compressed if it is shorter, padded to four bytes.
+// appendTable appends a table of size bytes, padded to four bytes. The table is compressed if it is shorter than
+// size.
 func appendTable(out, table []byte, size int) ([]byte, error) {
 	start := len(out)
 	if len(table) == size {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// addedFace returns the first added font that has a character with its marks, or nil if there is none.
+// addedFace returns the first added font that contains a character with its marks, or nil if there is none.
 func (t *Typesetter) addedFace(grapheme []rune, from int, script language.Script) *fonts.Face {
 	if t.options.WithoutAdded {
 		return nil
@@ -22,7 +22,7 @@ func (t *Typesetter) addedFace(grapheme []rune, from int, script language.Script
 	return nil
 }
 
-// canShape reports whether an item with an added font can be shaped. If not, the font is no longer used.
+// canShape reports whether an item with an added font can be shaped. If it cannot, the font is no longer used.
 func (t *Typesetter) canShape(it item) bool {
 	return t.guard(it.face, func() bool {
 		n := it.to - it.from

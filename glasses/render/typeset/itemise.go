@@ -88,8 +88,8 @@ func firstScript(text []rune) language.Script {
 	return language.Latin
 }
 
-// faceOf returns the best font that has a character with its marks, or nil if there is none. from is the character's
-// position in the text.
+// faceOf returns the best font that contains a character with its marks, or nil if there is none. from is the
+// character's position in the text.
 func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *fonts.Face {
 	asEmoji := len(grapheme) > 1 && grapheme[1] == '\ufe0f'
 	if f := fonts.Primary(t.options.Bold); !asEmoji && t.has(f, grapheme, from, script) {
@@ -103,7 +103,7 @@ func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *
 	return t.addedFace(grapheme, from, script)
 }
 
-// has reports whether a font has a character with its marks, possibly as one composed character.
+// has reports whether a font contains a character with its marks, possibly as one composed character.
 func (t *Typesetter) has(f *fonts.Face, grapheme []rune, from int, script language.Script) bool {
 	missing := 0
 	for _, r := range grapheme {
@@ -126,8 +126,8 @@ func (t *Typesetter) has(f *fonts.Face, grapheme []rune, from int, script langua
 	return true
 }
 
-// IsInvisible reports whether nothing need be drawn for a character that a font lacks: joiners, directional marks and
-// variation selectors. A combining mark is not one of them.
+// IsInvisible reports whether a character can be omitted if a font lacks it: joiners, directional marks and variation
+// selectors, but not combining marks.
 func IsInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

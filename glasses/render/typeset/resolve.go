@@ -90,8 +90,8 @@ func (v *leveller) brackets(s *sequence) {
 	}
 }
 
-// directionWithin returns the direction of a pair of brackets, determined by the letters in it and before it, or
-// bidi.ON if there are no letters in it.
+// directionWithin returns the direction of a pair of brackets, determined by the letters in and before it, or bidi.ON
+// if it contains no letters.
 func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
 	found := bidi.ON
 	for _, i := range s.at[pair[0]+1 : pair[1]] {
@@ -118,8 +118,8 @@ func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
 	return s.direction()
 }
 
-// strength returns bidi.L or bidi.R for a letter or number, and bidi.ON for anything else. Numbers count as right to
-// left.
+// strength returns bidi.L or bidi.R for a letter or number, and bidi.ON for other characters. Numbers count as right
+// to left.
 func (v *leveller) strength(i int) bidi.Class {
 	switch v.classes[i] {
 	case bidi.L:
@@ -169,7 +169,7 @@ func closingBracket(r rune) rune {
 	return canonical(closing)
 }
 
-// canonical returns the canonical equivalent of a bracket. Only two brackets differ from theirs.
+// canonical returns the canonical equivalent of a bracket. It differs from the bracket only for two brackets.
 func canonical(r rune) rune {
 	if r == '\u2329' || r == '\u232a' {
 		return r - '\u2329' + '\u3008'

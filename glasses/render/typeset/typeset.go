@@ -1,15 +1,16 @@
 // Package typeset turns text of any language into positioned glyphs: it finds directions (Unicode Standard Annex 9),
-// scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). Its results
-// are integers in font units, so they are the same on every platform and for every size; positions are rounded to a
-// quarter of a pixel within a run of joined letters.
+// scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). The
+// results are integers in font units, so they are the same on every platform and for every size; positions are
+// rounded to a quarter of a pixel within a run of joined letters.
 //
-// A left-to-right text whose characters are all in the Go fonts is not shaped at all: its pictures never change, and it
-// costs nothing extra. Our own code computes embedding levels (levels.go), because the library reports only whether a
-// level is odd. The library stays at the version that shapes exactly as HarfBuzz does: tests compare the two, and check
-// levels and breaks against Unicode's conformance files.
+// A left-to-right text whose characters are all in the Go fonts is not shaped at all, so its pictures never change
+// and it has no extra cost. Embedding levels are computed here (levels.go), because the library reports only whether
+// a level is odd. The library is pinned to the version that shapes exactly like HarfBuzz: tests compare the two, and
+// check levels and breaks against Unicode's conformance files.
 //
-// A text without a direction has the direction of its first letter, a container that of the first letter below it, and
-// a node without letters that of its container: so pages in Arabic or Hebrew are mirrored automatically.
+// If no direction is set, a text runs in the direction of its first letter, a container inherits the direction of the
+// first letter below it, and a node without letters inherits its container's direction. So pages in Arabic or Hebrew
+// are mirrored automatically.
 package typeset
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts"
 )
 
-// maxCellGlyphs bounds the glyphs of a cell. A character with more marks than that cannot be read anyway.
+// maxCellGlyphs limits the glyphs of a cell. A character with more marks cannot be read anyway.
 const maxCellGlyphs = 32
 
 // Cell is a unit that is drawn and moved as a whole: a character with its marks, or a ligature.
@@ -35,7 +36,7 @@ type Cell struct {
 	Level, Base uint8
 	// Break is true if a line may begin with the cell.
 	Break bool
-	// Run is the same number for cells that were shaped together. They are adjacent in the text.
+	// Run is the same number for all cells that were shaped together. They are adjacent in the text.
 	Run int
 	// Face is the font; nil if none has the character, or for a line feed.
 	Face *fonts.Face
@@ -129,7 +130,7 @@ func regionOf(text []rune, tag string) fonts.Region {
 	return fonts.RegionChina
 }
 
-// isTraditional reports whether a script or a country writes traditional Chinese.
+// isTraditional reports whether a script or a country uses traditional Chinese.
 func isTraditional(subtag string) bool {
 	return slices.Contains([]string{"hant", "tw", "hk", "mo"}, subtag)
 }

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command pack writes the packs of WOFF files, for example those of the npm packages @fontsource/noto-sans-thai:
+// Command pack converts WOFF files to packs, for example files of the npm packages @fontsource/noto-sans-thai:
 //
 //	go run pack.go files/noto-sans-thai-thai-400-normal.woff=thai-400
 package main

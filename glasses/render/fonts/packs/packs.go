@@ -17,7 +17,7 @@ import (
 //go:embed *.zst *.txt
 var Files embed.FS
 
-// Suffix follows the name of a font in Files.
+// Suffix is the file name suffix of the fonts in Files.
 const Suffix = ".ttf.zst"
 
 // maxUnpacked is the maximum size of an unpacked font in bytes.
@@ -31,7 +31,7 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
-// Read returns the TrueType font with a name, e.g. "thai-400".
+// Read returns the TrueType font with the given name, e.g. "thai-400".
 func Read(name string) ([]byte, error) {
 	ttf, err := Files.ReadFile(name + Suffix)
 	if err == nil {
