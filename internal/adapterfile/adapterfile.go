@@ -1,5 +1,5 @@
-// Package adapterfile describes the program of a transport adapter that a person adds to the daemon, and how the
-// person's own process shows the daemon that it was approved. Both sides import it, so they agree.
+// Package adapterfile describes the program of a transport adapter that the user adds to the daemon, and how the
+// user's own process proves to the daemon that the user approved it. Both sides import it, so they agree.
 package adapterfile
 
 import (
@@ -13,23 +13,23 @@ import (
 )
 
 // ApprovalName is the file in the state directory that approves one program: a client writes it before it asks the
-// daemon to add that program, and the daemon deletes it. A process that may connect to the daemon but not write there,
-// such as a sandboxed agent, can therefore not make the daemon run a program.
+// daemon to add that program, and the daemon deletes it. So a process that may connect to the daemon but not write to
+// the state directory, such as a sandboxed agent, cannot make the daemon run a program.
 const ApprovalName = "adapter.approved"
 
-// MaxApproval bounds an approval, in bytes.
+// MaxApproval limits the size of an approval, in bytes.
 const MaxApproval = 8 << 10
 
-// maxFile bounds a program, in bytes.
+// maxFile limits the size of a program, in bytes.
 const maxFile = 512 << 20
 
-// File is a program at one moment.
+// File identifies a program file by its path and content.
 type File struct {
 	// Path is absolute and has no symbolic links.
 	Path string
 	// SHA256 is in lower-case hexadecimal.
 	SHA256 string
-	// Owner is the name of the user who owns the file, or the number if there is no name.
+	// Owner is the name of the user who owns the file, or the user's number if there is no name.
 	Owner string
 }
 
@@ -56,8 +56,8 @@ func Inspect(path string) (File, error) {
 	return f, err
 }
 
-// Copy writes the regular file at path to w, or only reads it if w is nil, and returns the checksum of exactly these
-// bytes. It neither blocks on a pipe nor reads more than 512 MB.
+// Copy writes the regular file at path to w, or only reads it if w is nil, and returns the checksum of the bytes that
+// it read. It does not block on a pipe and reads at most 512 MB.
 func Copy(path string, w io.Writer) (sha256Hex string, err error) {
 	program, err := openProgram(path)
 	if err != nil {
@@ -84,8 +84,8 @@ func Copy(path string, w io.Writer) (sha256Hex string, err error) {
 // Approval is the content of the file that approves f.
 func (f File) Approval() []byte { return []byte(f.SHA256 + "  " + f.Path + "\n") }
 
-// Approve writes the approval of f into the state directory, which must exist. The returned function deletes it; call
-// it once the daemon has answered.
+// Approve writes the approval of f into the state directory, which must exist. The returned function deletes the
+// approval; call it once the daemon has answered.
 func Approve(stateDir string, f File) (withdraw func(), err error) {
 	temp, err := os.CreateTemp(stateDir, "."+ApprovalName+".tmp-*") // mode 0600
 	if err != nil {
@@ -95,7 +95,7 @@ func Approve(stateDir string, f File) (withdraw func(), err error) {
 	if err = errors.Join(err, temp.Close()); err == nil {
 		path := filepath.Join(stateDir, ApprovalName)
 		if err = os.Rename(temp.Name(), path); err == nil {
-			return func() { _ = os.Remove(path) }, nil // the daemon has deleted it if it added the program
+			return func() { _ = os.Remove(path) }, nil // if the daemon added the program, it has already deleted the file
 		}
 	}
 	_ = os.Remove(temp.Name())

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openProgram opens a file for reading and does not block on a pipe.
+// openProgram opens a file for reading without blocking on a pipe.
 func openProgram(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

@@ -1,4 +1,4 @@
-// Package buildinfo holds the values that the linker writes into every binary (-X).
+// Package buildinfo holds the values that the linker sets in every binary (-X).
 package buildinfo
 
 // Set by `make build`; other builds have the defaults.
@@ -11,8 +11,10 @@ var (
 	BuiltAt = "unknown"
 	// DefaultBackendURL is the production backend of a distribution; if it is empty, the embedded backend is used.
 	DefaultBackendURL = ""
-	// ReleaseURL is where this distribution's releases are downloaded from; if it is empty, there are none to look for.
+	// ReleaseURL is where this distribution's releases are downloaded from; if it is empty, the service does not look
+	// for releases.
 	ReleaseURL = ""
-	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64; empty with ReleaseURL.
+	// ReleaseKey is the minisign public key of this distribution's releases, one line of base64; it is empty if
+	// ReleaseURL is empty.
 	ReleaseKey = ""
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Compare returns -1, 0 or 1 by the precedence of Semantic Versioning 2.0.0, which ignores build metadata. ok is false
-// if one of them is not a semantic version, such as "dev".
+// Compare returns -1, 0 or 1 according to the precedence rules of Semantic Versioning 2.0.0, which ignores build
+// metadata. ok is false if one of them is not a semantic version, such as "dev".
 func Compare(a, b string) (order int, ok bool) {
 	coreA, preA, okA := split(a)
 	coreB, preB, okB := split(b)

@@ -1,4 +1,4 @@
-// Package clientio is the contract by which a client's own process opens pages and reads and writes files for the
+// Package clientio is the contract under which a client's own process opens pages and reads and writes files for the
 // daemon. The daemon decides what to open or write. The client's process does it in its own environment and with its
 // own permissions, so that a client can never make the daemon run a program or access a file.
 //
@@ -9,22 +9,23 @@ package clientio
 
 import "encoding/json"
 
-// Handshake is the first line of such a connection. The daemon responds as for MCP: {"ok":true} or an error.
+// Handshake is the first line of such a connection. The daemon responds as it does to an MCP handshake: {"ok":true}
+// or an error.
 type Handshake struct {
 	// IO is Version.
 	IO int `json:"io"`
 	// Token is a secret shared by this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
 	// chooses one for its own calls.
 	Token string `json:"token"`
-	// Asked is true if the daemon requested the connection. The daemon then refuses it if no call is still waiting for
-	// it.
+	// Asked is true if the daemon requested the connection. In that case, the daemon refuses the connection if no
+	// call is waiting for it any more.
 	Asked bool `json:"asked,omitempty"`
 }
 
 // Version is the version of this contract.
 const Version = 1
 
-// Limits.
+// Limits of requests and responses.
 const (
 	// MaxData is the maximum size of the data of one request or response in bytes, before base64 encoding.
 	MaxData = 32 << 20
@@ -36,7 +37,7 @@ const (
 
 // Operations.
 const (
-	// Open opens the page URL in the person's browser. Response: Opened, Reason.
+	// Open opens the page URL in the user's browser. Response: Opened, Reason.
 	Open = "open"
 	// Read reads the regular file Path, which may have at most Limit bytes. Response: Data.
 	Read = "read"
@@ -57,8 +58,8 @@ const (
 	Remove = "remove"
 )
 
-// Request is one operation. Paths are absolute. If Root is set they are relative to it, use slashes, and must not lead
-// out of Root, even through symbolic links.
+// Request is one operation. Paths are absolute. If Root is set, they are relative to it and use slashes, and must not
+// leave Root, even through symbolic links.
 type Request struct {
 	ID      int64  `json:"id"`
 	Op      string `json:"op"`
@@ -73,7 +74,7 @@ type Request struct {
 	Replace bool   `json:"replace,omitempty"`
 }
 
-// Codes of an unsuccessful response.
+// Error codes of a response.
 const (
 	CodeNotExist   = "not_exist"
 	CodeExists     = "exists"
@@ -119,7 +120,7 @@ const (
 	KindOther = "other"
 )
 
-// Info describes a file. Without Root, symbolic links are followed.
+// Info describes a file. If Root is not set, symbolic links are followed.
 type Info struct {
 	Kind    string `json:"kind"`
 	Size    int64  `json:"size"`
@@ -134,7 +135,7 @@ type Entry struct {
 	Kind string `json:"kind"`
 }
 
-// Reasons why a page was not opened.
+// Reasons for not opening a page.
 const (
 	ReasonDisabled  = "disabled"   // SERVICE_NO_AUTO_OPEN=1
 	ReasonNoDesktop = "no_desktop" // the client has no desktop session

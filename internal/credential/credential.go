@@ -1,5 +1,5 @@
-// Package credential defines the kinds of credentials that the backend issues. Each kind has its own prefix, by which
-// secret scanners and this service's logs and telemetry recognise it.
+// Package credential defines the kinds of credentials that the backend issues. Each kind has its own prefix, which
+// secret scanners and this service's logs and telemetry recognise.
 package credential
 
 // Prefixes of credentials: three letters and an underscore.
@@ -11,7 +11,7 @@ const (
 	Browser    = "swb_"
 	Mail       = "sml_" // in a mailed link
 	Credential = "scl_" // in a link for pasting a credential
-	Gateway    = "sgt_" // gives the apps of a session access to the AI gateway
+	Gateway    = "sgt_" // for the apps of a session to access the AI gateway
 )
 
 // prefixLength is the length of each prefix in bytes.

@@ -8,12 +8,13 @@ import (
 	"os"
 )
 
-// CheckAncestors returns an *Error if somebody else could replace a private directory, or a link on the way to it,
-// because of a directory above it. The directory itself, which may be missing, is not checked. Directories that
-// this process may not read are accepted; opening the directory below will fail.
+// CheckAncestors returns an *Error if another user could replace a private directory or a link in its path, because
+// of the owner or mode of a directory above it. The directory itself, which may be missing, is not checked.
+// Directories that this process may not read are accepted; opening the directory below will fail.
 //
-// The sticky bit helps, because the directory belongs to this user. Root often works below directories of other users,
-// such as the mounted home of a container, so for root only directories that every user can write are refused.
+// A directory above it with the sticky bit is accepted, because the directory belongs to this user. Root often works
+// below directories of other users, such as the mounted home of a container, so root is refused only directories that
+// every user can write to.
 func CheckAncestors(path string) error { return checkAncestors(path, os.Getuid()) }
 
 func checkAncestors(path string, uid int) error {

@@ -1,6 +1,6 @@
 // Package fileowner checks that only this user and root can replace a file, so that it is safe to run it. A group
-// counts as others unless it contains only this user and root. service-mcp uses it and must start fast, so it must stay
-// small.
+// counts as other users unless it contains only this user and root. service-mcp imports this package and must start
+// fast, so the package must stay small.
 package fileowner
 
 import (
@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Error means that somebody else could replace a file.
+// Error reports that another user could replace a file.
 type Error struct {
-	Reason string // with the path and its owner or mode
+	Reason string // includes the path and its owner or mode
 	Fix    string // the command that corrects it
 }
 

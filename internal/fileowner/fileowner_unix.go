@@ -14,11 +14,11 @@ import (
 	"syscall"
 )
 
-// ancestorsMatter is true: anybody who can write to a directory can replace the files below it.
+// ancestorsMatter is true: any user who can write to a directory can replace the files below it.
 const ancestorsMatter = true
 
-// checkAccess refuses a path that belongs to another user or, unless only its owner matters, that others may write. On
-// systems with a private group for each user, a checkout is group-writable by default.
+// checkAccess refuses a path that belongs to another user or, unless onlyOwner is set, that other users may write to.
+// Where each user has a private group, a checkout is group-writable by default.
 func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
 	if err := checkOwner(path, info, os.Getuid()); err != nil || onlyOwner {
 		return err
@@ -26,7 +26,7 @@ func checkAccess(path string, info fs.FileInfo, onlyOwner bool) error {
 	return checkMode(path, info)
 }
 
-// checkOwner refuses a path that belongs to anybody except this user, root and the user also.
+// checkOwner refuses a path that does not belong to this user, root or the user also.
 func checkOwner(path string, info fs.FileInfo, also int) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -40,7 +40,7 @@ func checkOwner(path string, info fs.FileInfo, also int) error {
 	return nil
 }
 
-// checkMode refuses a path that others may write.
+// checkMode refuses a path that other users may write to.
 func checkMode(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode().Perm()
@@ -125,7 +125,7 @@ func readTable(path string) (lines [][]string) {
 	return lines
 }
 
-// shellQuote quotes a word of a command for a person to paste.
+// shellQuote quotes a word of a shell command that the user pastes.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ancestorsMatter is false: access lists are inherited downwards, and the right of every user to create a folder in
-// C:\ does not apply to existing folders.
+// ancestorsMatter is false: access lists are inherited by folders below, and the right of every user to create a
+// folder in C:\ does not apply to existing folders.
 const ancestorsMatter = false
 
-// checkAccess refuses a path that belongs to anybody except this user, the administrators and the system, or that a
-// group of all users may change.
+// checkAccess refuses a path that does not belong to this user, the administrators or the system, or that a group of
+// all users may change.
 func checkAccess(path string, _ fs.FileInfo, _ bool) error {
 	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -56,7 +56,7 @@ func checkAccess(path string, _ fs.FileInfo, _ bool) error {
 	return nil
 }
 
-// mayWrite contains the rights to change a file, to create one in a directory, and to obtain such a right.
+// mayWrite contains the rights to change a file, to create a file in a directory, and to obtain such a right.
 const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC |
 	windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// maxLinks bounds the links that are followed, as systems do.
+// maxLinks limits the number of links that are followed, as operating systems do.
 const maxLinks = 40
 
-// CheckLinks refuses an absolute path that somebody else could make lead to another file: through one of the symbolic
-// links in it, or a directory on the way. The owner of the file may, who can replace that anyway, such as the user who
-// installed Homebrew. The sticky bit of a directory does not protect a link in it, which is absent for a moment while
-// an upgrade replaces it.
+// CheckLinks refuses an absolute path that another user could redirect to another file, through a symbolic link or a
+// directory in the path. It accepts the owner of the file, such as the user who installed Homebrew, who could replace
+// the file anyway. The sticky bit of a directory does not protect a link in it, because the link is missing for a
+// moment while an upgrade replaces it.
 func CheckLinks(path string) error {
 	file, err := os.Stat(path)
 	if err != nil {
@@ -40,8 +40,8 @@ func CheckLinks(path string) error {
 	})
 }
 
-// walk calls visit for each entry that an absolute path leads through, with the directory that holds it. A link is
-// followed after its visit. The walk ends at an entry that does not exist, which has no info.
+// walk calls visit for each entry on an absolute path, with the directory that contains the entry. It follows a link
+// after visiting it. The walk ends at an entry that does not exist, whose info is nil.
 func walk(path string, visit func(dir, entry string, info fs.FileInfo, isLast bool) error) error {
 	dir, rest := "/", strings.Split(path, "/")
 	for links := 0; len(rest) > 0; {
@@ -81,7 +81,7 @@ func walk(path string, visit func(dir, entry string, info fs.FileInfo, isLast bo
 	return nil
 }
 
-// checkHolder checks the directory of an entry.
+// checkHolder checks the directory that contains an entry.
 func checkHolder(dir string, owner int, stickyHelps bool) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // CheckNew accepts every path: on Windows the owner does not determine who may use a file.
 func CheckNew(string) error { return nil }
 
-// KeepOwner does nothing, see CheckNew.
+// KeepOwner does nothing; see CheckNew.
 func KeepOwner(*os.File, fs.FileInfo) error { return nil }
 
-// ChownHint returns "", see CheckNew.
+// ChownHint returns ""; see CheckNew.
 func ChownHint(string) string { return "" }

@@ -1,4 +1,4 @@
-// Package jsonlimit bounds what deeply nested JSON can cost. Indenting repeats the indentation of every level on every
+// Package jsonlimit limits the cost of deeply nested JSON. Indenting repeats the indentation of every level on every
 // line, so a document of 20 KB with 10,000 levels becomes hundreds of MB of text.
 package jsonlimit
 
@@ -49,7 +49,7 @@ func measure(data []byte) (levels, size int) {
 			size += 1 + 1 + level*len(indent)
 		case '}', ']':
 			size += 1 + 1 + (level-1)*len(indent)
-			if before := bytes.TrimRight(data[:i], " \t\r\n"); bytes.HasSuffix(before, []byte{c - 2}) { // empty: no line breaks
+			if before := bytes.TrimRight(data[:i], " \t\r\n"); bytes.HasSuffix(before, []byte{c - 2}) { // empty, without line breaks
 				size -= 2 + (2*level-1)*len(indent)
 			}
 			level--
@@ -64,7 +64,7 @@ func measure(data []byte) (levels, size int) {
 	return levels, size
 }
 
-// stringLength returns the length of the JSON string with which data begins.
+// stringLength returns the length of the JSON string at the start of data.
 func stringLength(data []byte) int {
 	for i := 1; ; i++ {
 		next := bytes.IndexAny(data[i:], `"\`)
@@ -75,6 +75,6 @@ func stringLength(data []byte) int {
 		if data[i] == '"' {
 			return i + 1
 		}
-		i++ // the escaped character
+		i++ // skip the escaped character
 	}
 }

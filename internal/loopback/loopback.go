@@ -1,7 +1,7 @@
-// Package loopback knows which hosts are this machine. It listens for the embedded backend on one port of both loopback
-// addresses, for the backend itself or for the daemon on its behalf. All users of a machine share these addresses, so
-// it also checks which user owns the other end of a connection: a listener for one user must refuse everybody else's
-// connections on accept, before it reads a byte.
+// Package loopback decides which hosts are this machine, and listens on one port of both loopback addresses for the
+// embedded backend or for the daemon on the backend's behalf. All users of a machine share these addresses, so it
+// also checks which user owns the other end of a connection: a listener for one user must refuse the connections of
+// other users on accept, before it reads a byte.
 package loopback
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either for
-// localhost, so a port in use on one of them is useless. For port 0 or a port in use, it chooses a new one.
+// Listen listens on the port on 127.0.0.1 and, if available, on ::1, in this order. Browsers may use either address
+// for localhost, so a port must be free on both. If port is 0 or in use, Listen chooses a new one.
 func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 	available := hosts(ctx)
 	const tries = 10
@@ -31,7 +31,7 @@ func Listen(ctx context.Context, port int) ([]net.Listener, error) {
 	}
 }
 
-// ListenExactly is Listen for one port that must be free on every loopback address.
+// ListenExactly is like Listen, but fails unless the port is free on every loopback address.
 func ListenExactly(ctx context.Context, port int) ([]net.Listener, error) {
 	listeners, err := listenAll(ctx, hosts(ctx), port)
 	if err != nil {
@@ -81,7 +81,7 @@ func Close(listeners []net.Listener) error {
 	return err
 }
 
-// ReadPort reads the port that a file keeps, in decimal. It returns 0 if the file contains none that can be used.
+// ReadPort reads a port in decimal from a file. It returns 0 if the file does not contain a usable port.
 func ReadPort(file string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {

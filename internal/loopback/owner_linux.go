@@ -19,7 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is the owner of a socket. A socket that its process has closed has no inode and appears to be owned by root.
+// holder is the owner of a socket. A socket that has been closed by its process has no inode and appears to be owned
+// by root.
 type holder struct {
 	uid   uint32
 	inode uint32
@@ -54,8 +55,8 @@ func checkOwner(peer, local netip.AddrPort) error {
 	return fmt.Errorf("%w, uid %d", ErrOtherUser, h.uid)
 }
 
-// checkOpen returns an error if the peer has reset the connection. Data of such a connection can still be read, and
-// another process, the one that checkOwner found, may now have a socket at the same address.
+// checkOpen returns an error if the peer has reset the connection. Data of such a connection can still be read, while
+// another process, which checkOwner would find, may now have a socket at the same address.
 func checkOpen(conn net.Conn) error {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -208,7 +209,7 @@ func readTable(peer, local netip.AddrPort) (holder, error) {
 	for _, path := range tables {
 		f, err := os.Open(path)
 		if errors.Is(err, fs.ErrNotExist) && path != tables[0] {
-			continue // a kernel without IPv6
+			continue // the kernel has no IPv6
 		}
 		if err != nil {
 			return holder{}, fmt.Errorf("find the owner of a socket: %w", err)

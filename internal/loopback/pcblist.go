@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// The records in macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
-// record begins with its length and kind and is padded to eight bytes. The records of a connection are adjacent, the
-// control block first. Offsets are for structures packed to four bytes.
+// Records in macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
+// record begins with its length and kind and is padded to eight bytes. The records of a connection are adjacent, with
+// the control block first. Offsets are for structures packed to four bytes.
 const (
 	pcbHeaderSize = 24 // struct xinpgen, which also terminates the list
 
@@ -18,7 +18,7 @@ const (
 	pcbForeignPort = 16
 	pcbLocalPort   = 18
 	pcbVersion     = 44 // 1: IPv4, 2: IPv6
-	pcbForeign     = 48 // 16 bytes, of which IPv4 uses the last four
+	pcbForeign     = 48 // 16 bytes; IPv4 uses the last four
 	pcbLocal       = 64
 	pcbSize        = 80
 
@@ -38,7 +38,7 @@ func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err err
 	}
 	order := binary.NativeEndian
 	list = list[(order.Uint32(list)+7)&^7:]
-	wanted := false // the records belong to the wanted connection
+	wanted := false // whether the records belong to the wanted connection
 	for len(list) > pcbHeaderSize {
 		size, kind := order.Uint32(list), order.Uint32(list[4:])
 		if size < 8 || int(size) > len(list) {

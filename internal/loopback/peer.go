@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrOtherUser reports a connection of another user of this machine.
+	// ErrOtherUser reports a connection that belongs to another user of this machine.
 	ErrOtherUser = errors.New("the connection belongs to another user")
 	// ErrNoOwner reports a connection whose other end has no owner: it is already closed, or not on this machine.
 	ErrNoOwner = errors.New("the other end of the connection has no owner on this machine")
@@ -20,15 +20,15 @@ var (
 // CheckPeer returns nil if the other end of an accepted connection belongs to the user of this process or to root.
 // Otherwise it returns ErrOtherUser, ErrNoOwner, or the reason why the owner could not be determined.
 //
-// Refusing root would protect nothing, because root can read every file and process of that user. It would also refuse
-// relays that run as root on the user's behalf, such as the one that forwards a Windows browser's connections into a
-// WSL machine. So a browser under sudo is accepted too.
+// Refusing root would protect nothing, because root can read every file and process of that user. It would also
+// refuse relays that run as root on the user's behalf, such as the one that forwards a Windows browser's connections
+// into a WSL machine. So a browser under sudo is accepted too.
 //
-// A container counts as the user that it has on this machine: a container that shares the host's network is refused if
-// it runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
-// translates the owner into the view of this process, and an owner without a mapping there is another user. A
-// forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a socket on
-// this machine and in this network namespace, such as one routed from another machine, is refused.
+// A container counts as the user that it runs as on this machine: a container that shares the host's network is
+// refused if it runs as another user, and accepted as root or as the same user. User namespaces do not change this:
+// the kernel translates the owner into this process's namespace, and an owner without a mapping counts as another
+// user. A forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a
+// socket on this machine and in this network namespace, such as one routed from another machine, is refused.
 func CheckPeer(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
@@ -79,7 +79,8 @@ func ProbePeers() error {
 	}
 }
 
-// reportEvery is the minimum time between reports of a guarded listener, so that nobody can flood a log with refusals.
+// reportEvery is the minimum time between reports of a guarded listener, so that refused connections cannot flood a
+// log.
 const reportEvery = time.Minute
 
 // Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It calls

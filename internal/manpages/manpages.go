@@ -1,5 +1,5 @@
-// Package manpages writes the man pages of a program with commands, and the scripts with which shells complete its
-// command line. Only a release uses it.
+// Package manpages writes the man pages of a program with commands, and the shell completion scripts for its command
+// line. It is used only to build releases.
 package manpages
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main is the main function of a command that writes the pages of a program: manpages VERSION DATE DIR. DATE is the one
-// at the bottom of the pages, such as 2026-11-26.
+// Main is the main function of a command that writes the pages of a program: manpages VERSION DATE DIR. DATE is
+// printed at the bottom of the pages, e.g. 2026-11-26.
 func Main(root *cobra.Command) {
 	if len(os.Args) != 4 {
 		fmt.Fprintln(os.Stderr, "usage: manpages VERSION DATE DIR")

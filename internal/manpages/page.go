@@ -90,7 +90,7 @@ func writeSeeAlso(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// paragraphs returns text whose lines are filled; an empty line separates paragraphs.
+// paragraphs returns roff for text with filled lines; an empty line separates paragraphs.
 func paragraphs(text string) string {
 	var b strings.Builder
 	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -102,12 +102,12 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// literal returns text whose lines stay as they are.
+// literal returns roff for text whose line breaks are kept.
 func literal(text string) string {
 	return ".nf\n" + escape(strings.Trim(text, "\n")) + "\n.fi\n"
 }
 
-// escape returns text without a meaning for roff. Quotes of code become bold.
+// escape escapes text for roff. Code quotes become bold.
 func escape(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 	lines := strings.Split(text, "\n")

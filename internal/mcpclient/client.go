@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Protocol revisions supported by the client: the last one with a handshake, and the stateless one.
+// Protocol revisions that the client supports: the last one with a handshake, and the stateless one.
 const (
 	sessionVersion   = "2025-11-25"
 	statelessVersion = "2026-07-28"

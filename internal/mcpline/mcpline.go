@@ -94,7 +94,7 @@ func (h *Head) open(c byte) {
 // byteOrderMark is the UTF-8 byte order mark, which some Windows programs write at the start of a stream.
 const byteOrderMark = "\ufeff"
 
-// TrimMark returns the first line of a stream without its byte order mark, if it has one.
+// TrimMark returns the first line of a stream without a byte order mark.
 func TrimMark(line []byte) []byte {
 	if len(line) >= len(byteOrderMark) && string(line[:len(byteOrderMark)]) == byteOrderMark {
 		return line[len(byteOrderMark):]

@@ -1,5 +1,6 @@
 // Package outbound decides through which proxy HTTPS requests leave this machine, and which certificates they trust.
-// Plain HTTP is only for this machine and never uses a proxy. Texts of this package never contain a proxy's password.
+// Plain HTTP is only for this machine and never uses a proxy. Texts from this package never contain the password of a
+// proxy.
 package outbound
 
 import (
@@ -18,19 +19,19 @@ import (
 	"github.com/service-dev/service/internal/textfile"
 )
 
-// Settings are the parts of config.yaml about outgoing requests. An empty field means what the process would use
-// anyway: HTTPS_PROXY and NO_PROXY of its environment, and the system's certificates. Settings are comparable.
+// Settings are the settings in config.yaml for outgoing requests. An empty field means the default of the process:
+// HTTPS_PROXY and NO_PROXY from the environment, and the system's certificates. Settings are comparable.
 type Settings struct {
 	// HTTPSProxy is the URL of a proxy. It may contain a password.
 	HTTPSProxy string
-	// NoProxy lists hosts without a proxy, in the form of NO_PROXY.
+	// NoProxy lists hosts to connect to without a proxy, in the format of NO_PROXY.
 	NoProxy string
 	// CAFile is the absolute path of a file with certificates (PEM) that are trusted in addition to the system's.
 	CAFile string
 }
 
-// FromEnvironment returns the proxy that a variable of the environment names for HTTPS, as Go programs read it: the
-// lower-case name wins.
+// FromEnvironment returns the HTTPS proxy settings in the environment. As in other Go programs, the lower-case
+// variable name takes precedence.
 func FromEnvironment(getenv func(string) string) Settings {
 	return Settings{
 		HTTPSProxy: cmp.Or(getenv("https_proxy"), getenv("HTTPS_PROXY")),
@@ -49,7 +50,7 @@ func (s Settings) String() string {
 	return fmt.Sprintf("{https_proxy: %q, no_proxy: %q, ca_file: %q}", proxy, s.NoProxy, s.CAFile)
 }
 
-// Or returns s with the proxy settings of other where it has none.
+// Or returns s with missing proxy settings filled in from other.
 func (s Settings) Or(other Settings) Settings {
 	s.HTTPSProxy, s.NoProxy = cmp.Or(s.HTTPSProxy, other.HTTPSProxy), cmp.Or(s.NoProxy, other.NoProxy)
 	return s
@@ -62,10 +63,10 @@ func (s Settings) Proxy(u *url.URL) *url.URL {
 	return proxy
 }
 
-// errProxy does not quote the address, which may contain a password.
+// errProxy does not quote the address, because it may contain a password.
 var errProxy = errors.New("want the address of a proxy: http://host:port, https://host:port or socks5://host:port")
 
-// ParseProxy returns the address of a proxy. Without a scheme it is one of an HTTP proxy.
+// ParseProxy parses the address of a proxy. An address without a scheme is an HTTP proxy.
 func ParseProxy(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -82,10 +83,11 @@ func ParseProxy(text string) (*url.URL, error) {
 // DisplayProxy returns the address of a proxy without its user name and password.
 func DisplayProxy(u *url.URL) string { return u.Scheme + "://" + u.Host }
 
-// maxCAFile bounds a file of certificates, in bytes. Those of whole systems are below 300 KB.
+// maxCAFile limits the size of a certificate file, in bytes. System-wide bundles are smaller than 300 KB.
 const maxCAFile = 2 << 20
 
-// Roots returns the certificates to trust: nil for the system's, or these and those of CAFile.
+// Roots returns the certificates to trust: nil for the system's certificates, or a pool with the system's
+// certificates and those in CAFile.
 func (s Settings) Roots() (*x509.CertPool, error) {
 	if s.CAFile == "" {
 		return nil, nil
@@ -115,7 +117,7 @@ func (s Settings) Roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// Apply makes a transport use s, and the environment of this process where s is empty.
+// Apply configures a transport with s, and with the environment of this process where s is empty.
 func (s Settings) Apply(t *http.Transport) error {
 	s = s.Or(FromEnvironment(os.Getenv))
 	t.Proxy = func(r *http.Request) (*url.URL, error) { return s.Proxy(r.URL), nil }

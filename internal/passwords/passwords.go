@@ -1,4 +1,4 @@
-// Package passwords defines which passwords an account of a backend may have.
+// Package passwords defines which passwords are valid for an account of a backend.
 package passwords
 
 import (
@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a password, in characters.
+// Limits of a password, in characters.
 const (
 	Min = 10
 	Max = 200
@@ -15,7 +15,7 @@ const (
 // ErrLength reports a password that is too short or too long.
 var ErrLength = fmt.Errorf("password must have %d to %d characters", Min, Max)
 
-// Check returns ErrLength for a password that no account may have.
+// Check returns ErrLength if a password is too short or too long.
 func Check(password string) error {
 	if n := utf8.RuneCountInString(password); n < Min || n > Max {
 		return ErrLength

@@ -1,10 +1,10 @@
-// Package programpath finds the service's own programs: those that belong together, and the path under which one of
-// them stays reachable across upgrades. service-mcp imports it and must start fast, so it does not use os/exec.
+// Package programpath finds the programs of this installation, and a path for each that stays valid across upgrades.
+// service-mcp imports it and must start fast, so it does not use os/exec.
 //
-// Three paths lead to a program. The file is os.Executable with symbolic links resolved; package managers often keep it
-// in a folder of one version, which the next upgrade deletes. The called path is os.Args[0], made absolute, or looked
-// up in PATH if it is a plain name; it counts only if it leads to the file. A stable path is a link that an upgrade
-// switches to the new version; Stable says how it is chosen.
+// A program has three paths. The file is os.Executable with symbolic links resolved; package managers often keep it
+// in a versioned folder that the next upgrade deletes. The called path is os.Args[0], made absolute, or looked up in
+// PATH if it is a plain name; it counts only if it resolves to the file. A stable path is a link that an upgrade
+// switches to the new version; Stable describes how it is chosen.
 package programpath
 
 import (
@@ -16,17 +16,18 @@ import (
 	"sync"
 )
 
-// AdapterPrefix and the name of a shipped adapter are the program name (argv[0]) under which serviced is that adapter.
+// AdapterPrefix, followed by the name of a shipped adapter, is the program name (argv[0]) under which serviced runs
+// as that adapter.
 const AdapterPrefix = "service-plugin-"
 
-// installation is the set of programs to which this process belongs.
+// installation is the set of programs that this process belongs to.
 type installation struct {
 	file   string // this executable with links resolved
-	called string // the path under which it was called, or "" if that does not lead to file
+	called string // the path under which it was called, or "" if that path does not resolve to file
 	dirs   []string
 }
 
-// current returns this process's installation, as it was when a function of this package was first called.
+// current returns this process's installation, as of the first call of a function of this package.
 var current = sync.OnceValues(func() (installation, error) {
 	file, err := os.Executable()
 	if err != nil {
@@ -54,7 +55,7 @@ func Dir() (string, error) {
 }
 
 // Called returns the path under which this process was called, or the path of its file if that is unknown. After an
-// upgrade, another file may be there.
+// upgrade, the path may refer to another file.
 func Called() (string, error) {
 	i, err := current()
 	if i.called == "" {
@@ -63,9 +64,8 @@ func Called() (string, error) {
 	return i.called, err
 }
 
-// Beside returns the path of another program of this installation, named without a suffix. It follows the path under
-// which this process was called, so that after an upgrade it returns the new version's program. The program may not
-// exist.
+// Beside returns the path of another program of this installation; name has no suffix. It follows the path under
+// which this process was called, so after an upgrade it returns the new version's program. The program may not exist.
 func Beside(name string) (string, error) {
 	i, err := current()
 	if err != nil {
@@ -74,8 +74,9 @@ func Beside(name string) (string, error) {
 	return i.beside(name + suffix()), nil
 }
 
-// Stable returns the path under which to register a program of this installation with other software. The first of
-// these wins that leads to the program, has no version number in its path, and that no other user could redirect:
+// Stable returns the path under which to register a program of this installation with other software. It returns the
+// first of these paths that resolves to the program, has no version number in it, and cannot be redirected by another
+// user:
 //
 //  1. A link in the folder bin of a folder above the program: /usr/bin of /usr/lib/service, Homebrew's and install.sh's
 //     PREFIX/bin.
@@ -84,7 +85,7 @@ func Beside(name string) (string, error) {
 //  3. The folder of the path under which this process was called, and of each link from there on.
 //  4. The folders of PATH.
 //
-// If there is none, it is the file itself.
+// If there is none, it returns the file itself.
 func Stable(name string) (string, error) {
 	i, err := current()
 	if err != nil {
@@ -93,7 +94,7 @@ func Stable(name string) (string, error) {
 	return i.stable(name + suffix()), nil
 }
 
-// StableSelf is Stable for this program itself, whose file may have any name.
+// StableSelf is like Stable, for this program itself, whose file may have any name.
 func StableSelf() (string, error) {
 	i, err := current()
 	if err != nil {
@@ -102,7 +103,7 @@ func StableSelf() (string, error) {
 	return i.stableSelf(), nil
 }
 
-// Same reports whether two paths lead to the same existing program. A plain name is looked up in PATH.
+// Same reports whether two paths resolve to the same existing program. A plain name is looked up in PATH.
 func Same(a, b string) bool {
 	dirs := filepath.SplitList(os.Getenv("PATH"))
 	a, b = absolute(a, dirs), absolute(b, dirs)
@@ -144,7 +145,7 @@ func (i installation) stableSelf() string {
 	return i.stableLink(i.file, filepath.Base(i.file))
 }
 
-// stableLink returns the best stable link of that name to file, or file if there is none.
+// stableLink returns the best stable link with the given name to file, or file if there is none.
 func (i installation) stableLink(file, name string) string {
 	for _, path := range i.candidates(file, name) {
 		if path != file && filepath.IsAbs(path) && !isVersioned(path) && leadsTo(path, file) && isTrusted(path) {
@@ -179,10 +180,11 @@ func (i installation) candidates(file, name string) []string {
 	return paths
 }
 
-// maxLinks bounds the links that are followed, as systems do.
+// maxLinks limits the number of links that are followed, as operating systems do.
 const maxLinks = 40
 
-// calledDirs returns the folder of the path under which this process was called, and of each link from there on.
+// calledDirs returns the folder of the path under which this process was called, and the folder of each link that the
+// path resolves through.
 func (i installation) calledDirs() []string {
 	var dirs []string
 	for path := i.called; path != "" && len(dirs) < maxLinks; {
@@ -199,7 +201,7 @@ func (i installation) calledDirs() []string {
 	return dirs
 }
 
-// absolute returns a program's path as an absolute one, "" if it is a plain name that is not in dirs.
+// absolute returns the absolute path of a program, or "" if program is a plain name that is not in dirs.
 func absolute(program string, dirs []string) string {
 	if program == "" {
 		return ""
@@ -226,14 +228,15 @@ func absolute(program string, dirs []string) string {
 	return ""
 }
 
-// leadsTo reports whether path is file, whose links are resolved, or leads to it through symbolic links or junctions.
+// leadsTo reports whether path is file, whose links are resolved, or resolves to it through symbolic links or
+// junctions.
 func leadsTo(path, file string) bool {
 	if real, err := filepath.EvalSymlinks(path); err != nil {
 		return false
 	} else if real == file {
 		return true
 	}
-	if runtime.GOOS == "linux" { // paths are compared exactly there; a hard link stays behind at an upgrade
+	if runtime.GOOS == "linux" { // compare paths exactly; an upgrade does not update a hard link
 		return false
 	}
 	a, err := os.Stat(path)
@@ -266,7 +269,7 @@ func isVersioned(path string) bool {
 	return false
 }
 
-// suffix is the file extension of programs.
+// suffix returns the file extension of programs.
 func suffix() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"

@@ -1,5 +1,5 @@
 // Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
-// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it and therefore agree.
+// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it, so they agree.
 // service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// The range of client-daemon protocols that this build supports, which is independent of its version. A daemon refuses
-// a client whose range does not overlap its own, and says which side to upgrade.
+// The range of client-daemon protocols that this build supports. It is independent of the build's version. A daemon
+// refuses a client whose range does not overlap its own, and reports which side to upgrade.
 const (
 	ProtocolMin = 1
 	ProtocolMax = 1
 )
 
-// MaxSocketPath is the length in bytes of the longest socket path that every platform supports (macOS allows 104
+// MaxSocketPath is the maximum length of a socket path in bytes that every platform supports (macOS allows 104
 // including the final zero).
 const MaxSocketPath = 100
 
@@ -42,15 +42,16 @@ const (
 // it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
 var Variables = []string{
 	"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
-	// The daemon does not use these. It names those that it would need in the error of a call.
+	// The daemon does not use the following variables. If a call fails because they are missing, the error names
+	// them.
 	"HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// MaxVariable is the length in bytes of the longest value that is passed on; longer values are omitted.
+// MaxVariable is the maximum length in bytes of a value that is passed on; longer values are omitted.
 const MaxVariable = 4096
 
-// Environ returns the caller's values of Variables, without the passwords of proxies; unset variables are absent, empty
-// ones are included.
+// Environ returns the caller's values of Variables, without proxy passwords. Unset variables are omitted; empty ones
+// are included.
 func Environ() map[string]string {
 	env := make(map[string]string, len(Variables))
 	for _, name := range Variables {
@@ -61,10 +62,10 @@ func Environ() map[string]string {
 	return env
 }
 
-// proxySchemes are the schemes of a proxy's address. Other text in front of "://" may be a part of a password.
+// proxySchemes are the schemes of proxy addresses. Any other text in front of "://" may be part of a password.
 var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
 
-// withoutPassword replaces the user name and password in the address of a proxy. The daemon needs neither.
+// withoutPassword replaces the user name and the password in a proxy address. The daemon does not need them.
 func withoutPassword(name, value string) string {
 	at := strings.LastIndexByte(value, '@')
 	if at < 0 || !strings.HasSuffix(strings.ToUpper(name), "_PROXY") {
@@ -78,12 +79,12 @@ func withoutPassword(name, value string) string {
 	return scheme + "USER:PASSWORD" + value[at:]
 }
 
-// dirVariable is the environment variable with the state directory.
+// dirVariable is the environment variable that sets the state directory.
 const dirVariable = "SERVICE_CONFIG_DIR"
 
-// Dir returns the absolute path of the state directory: SERVICE_CONFIG_DIR, otherwise ~/.service. The directory may
-// not exist. A leading tilde is expanded, because programs that no shell starts receive it unexpanded. A relative path
-// is an error, because it would name another directory in each client's working directory.
+// Dir returns the absolute path of the state directory: SERVICE_CONFIG_DIR if set, otherwise ~/.service. The
+// directory may not exist. Dir expands a leading tilde, because programs that are not started by a shell receive it
+// unexpanded. It fails for a relative path, which would be a different directory for each client.
 func Dir() (string, error) {
 	dir := os.Getenv(dirVariable)
 	rest, tilde := strings.CutPrefix(dir, "~")
@@ -103,7 +104,7 @@ func Dir() (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// DefaultDir returns the state directory without SERVICE_CONFIG_DIR: ~/.service.
+// DefaultDir returns the default state directory, which is used without SERVICE_CONFIG_DIR: ~/.service.
 func DefaultDir() (string, error) {
 	home, err := Home()
 	if err != nil {
@@ -112,7 +113,7 @@ func DefaultDir() (string, error) {
 	return filepath.Join(home, ".service"), nil
 }
 
-// Home returns the person's home directory. Like Dir it returns an error for a relative path.
+// Home returns the user's home directory. Like Dir, it fails for a relative path.
 func Home() (string, error) {
 	home, err := os.UserHomeDir()
 	switch {
@@ -124,7 +125,7 @@ func Home() (string, error) {
 	return filepath.Clean(home), nil
 }
 
-// AgentID returns an identifier of this process that no other process of the machine has had.
+// AgentID returns an identifier of this process that has not been used by any other process on this machine.
 func AgentID() string {
 	return strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 }
@@ -139,8 +140,8 @@ type Paths struct {
 }
 
 // PathsOf computes the paths for an absolute state directory without accessing the disk. Sockets whose path would
-// exceed MaxSocketPath are placed in XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. If even
-// that path is too long, the error contains the path, its length and the limit.
+// exceed MaxSocketPath are placed in XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. If that
+// path is too long as well, the error contains the path, its length and the limit.
 func PathsOf(dir string) (Paths, error) {
 	p := Paths{Dir: dir, Run: filepath.Join(dir, RunDir)}
 	p.Sockets = p.Run
@@ -165,7 +166,7 @@ func (p Paths) Adapters() string {
 	return filepath.Join(shortRoot(), "service-"+hash(p.Dir), "a")
 }
 
-// shortRoot must return the same directory to every program of one user, so it ignores TMPDIR.
+// shortRoot ignores TMPDIR, because it must return the same directory in every program of one user.
 func shortRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {
 		return dir
@@ -186,7 +187,7 @@ func hash(s string) string {
 }
 
 // ReadyFD is the descriptor to which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
-// before it exits. The client announces the descriptor with the environment variable ReadyVar=3.
+// before it exits. The client passes the descriptor's number in the environment variable ReadyVar, as ReadyVar=3.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"

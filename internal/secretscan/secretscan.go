@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// known matches credentials with a known form: those of our backends, source hosts, clouds and AI providers, bearer
-// headers, JSON web tokens and private keys.
+// known matches credentials with a known form: credentials of our backends, source hosts, clouds and AI providers,
+// bearer headers, JSON web tokens and private keys.
 var known = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i:\b(` + strings.Join(credential.Prefixes(), "|") + `)[A-Za-z0-9_-]{16})` +
 		`|\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[_-][A-Za-z0-9_-]{12}` +
@@ -25,14 +25,14 @@ var userCode = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
 })
 
-// randomRun is the minimum length of a run of letters and digits that counts as random if it mixes them as only
-// generators do.
+// randomRun is the minimum length of a run of letters and digits that can count as random. The run must also mix them
+// in a way that only generators do.
 const randomRun = 24
 
 // Contains reports whether s contains something that may be a credential.
 func Contains(s string) bool { return known().MatchString(s) || random(s) }
 
-// redacted matches the credentials of known to their end. A private key ends with the text that it is in.
+// redacted matches credentials with a known form up to their end. A private key extends to the end of the text.
 var redacted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY[^"]*|(?:` + known().String() + `)[A-Za-z0-9._~+/=-]*`)
 })
@@ -103,8 +103,8 @@ func class(c byte) kind {
 	return other
 }
 
-// mixed reports whether a run contains a digit and changes its kind of character at least every fifth time, or is
-// hexadecimal with several digits.
+// mixed reports whether a run contains a digit and changes its kind of character at least once per five characters on
+// average, or is hexadecimal with at least four digits.
 func mixed[T ~string | ~[]byte](run T) bool {
 	changes, digits, hexadecimal := 0, 0, true
 	for i := range len(run) {

@@ -18,14 +18,14 @@ import (
 type Error struct {
 	// Path is the position of the error, e.g. steps[3].input.kind; empty for the whole document.
 	Path string
-	// Message says what is wrong at that position.
+	// Message describes the error at that position.
 	Message string
-	// Want says what was expected, e.g. "an integer from 0 to 100"; empty if Message is sufficient.
+	// Want describes what was expected, e.g. "an integer from 0 to 100"; it is empty if Message is sufficient.
 	Want string
 	// Example is valid JSON for that position or an enclosing object; empty if there is none.
 	Example string
-	// Beyond is true for rules that JSON Schema cannot express: a repeated name, nesting that is too deep, text that is
-	// not JSON.
+	// Beyond is true for errors that JSON Schema cannot express: a repeated name, nesting that is too deep, or text
+	// that is not JSON.
 	Beyond bool
 }
 
@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// maxNesting is more levels than any valid document needs.
+// maxNesting is the maximum number of levels, which is more than any valid document needs.
 const maxNesting = 100
 
 // decoder decodes one document.
@@ -59,7 +59,7 @@ type decoder struct {
 	examples []string
 }
 
-// Decode decodes a document into a value, which may already contain defaults. The error is an *Error.
+// Decode decodes a document into a value, which may already contain defaults. On failure it returns an *Error.
 func (s *Shape[T]) Decode(data []byte, into *T) error {
 	if !utf8.Valid(data) {
 		return &Error{Message: "it is not UTF-8", Beyond: true}
@@ -151,7 +151,7 @@ func (d *decoder) value(n *node, into reflect.Value) error {
 	return d.refuse(n, "it is %s", typeOf(tok))
 }
 
-// raw keeps the text of a value unchanged. from is the offset before its first token.
+// raw keeps the text of a value unchanged. from is the offset of its first token.
 func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) error {
 	if n.rule.Object && tok != json.Delim('{') {
 		return d.refuse(n, "it is %s", typeOf(tok))
@@ -174,7 +174,7 @@ func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) e
 	return nil
 }
 
-// skip reads the rest of a value of any type; it rejects repeated names there too.
+// skip reads the rest of a value of any type. It rejects repeated names in it, too.
 func (d *decoder) skip(tok json.Token) error {
 	switch tok {
 	case json.Delim('{'):
@@ -232,8 +232,8 @@ func (d *decoder) members(target func(name string) (*node, reflect.Value, error)
 	return d.end()
 }
 
-// isFixed reports whether a string must be one of some words or match a pattern, so that an empty one can only mean a
-// missing value.
+// isFixed reports whether a string must be one of some words or match a pattern, so that an empty string can only
+// mean a missing value.
 func (n *node) isFixed() bool { return n.kind == text && (n.rule.Words != nil || n.pattern != nil) }
 
 func (d *decoder) object(n *node, into reflect.Value) error {

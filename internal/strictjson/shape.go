@@ -1,6 +1,6 @@
-// Package strictjson decodes JSON that people and agents write by hand. If a name is misspelt, repeated or missing, or
-// a value has the wrong type, the error states the position, what was expected and an example. The same rules produce
-// the JSON Schema of the accepted documents.
+// Package strictjson decodes JSON that users and agents write by hand. If a name is misspelt, repeated or missing, or
+// a value has the wrong type, the error contains the position, the expected value and an example. The same rules
+// produce the JSON Schema of the accepted documents.
 package strictjson
 
 import (
@@ -17,7 +17,7 @@ type Rule struct {
 	What string
 	// Words are the allowed strings.
 	Words []string
-	// Min and Max are the limits of an integer; without them it has at most 53 bits.
+	// Min and Max are the limits of an integer; by default it is limited to 53 bits.
 	Min, Max *int64
 	// Pattern is a regular expression for a string. Form describes it in words that can follow "expected".
 	Pattern, Form string
@@ -27,15 +27,15 @@ type Rule struct {
 	MaxItems int
 	// Keys are the allowed names of a map.
 	Keys []string
-	// Required are the fields that an object must have. Of the fields in ExactlyOne it must have one, and of those in
-	// AnyOf at least one.
+	// Required are the fields that an object must have. It must have exactly one of the fields in ExactlyOne and at
+	// least one of the fields in AnyOf.
 	Required, ExactlyOne, AnyOf []string
 	// Object restricts a json.RawMessage to objects.
 	Object bool
 	// Default is the value of a missing field: a string, a bool or an int64; nil means the zero value.
 	Default any
-	// Example is valid JSON for errors: the value itself, or an object that contains it. Nested values without an example
-	// use the same one.
+	// Example is valid JSON for errors: the value itself, or an object that contains it. Nested values without an
+	// example of their own use it too.
 	Example string
 }
 
@@ -59,8 +59,8 @@ func (r Rules) Under(place string) Rules {
 // A Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
-	// Nulls makes null mean a missing value, because some clients send null. An empty string then also means a missing
-	// value where only certain words or one pattern are allowed.
+	// Nulls makes null mean a missing value, because some clients send null. An empty string then also means a
+	// missing value where only certain words or a pattern are allowed.
 	Nulls bool
 }
 

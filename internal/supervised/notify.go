@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The environment variables in which systemd passes its notification socket and the watchdog's limit (sd_notify(3),
+// The environment variables that contain systemd's notification socket and watchdog limit (sd_notify(3),
 // sd_watchdog_enabled(3)).
 const (
 	notifySocket = "NOTIFY_SOCKET"
@@ -48,8 +48,8 @@ func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: "
 // Waiting reports what the program is waiting for before it is ready.
 func (n *Notifier) Waiting(what string) { n.send("STATUS=" + what) }
 
-// Alive resets the watchdog, at most once in each third of its limit. Call it on every iteration of the loop that must
-// not hang, from one goroutine only.
+// Alive resets the watchdog, at most once in each third of its limit. Call it from a single goroutine, on every
+// iteration of the loop that must not hang.
 func (n *Notifier) Alive(now time.Time) {
 	if n == nil || n.interval <= 0 || now.Sub(n.last) < n.interval && !now.Before(n.last) {
 		return
@@ -58,7 +58,8 @@ func (n *Notifier) Alive(now time.Time) {
 	n.send("WATCHDOG=1")
 }
 
-// send writes one datagram. A socket name that begins with @ is abstract, both in package net and in systemd.
+// send writes one datagram. A socket name that begins with @ is in the abstract namespace, both in package net and in
+// systemd.
 func (n *Notifier) send(text string) {
 	if n == nil || n.socket == "" {
 		return

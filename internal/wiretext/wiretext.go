@@ -1,5 +1,5 @@
-// Package wiretext prevents text that is not UTF-8, such as paths and variables on older systems, from breaking a gRPC
-// call, because protocol buffers reject it. It is independent of any contract.
+// Package wiretext prevents text that is not UTF-8, such as paths and variables on older systems, from breaking gRPC
+// calls, because protocol buffers reject it. It is independent of any contract.
 package wiretext
 
 import (
@@ -29,7 +29,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(m)
 }
 
-// Repair replaces bytes that are not UTF-8 by U+FFFD in all texts of a message.
+// Repair replaces bytes that are not UTF-8 with U+FFFD in all texts of a message.
 func Repair(m proto.Message) { repair(m.ProtoReflect()) }
 
 func repair(m protoreflect.Message) {

@@ -15,8 +15,8 @@ func platformCommand(url string) *exec.Cmd {
 	return cmd
 }
 
-// hasDesktop reports whether the person sits at this machine.
+// hasDesktop reports whether the user is at this machine.
 func hasDesktop(getenv func(string) string) bool { return getenv("SSH_CONNECTION") == "" }
 
-// isPlatformSafe returns true because no shell interprets the URL.
+// isPlatformSafe returns true, because the URL is not interpreted by a shell.
 func isPlatformSafe(string) bool { return true }

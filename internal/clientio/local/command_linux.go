@@ -15,7 +15,7 @@ var variables = []string{
 // platformCommand returns `xdg-open <url>` in its own session, so that the terminal's Ctrl-C does not reach it. The
 // URL begins with http, so it is not mistaken for an option.
 func platformCommand(url string) *exec.Cmd {
-	// it may outlive the call
+	// The command may outlive the call.
 	cmd := withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
@@ -30,5 +30,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return false
 }
 
-// isPlatformSafe returns true because no shell interprets the URL.
+// isPlatformSafe returns true, because the URL is not interpreted by a shell.
 func isPlatformSafe(string) bool { return true }

@@ -31,5 +31,5 @@ func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + 
 // contain it.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
-// hasDesktop reports whether the person sits at this machine.
+// hasDesktop reports whether the user is at this machine.
 func hasDesktop(getenv func(string) string) bool { return getenv("SSH_CONNECTION") == "" }

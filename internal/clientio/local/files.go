@@ -18,7 +18,8 @@ import (
 	"github.com/service-dev/service/internal/fileowner"
 )
 
-// fileSystem resolves the paths of a request: in the whole file system, or in an os.Root that no path leads out of.
+// fileSystem resolves the paths of a request, either in the whole file system or in an os.Root that no path can
+// leave.
 type fileSystem interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
@@ -152,14 +153,14 @@ type codedError struct {
 
 func (e codedError) Error() string { return e.message }
 
-// read reads a regular file. It checks the opened file again, because a pipe never ends and a device is never small
-// enough.
+// read reads a regular file. It checks the opened file again, because reading a pipe or a device might never end.
 func read(files fileSystem, path string, limit int64) ([]byte, error) {
 	data, _, err := readOpened(files, path, limit)
 	return data, err
 }
 
-// readOpened is read; opened describes the file that was read, whatever has been at path since.
+// readOpened is like read, but also returns opened, which describes the file that was read even if path has been
+// replaced since.
 func readOpened(files fileSystem, path string, limit int64) (data []byte, opened fs.FileInfo, err error) {
 	if limit <= 0 || limit > clientio.MaxData {
 		return nil, nil, errRefused
@@ -237,8 +238,8 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 }
 
 // isPlanted reports whether path, in a world-writable folder such as /tmp, or the file that was opened there, belongs
-// to another user. For a symbolic link the link's own owner counts as well. Such a file must not determine the project
-// of everyone who works below that folder. opened is nil if no file was opened.
+// to another user. For a symbolic link, the owner of the link itself counts too. Such a file must not determine the
+// project of all users who work below that folder. opened is nil if no file was opened.
 func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
@@ -248,14 +249,15 @@ func isPlanted(files fileSystem, dir, path string, opened fs.FileInfo) bool {
 	return err != nil || isForeign(info) || opened != nil && isForeign(opened)
 }
 
-// isSkipped reports whether find continues with the parent, because the file is missing, unreadable or not regular.
+// isSkipped reports whether find continues with the parent folder because the file is missing, unreadable or not
+// regular.
 func isSkipped(err error) bool {
 	var coded codedError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||
 		errors.As(err, &coded) && coded.code == clientio.CodeNotRegular
 }
 
-// write replaces a file atomically: it writes a temporary file, syncs it and renames it.
+// write replaces a file atomically: it writes and syncs a temporary file and renames it.
 func write(files fileSystem, path string, r clientio.Request) error {
 	dir := filepath.Dir(path)
 	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
@@ -283,8 +285,8 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto creates a new file, and removes it again if writing fails. The file gets the owner of replaced, which may
-// be nil.
+// writeInto creates a file and removes it again if writing fails. The file gets the owner of replaced, which may be
+// nil.
 func writeInto(files fileSystem, path string, r clientio.Request, replaced fs.FileInfo) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {

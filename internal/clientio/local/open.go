@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// failWait is how long open waits for a command to fail immediately. A command that works has exited or is still
-	// running by then.
+	// failWait is how long open waits for a command to fail immediately. A command that has exited successfully or is
+	// still running by then counts as working.
 	failWait = 300 * time.Millisecond
 	// hangWait is the time after which a hanging command is killed.
 	hangWait = 60 * time.Second
@@ -21,14 +21,14 @@ const (
 	maxRunning = 8
 )
 
-// result says whether a browser was started; reason is one of clientio's reasons, or empty if it was.
+// result reports whether a browser was started. reason is one of clientio's reasons, or empty if it was.
 type result struct {
 	opened bool
 	reason string
 }
 
-// open starts the browser with a page and returns quickly, whatever the command does. It does not kill a command that
-// is still running when this process exits, because that command may be starting a browser.
+// open starts the browser with a page and returns quickly even if the command hangs. It does not kill a command that
+// is still running when this process exits, because the command may be starting a browser.
 func (e *Executor) open(ctx context.Context, page string) result {
 	switch {
 	case os.Getenv("SERVICE_NO_AUTO_OPEN") == "1":
@@ -77,8 +77,8 @@ func isPage(page string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil
 }
 
-// withEnvironment passes the command only the variables that a browser needs, because an agent's environment contains
-// credentials.
+// withEnvironment passes only the variables that a browser needs to the command, because an agent's environment
+// contains credentials.
 func withEnvironment(cmd *exec.Cmd, names []string) *exec.Cmd {
 	cmd.Env = []string{}
 	for _, name := range names {
