@@ -1,5 +1,5 @@
 // Package docs is the bundled documentation: embedded Markdown pages for agents (searchDocs, MCP resources) and for
-// people (the backend's /docs). Facts from other proto packages, such as device models and usage events, are generated
+// users (the backend's /docs). Facts from other proto packages, such as device models and usage events, are generated
 // into the pages, so that they cannot contradict the code. The package is independent of tools and HTTP.
 package docs
 
@@ -62,7 +62,7 @@ var load = sync.OnceValue(func() []Page {
 // Pages returns all pages, by topic and then in reading order. The result is shared and must not be modified.
 func Pages() []Page { return load() }
 
-// Find returns the page with an id.
+// Find returns the page with the given id.
 func Find(id string) (Page, bool) {
 	pages := Pages()
 	i := slices.IndexFunc(pages, func(p Page) bool { return p.ID == id })
@@ -99,7 +99,7 @@ func read() ([]Page, error) {
 	return pages, nil
 }
 
-// parse parses front matter and text. It replaces a line {{name}} by generated text.
+// parse parses the front matter and the text of a page. It replaces a line {{name}} with generated text.
 func parse(name, text string) (Page, error) {
 	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok || !strings.HasPrefix(text, "---\n") {
@@ -145,10 +145,10 @@ func parse(name, text string) (Page, error) {
 	return p, err
 }
 
-// sections splits a page at its headings. The texts are parts of the page's, not copies.
+// sections splits a page at its headings. The texts share memory with the page's text.
 func sections(p Page) []Section {
 	list := []Section{{ID: p.ID, Title: p.Title}}
-	from, at := 0, 0 // where the section's text begins, and the line
+	from, at := 0, 0 // start of the section's text, and start of the line
 	code := false
 	for line := range strings.Lines(p.Markdown) {
 		start := at

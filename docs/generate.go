@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// generate replaces lines like {{models}} by facts from other proto packages.
+// generate replaces lines like {{models}} with facts from other proto packages.
 func generate(body string) (string, error) {
 	parts := map[string]func() string{
 		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,
@@ -90,7 +90,7 @@ func orNone(s string) string {
 	return s
 }
 
-// ownFonts says what draws text on the real glasses of each model with a panel.
+// ownFonts describes what draws text on the real glasses of each model with a panel.
 var ownFonts = map[string]string{
 	"rayban_display": "the maker's, which are not published; widths and line breaks differ from the simulator's, so " +
 		"leave room",
@@ -158,7 +158,7 @@ func panelOf(p *glasses.Panel) string {
 	return text
 }
 
-// fidelity lists the facts about a model that its maker does not document.
+// fidelity lists the facts about a model that its manufacturer does not document.
 func fidelity(marks map[string]string) string {
 	var other []string
 	for part, mark := range marks {

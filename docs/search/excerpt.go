@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Fragment is a part of an excerpt. Match is set if it is a word that was asked for.
+// Fragment is a part of an excerpt. Match is set if it is a word of the query.
 type Fragment struct {
 	Text  string
 	Match bool
@@ -22,8 +22,8 @@ var (
 )
 
 // Excerpt returns the part of a Markdown passage with the most words of the query, as plain text of at most length
-// bytes (and whole words, so that a single longer word is returned whole). Without such a word it is the beginning. An
-// ellipsis marks text that was left out.
+// bytes. It never cuts a word, so it returns a single longer word whole. If the passage contains no word of the
+// query, it returns the beginning. An ellipsis marks omitted text.
 func Excerpt(passage, query string, length int) []Fragment {
 	for _, mark := range []*regexp.Regexp{fenceLine, tableRule, listMark} {
 		passage = mark.ReplaceAllString(passage, "")
@@ -33,7 +33,7 @@ func Excerpt(passage, query string, length int) []Fragment {
 	for _, term := range terms(query) {
 		asked[term] = true
 	}
-	found := make([]string, len(words)) // the term of the query that a word contains
+	found := make([]string, len(words)) // the query term that each word contains
 	for i, word := range words {
 		for _, term := range terms(word) {
 			if asked[term] {
@@ -71,8 +71,8 @@ func Excerpt(passage, query string, length int) []Fragment {
 	return out
 }
 
-// best returns the run of words of at most length bytes that contains the most different terms, the first of them if
-// several do. It begins a few words before its first term, so that the term can be understood.
+// best returns the run of words of at most length bytes that contains the most different terms, or the first such
+// run. It begins a few words before its first term, to give context.
 func best(words, found []string, length int) (from, to int) {
 	most := -1
 	for start := range words {

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/glasses/guide"
 )
 
-// page returns the complete passages of a page in order, as many as fit into an answer. The last one's Next
-// lists the rest. A limit of 0 or less means no limit. It returns nothing if no page has the id.
+// page returns the complete passages of a page in order, as many as fit in an answer. The Next of the last one lists
+// the rest. A limit of 0 or less means no limit. If there is no page with the id, the result is empty.
 func (x *Index) page(id string, limit int) []Passage {
 	if limit <= 0 {
 		limit = len(x.entries)
@@ -39,8 +39,8 @@ func (x *Index) page(id string, limit int) []Passage {
 	return found
 }
 
-// entryOf returns the section with an id. A heading that is followed by another heading has no text, so the first
-// section below it is returned.
+// entryOf returns the section with the given id. A heading that is directly followed by another heading has no text,
+// so entryOf returns the first section below it.
 func (x *Index) entryOf(id string) (entry, bool) {
 	name, _, _ := strings.Cut(id, "#")
 	page, _ := docs.Find(name)
@@ -60,7 +60,7 @@ func (x *Index) entryOf(id string) (entry, bool) {
 var idForm = regexp.MustCompile(`^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(#[A-Za-z0-9-]+|-[A-Za-z0-9]+)$`)
 
 // Nearest returns the known id that is most similar to a query that looks like an id but matches none. It prefers ids
-// of the page that the query names, and pages to sections. It returns "" for every other query.
+// on the page that the query names, and pages over sections. For any other query it returns "".
 func (x *Index) Nearest(query string) string {
 	query = strings.TrimSpace(query)
 	if _, known := x.entryOf(query); known || len(query) > MaxQuery || !idForm.MatchString(query) {

@@ -1,6 +1,6 @@
 // Package search searches the bundled documentation (docs). It ranks sections with BM25, in memory, with a light
-// stemmer and extra weight for titles. It returns passages and suggestions for further reading, and knows neither
-// tools nor sessions.
+// stemmer and extra weight for titles. It returns passages and suggestions for further reading, and is independent of
+// tools and sessions.
 package search
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/service-dev/service/docs"
 )
 
-// Bounds of a search.
+// Limits of a search.
 const (
 	DefaultLimit = 5
 	MaxLimit     = 20
 	MaxQuery     = 500   // characters; callers reject longer queries, Search ignores the rest
-	maxPassage   = 1600  // bytes of a passage in a list of results; its id returns the complete passage
+	maxPassage   = 1600  // bytes of a passage in a list of results; a search for its id returns the complete passage
 	maxAsked     = 16000 // bytes of a passage, or of a page's passages together, requested by id
 )
 
@@ -44,8 +44,8 @@ const (
 	titleWeight = 3
 )
 
-// referenceWeight is the weight of a passage of a reference page. A reference mentions almost every word, and would
-// otherwise rank above the page that explains how to do something.
+// referenceWeight is the weight of a passage on a reference page. References mention almost every word, and would
+// otherwise rank above pages that explain how to do something.
 const referenceWeight = 0.6
 
 // Index is the searchable corpus. It is immutable.
@@ -66,18 +66,18 @@ type entry struct {
 	title   map[string]bool // terms of the section's title
 }
 
-// Bundled searches the bundled corpus. Its index is built by the first search, which takes a few milliseconds: most
-// daemons are never asked, and the index is larger than everything else that an idle daemon keeps.
+// Bundled searches the bundled corpus. The first search builds its index, which takes a few milliseconds: most
+// daemons are never asked, and the index is larger than everything else in the memory of an idle daemon.
 type Bundled struct{}
 
 var bundled = sync.OnceValue(func() *Index { return build(docs.Pages()) })
 
-// Search is Index.Search.
+// Search is like Index.Search.
 func (Bundled) Search(query, topic string, limit int) []Passage {
 	return bundled().Search(query, topic, limit)
 }
 
-// Nearest is Index.Nearest.
+// Nearest is like Index.Nearest.
 func (Bundled) Nearest(query string) string { return bundled().Nearest(query) }
 
 func build(pages []docs.Page) *Index {
@@ -121,10 +121,11 @@ func (e *entry) count(text string) {
 	}
 }
 
-// Search returns the best passages, best first. topic, unless empty, limits it to one subject; limit is clamped. Words
-// that occur nowhere are ignored; if none is left, there is no result. A query that is the id of a passage returns
-// only that passage, complete, whatever the topic. The id of a page returns as many of its passages as fit, in order,
-// or at most limit if that is positive. A topic without a query returns the beginning of each of its pages.
+// Search returns the best passages, best first. topic, unless empty, limits it to one subject; limit is clamped.
+// Words that do not occur in any page are ignored; if no words are left, the result is empty. A query that is the id
+// of a passage returns only that passage, complete and regardless of topic. The id of a page returns as many of its
+// passages as fit, in order, or at most limit if that is positive. A topic without a query returns the beginning of
+// each of its pages.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])
@@ -198,7 +199,7 @@ func (x *Index) score(e entry, asked []string) float64 {
 		n := float64(x.df[term])
 		idf := math.Log(1 + (float64(x.guides)-n+0.5)/(n+0.5))
 		sum += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*e.length/x.mean))
-		if e.title[term] { // a short title is more specific to its words than a long one
+		if e.title[term] { // in a short title, each word counts more
 			sum += titleWeight * idf / float64(1+len(e.title))
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// stop is the set of words that a search ignores.
+// stop is the set of words that searches ignore.
 var stop = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an and are as at be been but by can could did do does for from had has have how i if in into is it its just like
