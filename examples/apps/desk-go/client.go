@@ -26,7 +26,7 @@ type frame struct {
 	data []byte // payload of a binary frame
 }
 
-// event is an event of the glasses, with the fields that this app uses.
+// event is an event from the glasses, with the fields that this app uses.
 type event struct {
 	typ     string
 	payload struct {
@@ -36,13 +36,13 @@ type event struct {
 	}
 }
 
-// glassesError says why the glasses refused a command, or, with code closed, why the session ended.
+// glassesError explains why the glasses refused a command or, with code closed, why the session ended.
 type glassesError struct{ Code, Message string }
 
 func (e *glassesError) Error() string { return e.Message + " (" + e.Code + ")" }
 
-// client is one attached session. One goroutine reads and reconnects. Only one other goroutine may call command and
-// next.
+// client is one attached session. One goroutine reads and reconnects. command and next may be called by only one
+// other goroutine.
 type client struct {
 	url, secret string
 	cancel      context.CancelFunc
@@ -88,7 +88,7 @@ func (c *client) next() (event, error) {
 	return e, nil
 }
 
-// command waits for the result of a command; data is the picture of camera.photo.
+// command waits for the result of a command; data is the picture of a camera.photo.
 func (c *client) command(typ string, payload any) (data []byte, err error) {
 	id := c.send(typ, payload)
 	var result frame
@@ -110,8 +110,8 @@ func (c *client) command(typ string, payload any) (data []byte, err error) {
 	return data, nil
 }
 
-// look handles one frame. It answers barriers, because the app is waiting for the glasses. It stores the frames of
-// command id in answer.
+// look handles one frame. It answers barriers, because at this point the app is waiting for the glasses. If the frame
+// is the answer to command id, look stores it in answer.
 func (c *client) look(id string, answer *frame) error {
 	var f frame
 	select {
@@ -161,12 +161,12 @@ func (c *client) frame(typ string, payload any) frame {
 	c.count++
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		panic(err) // our own maps can always be encoded
+		panic(err) // maps created by this app can always be encoded
 	}
 	return frame{V: 1, Type: typ, ID: fmt.Sprintf("%s-%d", c.prefix, c.count), At: now(), Payload: raw}
 }
 
-// write sends the frame if connected; the reader notices errors.
+// write sends the frame if connected. The reading goroutine handles connection errors.
 func (c *client) write(f frame) {
 	if c.ws == nil {
 		return
@@ -178,7 +178,7 @@ func (c *client) write(f frame) {
 	}
 }
 
-// serve keeps the app attached until ctx ends or the service says that reconnecting is useless.
+// serve keeps the app attached until ctx ends or the service reports that reconnecting is useless.
 func (c *client) serve(ctx context.Context) {
 	defer close(c.ended)
 	for pause := 300 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {

@@ -17,7 +17,7 @@ type desk struct {
 	glasses *client
 	index   int
 	status  string
-	hears   bool // transcription was started, and the service restarts it after a reconnect
+	hears   bool // transcription has been started; the service restarts it after a reconnect
 }
 
 // run returns when a command fails with closed or another error after which no command can succeed.
@@ -55,7 +55,8 @@ func (d *desk) handle(e event) {
 	}
 }
 
-// listen starts transcription unless it is running. If the glasses refuse, the app tries again when the state changes.
+// listen starts transcription unless it is running. If the glasses refuse it, the app tries again when their state
+// changes.
 func (d *desk) listen() {
 	if d.hears {
 		return
@@ -154,8 +155,8 @@ func (d *desk) draw() {
 	}
 }
 
-// attempt returns a command's bytes and the code with which the glasses refused it, or "". It reports a refusal on
-// stderr and in the event log. The next call of next returns an error that ends the session.
+// attempt sends a command and returns its data, and the code if the glasses refused it, otherwise "". It reports a
+// refusal on stderr and in the event log. If the session has ended, the following call of next returns the error.
 func (d *desk) attempt(typ string, payload node) (data []byte, refused string) {
 	data, err := d.glasses.command(typ, payload)
 	if err == nil {

@@ -26,13 +26,13 @@ type frame struct {
 type app struct {
 	endpoint, tokenFile string
 
-	prefix string // makes our ids unique to this run, because an id is used once per session
+	prefix string // makes ids unique to this run, because an id can be used only once per session
 	count  int
 	taps   int
-	cursor *int64          // the last row that we have seen; nil before the first welcome
+	cursor *int64          // seq of the last row received; nil before the first welcome
 	unsent []frame         // sent but not acknowledged; sent again after a reconnect
 	seen   map[string]bool // handled taps; a frame may arrive twice
-	shown  string          // the id of the last display.show
+	shown  string          // id of the last display.show
 }
 
 func newApp(endpoint, tokenFile string) *app {
@@ -144,7 +144,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		if isReachable(p.State) {
 			return a.show(ctx, ws)
 		}
-	case "device": // another model, whose panel is clear
+	case "device": // another model with a clear panel
 		return a.show(ctx, ws)
 	case "input":
 		if p.Kind != "tap" || a.seen[f.ID] {
@@ -175,7 +175,7 @@ func (a *app) see(seq int64) {
 	}
 }
 
-// show displays our text on the panel.
+// show displays the text on the panel.
 func (a *app) show(ctx context.Context, ws *websocket.Conn) error {
 	text := map[string]any{"type": "text", "text": "Hello, glasses", "style": "title"}
 	count := map[string]any{"type": "text", "text": "Tap me"}
@@ -202,7 +202,7 @@ func (a *app) frame(typ string, payload any) frame {
 	a.count++
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		panic(err) // our own maps of strings can always be encoded
+		panic(err) // maps of strings can always be encoded
 	}
 	return frame{V: 1, Type: typ, ID: fmt.Sprintf("%s-%d", a.prefix, a.count), At: time.Now().UnixMilli(), Payload: raw}
 }

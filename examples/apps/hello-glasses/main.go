@@ -2,7 +2,7 @@
 //
 //	hello-glasses -endpoint ws://localhost:41234/api/sessions/ses_.../app -token-file path/to/token
 //
-// It uses nothing from this repository, just like your own app: the frames are plain JSON over a WebSocket.
+// Like your own app, it imports no package of this repository: the frames are plain JSON over a WebSocket.
 package main
 
 import (
@@ -41,7 +41,7 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// run keeps the app connected until ctx ends or the service says that reconnecting is useless.
+// run keeps the app connected until ctx ends or the service reports that reconnecting is useless.
 func (a *app) run(ctx context.Context) error {
 	pause := firstPause
 	for {
@@ -66,7 +66,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether the service refused us permanently: invalid hello, wrong secret or closed session.
+// final reports whether the service refused the app permanently: invalid hello, wrong secret or closed session.
 func final(err error) bool {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return true
