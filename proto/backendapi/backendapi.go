@@ -21,7 +21,7 @@ const (
 )
 
 // Headers. A request carries the install id or a bearer token, never both. The other three headers describe the
-// requester. They are optional, have at most 100 printable characters each, and are shown to the person on the
+// requester. They are optional, have at most 100 printable characters each, and are shown to the user on the
 // activation page.
 const (
 	HeaderInstallID = "X-Service-Install-Id"
@@ -76,7 +76,7 @@ type TokenRequest struct {
 	DeviceCode string `json:"deviceCode"`
 }
 
-// Pending is the response to a TokenRequest until the person has decided.
+// Pending is the response to a TokenRequest until the user has decided.
 type Pending struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
@@ -95,8 +95,8 @@ type Account struct {
 	Tier      string  `json:"tier"`
 	LinkedAt  string  `json:"linkedAt"`
 	ExpiresAt *string `json:"expiresAt"`
-	// Email is the address with which the account's owner signs in; absent in a Token. Show it to that person only: never
-	// store it, log it or pass it to an agent.
+	// Email is the address that the account's owner signs in with; absent in a Token. Show it only to the owner:
+	// never store it, log it or pass it to an agent.
 	Email string `json:"email,omitempty"`
 }
 
@@ -160,7 +160,7 @@ type SessionSecret struct {
 	AppSecret string `json:"appSecret"`
 }
 
-// EventPage is the response to GET /api/sessions/{id}/events: rows of glasses after a cursor.
+// EventPage is the response to GET /api/sessions/{id}/events: rows of the event log after a cursor.
 type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
@@ -172,7 +172,7 @@ type EventPage struct {
 // MaxWaitMs is the maximum value of waitMs in GET /api/sessions/{id}/events, in ms.
 const MaxWaitMs = 25_000
 
-// Control is the body of POST /api/sessions/{id}/control: one control frame of glasses for the simulator page.
+// Control is the body of POST /api/sessions/{id}/control: one glasses control frame for the simulator page.
 type Control struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
@@ -188,13 +188,13 @@ type Controlled struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name says what the key is for.
+// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name describes the purpose of the key.
 type ProjectKeyRequest struct {
 	Name string `json:"name"`
 }
 
-// ProjectKey is the response to a ProjectKeyRequest. It is the only response that contains the key, which is a secret.
-// Hint is the end of the key, for people.
+// ProjectKey is the response to a ProjectKeyRequest. It is the only response that contains the key, which is a
+// secret. Hint is the end of the key, for display.
 type ProjectKey struct {
 	ProjectKey string `json:"projectKey"`
 	Hint       string `json:"hint"`

@@ -13,7 +13,7 @@ type CodeInfo struct {
 	Title string
 	// Retryable reports whether the same request may succeed later.
 	Retryable bool
-	// Meaning explains to people when a backend returns the code.
+	// Meaning explains when a backend returns the code, for the documentation.
 	Meaning string
 }
 

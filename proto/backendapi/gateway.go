@@ -1,7 +1,7 @@
 package backendapi
 
-// PathGatewayUsage is below a project: GET ?range, ?interval -> GatewayUsage. It requires the grant for the field
-// gatewayUsage of CapabilityAssistant.
+// PathGatewayUsage is below a project: GET ?range, ?interval -> GatewayUsage. It requires the grant for
+// FieldGatewayUsage.
 const PathGatewayUsage = "/gateway/usage"
 
 // FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage requires.
@@ -22,13 +22,13 @@ type GatewayUsage struct {
 	// Series has a point for every hour or day, including those without calls.
 	Series   []GatewayPoint   `json:"series"`
 	Refusals []GatewayRefusal `json:"refusals"`
-	// KeySource says what pays for the next call: credit, own_key, local or script; none if no model is available.
+	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
 	KeySource *string        `json:"keySource"`
 	Models    []GatewayModel `json:"models"`
 	Summary   string         `json:"summary"`
 }
 
-// GatewayRange is the time at or after From and before To.
+// GatewayRange is the time from From (inclusive) to To (exclusive).
 type GatewayRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -36,7 +36,7 @@ type GatewayRange struct {
 
 // GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight;
 // Free is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the mail
-// address. TopUp is the page for paying in, or null if the backend has none.
+// address. TopUp is the page for adding credit, or null if the backend has none.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
@@ -81,13 +81,13 @@ type GatewayOfModel struct {
 	GatewaySums
 }
 
-// GatewayOfSource holds the totals of calls paid from one source: credit, own_key, local or script.
+// GatewayOfSource holds the totals of calls paid by one source: credit, own_key, local or script.
 type GatewayOfSource struct {
 	Source string `json:"source"`
 	GatewaySums
 }
 
-// GatewayPoint holds the totals of the hour or day that begins At.
+// GatewayPoint holds the totals of the hour or day that begins at At.
 type GatewayPoint struct {
 	At       string `json:"at"`
 	Calls    int64  `json:"calls"`
@@ -105,7 +105,7 @@ type GatewayRefusal struct {
 }
 
 // GatewayModel is a model id that apps can request. The id assistant resolves to the model in the project's settings.
-// Why says why a model is not available.
+// Why is the reason if a model is not available.
 type GatewayModel struct {
 	ID        string  `json:"id"`
 	API       *string `json:"api"` // chat, responses or messages

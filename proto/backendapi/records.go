@@ -1,7 +1,7 @@
 package backendapi
 
-// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() returns the grants that
-// they require. Unknown projects and projects of other accounts both cause not_found.
+// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() lists the grants that they
+// require. Unknown projects and projects of other accounts both lead to not_found.
 const (
 	PathAssistant          = "/assistant"             // GET AssistantConfig, PATCH AssistantChange -> AssistantConfig
 	PathCredentials        = "/credentials"           // GET CredentialList
@@ -21,7 +21,7 @@ const (
 	CodeInvalidKey      = "invalid_key"      // 401: the project key is unknown or revoked
 )
 
-// Capabilities that grants control, and their levels.
+// Capabilities that grants control, and the levels of a grant.
 const (
 	CapabilityAssistant   = "assistant_config"
 	CapabilityCredentials = "credentials"
@@ -74,7 +74,7 @@ type ProjectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get if they
+// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps use when they
 // request "assistant" from the AI gateway; empty means the operator's default. A field hidden by the grants is null;
 // Access contains the levels. Version counts changes and is 0 before the first.
 type AssistantConfig struct {
@@ -103,8 +103,8 @@ type AssistantChoices struct {
 	TextModels     []TextModel      `json:"textModels"`
 }
 
-// TextModel is one model of the AI gateway. Default marks the model for projects that have chosen none. Why says why
-// the model is not available now, or is null if it is.
+// TextModel is one model of the AI gateway. Default marks the model for projects that have not chosen one. Why is the
+// reason if the model is not available now; otherwise it is null.
 type TextModel struct {
 	ID                 string     `json:"id"`
 	Name               string     `json:"name"`
@@ -139,8 +139,8 @@ type AssistantVoice struct {
 }
 
 // AssistantCost is the price with this config, in micro-dollars: per minute of conversation, per minute before the
-// change that this is the response to, and per million tokens of the text model. Null means unknown, because a price
-// is not set or a field is hidden.
+// change in the request, and per million tokens of the text model. Null means unknown, because a price is not set or
+// a field is hidden.
 type AssistantCost struct {
 	MicroUSDPerMinute       *int64      `json:"microUsdPerMinute"`
 	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
@@ -160,7 +160,7 @@ type AssistantChange struct {
 	Sounds        *bool   `json:"sounds,omitempty"`
 }
 
-// Credential says whether a project has its own key for a provider; it never contains the key. TestResult is ok,
+// Credential reports whether a project has its own key for a provider; it never contains the key. TestResult is ok,
 // refused or unreachable.
 type Credential struct {
 	Provider   string  `json:"provider"`
@@ -179,7 +179,7 @@ type CredentialList struct {
 	Credentials []Credential `json:"credentials"`
 }
 
-// CredentialLink is a page on which the signed-in person can paste the secret once.
+// CredentialLink is a page where the signed-in user can paste the secret once.
 type CredentialLink struct {
 	Provider  string `json:"provider"`
 	URL       string `json:"url"`
@@ -197,9 +197,9 @@ type AnalyticsBatch struct {
 	Events []AnalyticsEvent `json:"events"`
 }
 
-// AnalyticsEvent is one event in an app. It counts once per ID, even if it is sent several times. Type is session (the
-// start of one), event or error; Name is the name of the event or the kind of error, at most 64 characters of
-// [A-Za-z0-9._-]. At is in Unix ms. InstallID is a random id that the app creates on its first start; the backend
+// AnalyticsEvent is one event in an app. It counts once per ID, even if it is sent several times. Type is session
+// (the start of a session), event or error; Name is the name of the event or the kind of error, at most 64 characters
+// of [A-Za-z0-9._-]. At is in Unix ms. InstallID is a random id that the app creates on its first start; the backend
 // stores only a hash of it, salted daily.
 type AnalyticsEvent struct {
 	ID          string `json:"id"`
@@ -224,7 +224,7 @@ type AnalyticsAccepted struct {
 	Problems   []AnalyticsRejected `json:"problems"`
 }
 
-// AnalyticsRejected says why an event was rejected; the response lists the first ten.
+// AnalyticsRejected explains why an event was rejected; the response lists the first ten.
 type AnalyticsRejected struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
@@ -258,7 +258,7 @@ type AnalyticsTotals struct {
 	PeakActiveInstalls int64 `json:"peakActiveInstalls"`
 }
 
-// AnalyticsPoint is one hour or day that starts At. Hours and days without activity are included with zeros.
+// AnalyticsPoint is the hour or day that starts at At. Hours and days without activity are included with zeros.
 type AnalyticsPoint struct {
 	At             string `json:"at"`
 	Sessions       int64  `json:"sessions"`

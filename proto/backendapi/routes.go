@@ -8,7 +8,7 @@ import (
 // Caller is who may call a route.
 type Caller string
 
-// The values of Caller.
+// Values of Caller.
 const (
 	Anyone Caller = "anyone"
 	// Install sends X-Service-Install-Id and no bearer token.
@@ -33,7 +33,7 @@ type Route struct {
 	Capability, Level string
 	// WebSocket is true for a route that upgrades the connection.
 	WebSocket bool
-	// Does describes the route to people.
+	// Does describes the route, for the documentation.
 	Does string
 }
 

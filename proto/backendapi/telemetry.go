@@ -1,10 +1,11 @@
 package backendapi
 
-// Telemetry. POST PathTelemetry takes a proto/telemetry.Batch with the header X-Service-Install-Id and never a bearer
-// token, so that usage is not tied to an account. DELETE PathTelemetry with the same header erases the install's data.
+// Telemetry. POST PathTelemetry accepts a proto/telemetry.Batch with the header X-Service-Install-Id and never with a
+// bearer token, so that usage is not tied to an account. DELETE PathTelemetry with the same header erases the
+// install's data.
 
-// TelemetryReceipt is the response to an upload, status 202. Rejected events are not in the list of events, so do not
-// send them again.
+// TelemetryReceipt is the response to an upload, status 202. Rejected events are not in the list of known events, so
+// do not send them again.
 type TelemetryReceipt struct {
 	Accepted   int64 `json:"accepted"`
 	Duplicates int64 `json:"duplicates"`

@@ -1,7 +1,7 @@
 package telemetry
 
 // Limits of names and versions. They accept the names that programs use for themselves and reject text that only a
-// generator produces: a credential that somebody configured as the name of a client must not be reported.
+// generator produces: a credential that a user configured as the name of a client must not be reported.
 const (
 	maxName        = 40
 	maxNameDigits  = 8
@@ -48,7 +48,7 @@ func isName[T ~[]byte | ~string](s T) bool {
 }
 
 // isVersion accepts text that begins with a number, optionally after a v, and whose parts are short enough for dates
-// and revisions. It also accepts the two words for a missing version.
+// and revisions. It also accepts Other and the two words that stand for a missing version.
 func isVersion[T ~[]byte | ~string](s T) bool {
 	switch string(s) {
 	case Other, "dev", "unknown":

@@ -12,7 +12,7 @@ import (
 // AtLayout is the time layout of Event.At.
 const AtLayout = "2006-01-02T15:04:05.000Z"
 
-// Record is a valid event in the form in which a backend stores it.
+// Record is a valid event in the form that a backend stores.
 type Record struct {
 	ID   [16]byte
 	At   int64 // Unix ms
@@ -21,7 +21,7 @@ type Record struct {
 	Fields []byte
 }
 
-// Record checks everything about an event that does not depend on its time of arrival.
+// Record checks an event, except for the rules that depend on its time of arrival, and returns its record.
 func (e Event) Record() (Record, error) {
 	var r Record
 	var ok bool
@@ -106,14 +106,14 @@ func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 		}
 	}
 	t := time.Date(v[0], time.Month(v[1]), v[2], v[3], v[4], v[5], v[6]*int(time.Millisecond), time.UTC)
-	// Date would normalise the 31st of February to a day in March; such a time is invalid.
+	// Date would normalise 31 February to a day in March; such a time is invalid.
 	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
 }
 
 // Plain parses an upload in the form that the daemon writes: compact JSON, each field once, no escapes. It allocates
-// only the records. ok is false for anything else, even if it is valid; the caller must then parse the body strictly,
-// which returns the same result where both succeed. rejected counts events that are not in the list. The records alias
-// body.
+// only the records. ok is false for any other form, even a valid one; the caller must then parse the body strictly,
+// which returns the same result where both succeed. rejected is the number of events that are not in the list. The
+// records alias body.
 func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool) {
 	p := plain{rest: body}
 	if !p.take(`{"events":[`) {
@@ -189,7 +189,7 @@ func (p *plain) number() []byte {
 	return n
 }
 
-// event parses one event whose fields are in the order of Event; of reports whether it is in the list.
+// event parses one event whose fields are in the order of Event. of reports whether it is in the list.
 func (p *plain) event() (r Record, of, ok bool) {
 	var id, at, name []byte
 	for _, part := range []struct {

@@ -1,6 +1,6 @@
-// Package telemetry is the list of what the service reports about its use: each event, each field that it may contain,
-// and its wire format. The daemon records nothing else, the backend accepts nothing else, and the privacy page prints
-// this list. The package is independent of consent and of how events are stored or sent.
+// Package telemetry lists what the service reports about its use: each event, its fields and the wire format. The
+// daemon records no other data, the backend accepts no other data, and the privacy page prints this list. The package
+// is independent of consent and of how events are stored or sent.
 package telemetry
 
 import (
@@ -31,7 +31,7 @@ const (
 	OutcomePollingAborted = "polling_aborted"
 )
 
-// Kind is the form of a field in JSON.
+// Kind is the JSON form of a field.
 type Kind string
 
 // The kinds of fields.
@@ -56,14 +56,14 @@ const (
 type Field struct {
 	Name string
 	Kind Kind
-	// What describes the field for people.
+	// What describes the field, for the documentation.
 	What string
 }
 
 // Description is one event of the list.
 type Description struct {
 	Name string
-	// When says, for people, when the event occurs.
+	// When describes when the event occurs, for the documentation.
 	When   string
 	Fields []Field
 }

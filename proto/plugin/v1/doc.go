@@ -3,14 +3,14 @@
 // every adapter.
 package pluginv1
 
-// The handshake of hashicorp/go-plugin. The cookie is not a secret: it makes an adapter that a person starts by hand
-// exit instead of waiting forever.
+// The handshake of hashicorp/go-plugin. The cookie is not a secret: it makes an adapter that is started by hand exit
+// instead of waiting forever.
 const (
 	CookieKey   = "SERVICE_PLUGIN_COOKIE"
 	CookieValue = "spawned-by-serviced"
 
-	// ListenersKey is the variable with the number of listeners that the adapter of the embedded backend inherits: on the
-	// loopback addresses, as the file descriptors from FirstListener on.
+	// ListenersKey is the variable with the number of listeners that the adapter of the embedded backend inherits: on
+	// the loopback addresses, as file descriptors starting with FirstListener.
 	ListenersKey  = "SERVICE_PLUGIN_LISTENERS"
 	FirstListener = 3
 
