@@ -1,5 +1,5 @@
-// Package backendhttp is the adapter for a remote backend: it implements proto/plugin over HTTPS. It
-// must not depend on the daemon or on the purpose of a call.
+// Package backendhttp is the adapter for a remote backend: it implements proto/plugin over HTTPS. It must not depend
+// on the daemon or on the purpose of a call.
 package backendhttp
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-// Main serves the adapter until its host ends.
+// Main serves the adapter until its host exits.
 func Main() {
 	serve.Main("backendhttp", func(*slog.Logger) serve.Backend { return httpbackend.New("backendhttp") })
 }

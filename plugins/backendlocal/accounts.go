@@ -11,14 +11,14 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Codes of a refused password reset.
+// Error codes of a refused password reset.
 const (
 	codeNoAccount   = "account_not_found"
 	codeBadPassword = "password_not_accepted"
 	codeSuspended   = "account_suspended"
 )
 
-// ListAccounts lists the accounts of the embedded backend, or the one with an address.
+// ListAccounts lists the accounts of the embedded backend, or only the account with the given address.
 func (l *local) ListAccounts(ctx context.Context, r *pluginv1.ListAccountsRequest) (*pluginv1.ListAccountsResponse,
 	error) {
 	s, err := l.started()
@@ -38,8 +38,8 @@ func (l *local) ListAccounts(ctx context.Context, r *pluginv1.ListAccountsReques
 	return out, nil
 }
 
-// ResetPassword sets a new password of an account of the embedded backend. The daemon and this process run as the owner
-// of the data, who could change the database anyway.
+// ResetPassword sets a new password for an account of the embedded backend. The daemon and this process run as the
+// owner of the data, who could change the database anyway.
 func (l *local) ResetPassword(ctx context.Context, r *pluginv1.ResetPasswordRequest) (*pluginv1.ResetPasswordResponse,
 	error) {
 	s, err := l.started()
@@ -57,7 +57,7 @@ func (l *local) ResetPassword(ctx context.Context, r *pluginv1.ResetPasswordRequ
 		Passkeys: uint32(ended.Passkeys)}, nil
 }
 
-// notReset returns the refusal for a password that was not set.
+// notReset returns the refusal for a password that could not be reset.
 func notReset(err error) error {
 	p := &pluginv1.Problem{}
 	switch {
@@ -76,7 +76,7 @@ func notReset(err error) error {
 	return serve.Refuse(codes.FailedPrecondition, p)
 }
 
-// failed returns the error for a call that the embedded backend could not carry out.
+// failed returns the error for a call that the embedded backend failed to execute.
 func failed(what string, err error) error {
 	return serve.Refuse(codes.Internal, &pluginv1.Problem{
 		Code: "internal_error", Message: what + ": " + err.Error(), Retryable: true,

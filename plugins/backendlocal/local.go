@@ -95,13 +95,13 @@ func (l *local) start(configDir string, network *pluginv1.Network) error {
 		defer close(l.stopped)
 		if err := s.Serve(ctx); err != nil && ctx.Err() == nil {
 			l.log.Error("embedded backend ended", "err", err)
-			os.Exit(1) // the host starts the adapter again
+			os.Exit(1) // the host restarts the adapter
 		}
 	}()
 	return nil
 }
 
-// stateDir returns the state directory if tools find it only with SERVICE_CONFIG_DIR, otherwise "".
+// stateDir returns the state directory if tools can find it only with SERVICE_CONFIG_DIR; otherwise "".
 func stateDir(configDir string) string {
 	if usual, err := rendezvous.DefaultDir(); err == nil && usual == filepath.Clean(configDir) {
 		return ""
@@ -118,7 +118,7 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 	return s.LoopbackURL(), nil
 }
 
-// Activity reports what the embedded backend is busy with.
+// Activity reports the current activity of the embedded backend.
 func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
 	l.mu.Lock()
 	s := l.server
@@ -152,7 +152,7 @@ func nowhere() error {
 	})
 }
 
-// Close stops the embedded backend after draining it for as long as ctx allows.
+// Close stops the embedded backend after draining it, for as long as ctx allows.
 func (l *local) Close(ctx context.Context) error {
 	l.mu.Lock()
 	stop, stopped := l.stop, l.stopped

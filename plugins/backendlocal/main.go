@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-// Main serves the adapter until its host ends.
+// Main serves the adapter until its host exits.
 func Main() {
 	serve.Main("backendlocal", func(log *slog.Logger) serve.Backend { return newLocal(log) })
 }

@@ -11,7 +11,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Rest reports whether the embedded backend has been idle for long enough to be stopped.
+// Rest reports whether the embedded backend has been idle long enough to be stopped.
 func (l *local) Rest(ctx context.Context, r *pluginv1.RestRequest) (*pluginv1.RestResponse, error) {
 	s, err := l.started()
 	if err != nil {
@@ -34,7 +34,7 @@ func inherited() ([]*net.TCPListener, error) {
 	var all []*net.TCPListener
 	for i := range n {
 		file := os.NewFile(uintptr(pluginv1.FirstListener+i), "listener")
-		l, err := net.FileListener(file) // works with a copy
+		l, err := net.FileListener(file) // duplicates the descriptor
 		file.Close()
 		if err != nil {
 			return nil, fmt.Errorf("use the daemon's listener %d: %w", i, err)

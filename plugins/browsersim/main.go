@@ -1,5 +1,5 @@
-// Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions,
-// and a page there is the glasses. It calls whichever backend a target names over HTTPS, or over HTTP on this machine.
+// Package browsersim is the transport adapter for the browser simulator: a backend hosts its sessions, and a page of
+// that backend acts as the glasses. It calls the backend named by a target over HTTPS, or over HTTP on this machine.
 // It stores nothing and is independent of what a session is for.
 package browsersim
 
@@ -13,7 +13,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Main serves the adapter until its host ends.
+// Main serves the adapter until its host exits.
 func Main() {
 	serve.Main("browsersim", func(*slog.Logger) serve.Transport { return adapter{Sessions: httpbackend.NewSessions()} })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// photo returns the next photo in a cycle, at most width pixels wide.
+// photo returns the next photo, at most width pixels wide. It starts over after the last one.
 func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	if len(f.photos) == 0 {
 		return f.frame(m, 0, width)
@@ -17,8 +17,8 @@ func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	return f.file(name, width)
 }
 
-// frame returns the camera's picture n, at most width pixels wide: from the frames or the clip in a loop, otherwise
-// from the photo, otherwise a moving test picture.
+// frame returns picture n of the camera, at most width pixels wide. The source is the frames or the clip in a loop,
+// otherwise the photo, otherwise a moving test picture.
 func (f *fixtures) frame(m glasses.DeviceModel, n, width int) ([]byte, error) {
 	switch {
 	case len(f.frames) > 0:
@@ -39,7 +39,7 @@ func (f *fixtures) frame(m glasses.DeviceModel, n, width int) ([]byte, error) {
 		func() ([]byte, error) { return media.TestPicture(w, h, n), nil }, w)
 }
 
-// file returns the picture in a file. It reads the file again if the file has changed.
+// file returns the picture in a file. It rereads a file that has changed.
 func (f *fixtures) file(name string, width int) ([]byte, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {

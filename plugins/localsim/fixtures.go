@@ -26,8 +26,8 @@ const (
 	maxKept  = 32 << 20 // bytes of scaled pictures kept in memory
 )
 
-// fixtures are what the camera and microphone of one session perceive: the files of a folder, or generated pictures
-// and sound. Pictures are read when needed, so they can be replaced while the session runs. Symbolic links that point
+// fixtures is the input of the camera and microphone of one session: the files of a folder, or generated pictures and
+// sound. Pictures are read when needed, so they can be replaced while the session runs. Symbolic links that point
 // outside the folder are refused.
 type fixtures struct {
 	root   *os.Root // nil without a folder
@@ -50,7 +50,7 @@ type cachedPicture struct {
 
 // line is an entry of transcripts.json.
 type line struct {
-	AtMs     int64  `json:"atMs"` // time after transcription.start
+	AtMs     int64  `json:"atMs"` // time since transcription.start
 	Text     string `json:"text"`
 	Final    bool   `json:"final"`
 	Language string `json:"language"`
@@ -79,8 +79,8 @@ func (f *fixtures) close() {
 	}
 }
 
-// load finds the files. Pictures may have any name: a file photo.* and the folder photos take precedence for photos,
-// the folder frames and clip.mjpeg for moving pictures, and audio.wav for sound.
+// load finds the files. Pictures may have any name, but a file photo.* and the folder photos take precedence for
+// photos, the folder frames and clip.mjpeg for moving pictures, and audio.wav for sound.
 func (f *fixtures) load() error {
 	pictures, err := f.list(".", ".jpg", ".jpeg", ".png")
 	if err != nil {
@@ -214,7 +214,7 @@ func parseScript(data []byte) ([]line, error) {
 	return lines, nil
 }
 
-// linesFrom returns the script in session time, for a transcription that starts at now.
+// linesFrom returns the script in session time, for a transcription that starts now.
 func (f *fixtures) linesFrom(now int64) []line {
 	lines := slices.Clone(f.script)
 	for i := range lines {

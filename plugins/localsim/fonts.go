@@ -9,7 +9,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// UseFonts replaces the fonts that a person added. Sessions that run draw with them from their next frame on.
+// UseFonts replaces the fonts that the user added. Running sessions use them from their next frame on.
 func (s *sim) UseFonts(_ context.Context, r *pluginv1.UseFontsRequest) (*pluginv1.UseFontsResponse, error) {
 	list := make([]fonts.Added, 0, len(r.GetFonts()))
 	for _, f := range r.GetFonts() {

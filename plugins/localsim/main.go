@@ -1,5 +1,5 @@
-// Package localsim is LocalSimTransport, the transport adapter for simulated glasses: each session gets its own glasses
-// from glasses/device, with pictures, sound and speech from a folder of fixtures, in real or virtual time. It
+// Package localsim is LocalSimTransport, the transport adapter for simulated glasses: each session has its own
+// glasses from glasses/device, with pictures, sound and speech from a folder of fixtures, in real or virtual time. It
 // needs no account, network, window or camera, and is independent of apps and logs.
 package localsim
 
@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-// Main serves the adapter until its host ends.
+// Main serves the adapter until its host exits.
 func Main() {
 	serve.Main("localsim", func(log *slog.Logger) serve.Transport { return newSim(log) })
 }

@@ -14,7 +14,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxCatchUp is how far real time may get ahead, in ms. If it is further ahead, the machine was suspended and the
+// maxCatchUp is how far real time may get ahead, in ms. If it gets further ahead, the machine was suspended, and the
 // missed steps are skipped.
 const maxCatchUp = 2000
 
@@ -117,7 +117,7 @@ func (s *session) refuse(id string, err error) {
 // send sends a frame created by the session itself.
 func (s *session) send(typ, id string, payload any) { s.out.Put(typ, id, s.now(), payload) }
 
-// next returns the time of the next step of the glasses or the script that is independent of requests.
+// next returns the time of the next step of the glasses or the script that does not depend on requests.
 func (s *session) next() (at int64, ok bool) {
 	at, ok = s.device.Next()
 	if len(s.script) > 0 && (!ok || s.script[0].AtMs < at) {
@@ -177,7 +177,7 @@ func (s *session) step(at int64) {
 	}
 }
 
-// settle sends the output of the glasses and fulfils their requests until there are no more.
+// settle sends the output of the glasses and carries out their requests until there are no more.
 func (s *session) settle() {
 	for outs := s.device.Take(); len(outs) > 0; outs = s.device.Take() {
 		for _, o := range outs {
@@ -190,8 +190,8 @@ func (s *session) settle() {
 	}
 }
 
-// fulfil fulfils a request of the glasses. It does not play speech and sounds; the glasses report their end after the
-// time that they would take.
+// fulfil carries out a request of the glasses. It does not play speech and sounds; the glasses report their end after
+// the time that they would take.
 func (s *session) fulfil(a device.Ask) {
 	var m device.Material
 	var err error

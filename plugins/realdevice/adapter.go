@@ -23,19 +23,19 @@ type adapter struct {
 	log      *slog.Logger
 	sessions *attach.Server
 	options  bluez.Options
-	scanTime time.Duration // for which a session looks for its glasses
+	scanTime time.Duration // how long a session searches for its glasses
 
 	mu       sync.Mutex
 	radio    *bluez.Radio // nil until it is needed
 	claims   []claim
-	stateDir string // the daemon's; empty until the daemon named it
+	stateDir string // the daemon's; empty until the daemon has sent it
 }
 
 func newAdapter(log *slog.Logger, o bluez.Options) *adapter {
 	return &adapter{log: log, sessions: attach.NewServer(log), options: o, scanTime: scanTime}
 }
 
-// Close ends every session, which clears the glasses, and then lets go of the radio.
+// Close ends every session, which clears the glasses, and then closes the radio.
 func (a *adapter) Close(ctx context.Context) error {
 	err := a.sessions.Close(ctx)
 	a.mu.Lock()
@@ -70,5 +70,5 @@ func (a *adapter) Attach(stream grpc.BidiStreamingServer[pluginv1.AttachRequest,
 	})
 }
 
-// refuse returns a problem of the radio as an error of the contract.
+// refuse converts a problem of the radio to an error of the contract.
 func refuse(err error) error { return serve.Refuse(codes.Unavailable, problemOf(err)) }

@@ -15,14 +15,14 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// The carriers. viaAuto is BlueZ where it has a Bluetooth adapter, and the browser elsewhere.
+// Carriers. viaAuto means BlueZ where it has a Bluetooth adapter, and otherwise the browser.
 const (
 	viaAuto    = "auto"
 	viaBlueZ   = "bluez"
 	viaBrowser = "browser"
 )
 
-// chooseCarrier serves the page if the browser is the carrier. The choice is final for the session.
+// chooseCarrier chooses the carrier for the whole session. It serves the page if the carrier is the browser.
 func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	switch via {
 	case viaBlueZ:
@@ -30,7 +30,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	case viaBrowser:
 	case viaAuto, "":
 		if _, err := s.adapter.openRadio(ctx); bluez.CodeOf(err) != bluez.NoBluetooth {
-			return nil // also if the radio is off: the session says so, and uses it once it is on
+			return nil // even if the radio is off: the session reports that, and uses the radio once it is on
 		}
 	default:
 		return attach.Invalid("unknown carrier of the glasses")
@@ -48,7 +48,7 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 		Changed: func() {
 			select {
 			case s.changed <- struct{}{}:
-			default: // it will be noticed
+			default: // a change is already pending
 			}
 		},
 	})
@@ -59,8 +59,8 @@ func (s *session) chooseCarrier(ctx context.Context, via string) error {
 	return nil
 }
 
-// accept judges the peripheral that a person chose for a link, and reserves it. The page lets go of one that is refused
-// and of the one before.
+// accept checks the peripheral that the user chose for a link, and reserves it. The page disconnects a refused
+// peripheral and the previous one.
 func (s *session) accept(key, name string, others map[string]string) *glassespage.Problem {
 	p := s.judge(key, name, others)
 	if p != nil {
@@ -69,7 +69,7 @@ func (s *session) accept(key, name string, others map[string]string) *glassespag
 	return p
 }
 
-// judge returns why a peripheral does not fit, or nil once it is reserved: its name must be that of this link of the
+// judge returns why a peripheral is not accepted, or nil once it is reserved. Its name must match this link of the
 // pair.
 func (s *session) judge(key, name string, others map[string]string) *glassespage.Problem {
 	refuse := func(message, fixHint string) *glassespage.Problem {
@@ -100,7 +100,7 @@ func (s *session) judge(key, name string, others map[string]string) *glassespage
 	return nil
 }
 
-// openOnPage opens a link that the page carries.
+// openOnPage opens a link over the page.
 func (s *session) openOnPage(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (conn, error) {
 	c, err := s.page.Open(s.life, spec.Key)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *session) openOnPage(spec driver.LinkSpec, pair *pluginv1.Pair, e *event
 	return c, nil
 }
 
-// showPage adds what the page knows to the state of the hardware, and shows the state on it.
+// showPage adds the state that the page knows to the state of the hardware, and shows the result on the page.
 func (s *session) showPage(h *pluginv1.Hardware) {
 	h.Carrier = viaBrowser
 	if p := s.page.Waits(); p != nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// claim is the reservation of a peripheral for a session, which has at most one for each link. A page does not know
-// addresses.
+// claim reserves a peripheral for a session, which has at most one claim per link. A page does not know addresses.
 type claim struct {
 	session    *session
 	pair, link string
 	address    string // "" if unknown
 }
 
-// overlaps reports whether two claims may be of one pair. Only addresses tell pairs of one name apart.
+// overlaps reports whether two claims may refer to the same pair. Pairs with the same name can be told apart only by
+// address.
 func (c claim) overlaps(o claim) bool {
 	if c.address != "" && o.address != "" {
 		return c.address == o.address
@@ -22,9 +22,9 @@ func (c claim) overlaps(o claim) bool {
 	return strings.EqualFold(c.pair, o.pair)
 }
 
-// claim reserves a peripheral in place of the one that the session has for this link. It returns the id of the session
-// that has the peripheral already, or "". If that is the same session, attached earlier, it waits until the glasses
-// were left.
+// claim reserves a peripheral instead of the one that the session has for this link. If another session has reserved
+// it, claim returns that session's id, otherwise "". If the holder is an earlier attachment of the same session,
+// claim waits until the glasses are released, or returns the id if ctx ends first.
 func (a *adapter) claim(ctx context.Context, c claim) (holder string) {
 	for {
 		other := a.tryClaim(c)
@@ -42,7 +42,7 @@ func (a *adapter) claim(ctx context.Context, c claim) (holder string) {
 	}
 }
 
-// tryClaim returns the session that has the peripheral, or nil if it is reserved now.
+// tryClaim reserves the peripheral and returns nil, or returns the session that has reserved it.
 func (a *adapter) tryClaim(c claim) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,7 +55,7 @@ func (a *adapter) tryClaim(c claim) *session {
 	return nil
 }
 
-// unclaim ends the reservation of a session for a link; "" stands for all links.
+// unclaim ends a session's reservation for a link, or all of its reservations if link is empty.
 func (a *adapter) unclaim(s *session, link string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *adapter) unclaim(s *session, link string) {
 	})
 }
 
-// release ends all reservations of a session whose glasses were left.
+// release ends all reservations of a session after its glasses were cleared.
 func (a *adapter) release(s *session) {
 	a.unclaim(s, "")
 	close(s.left)

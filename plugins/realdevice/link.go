@@ -12,8 +12,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// tell passes an event to the session. It waits while too many are queued; meanwhile the connection drops what it
-// cannot hold.
+// tell passes an event to the session. It waits while too many events are queued; meanwhile the connection drops what
+// it cannot buffer.
 func (s *session) tell(ctx context.Context, e event) {
 	select {
 	case s.events <- e:
@@ -21,7 +21,8 @@ func (s *session) tell(ctx context.Context, e event) {
 	}
 }
 
-// open opens one link of a pair. If the pair or the place of the peripheral is unknown, it looks for the pair first.
+// open opens one link of a pair. If the pair or the address of the peripheral is unknown, it searches for the pair
+// first.
 func (s *session) open(spec driver.LinkSpec, pair *pluginv1.Pair) {
 	e := event{Event: driver.Event{Link: spec.Key}}
 	conn, err := s.connect(spec, pair, &e)
@@ -74,7 +75,7 @@ func (s *session) connect(spec driver.LinkSpec, pair *pluginv1.Pair, e *event) (
 	return conn, nil
 }
 
-// heldBy is why glasses cannot be used that another session has.
+// heldBy returns the error for glasses that another session is using.
 func heldBy(session string) *bluez.Error {
 	return linkProblem(driver.ProblemBusyElsewhere, fmt.Sprintf("session %s uses these glasses", session),
 		"close that session first, or choose another pair")
@@ -89,7 +90,7 @@ func addressOf(p *pluginv1.Pair, key string) string {
 	return ""
 }
 
-// pairOf returns the name and the addresses of a pair that was found.
+// pairOf returns the name and the addresses of a found pair.
 func pairOf(p *foundPair) *pluginv1.Pair {
 	pair := &pluginv1.Pair{Name: p.name}
 	for _, m := range scanResponse(p).Links {
@@ -98,8 +99,8 @@ func pairOf(p *foundPair) *pluginv1.Pair {
 	return pair
 }
 
-// withFound returns what the session stores about a pair that was found. What a person said about the panel stays if it
-// is the same pair.
+// withFound returns the record that the session stores about a found pair. It keeps the user's answers about the
+// panel if it is the same pair.
 func withFound(old, found *pluginv1.Pair) *pluginv1.Pair {
 	pair, _ := proto.Clone(old).(*pluginv1.Pair)
 	if !strings.EqualFold(pair.Name, found.Name) {
@@ -109,7 +110,7 @@ func withFound(old, found *pluginv1.Pair) *pluginv1.Pair {
 	return pair
 }
 
-// read passes on the notifications of a link until it ends, and then its end.
+// read passes on the notifications of a link and finally the link's end.
 func (s *session) read(key string, l *link) {
 	for data := range l.conn.Notifications() {
 		s.tell(s.life, event{Event: driver.Event{Kind: driver.Notified, Link: key, Data: data}})
@@ -120,9 +121,9 @@ func (s *session) read(key string, l *link) {
 	s.tell(s.life, event{Event: driver.Event{Kind: driver.LinkDown, Link: key, Problem: codeOf(err)}, err: err})
 }
 
-// write writes values one after the other until the link ends.
+// write writes one value after the other until the link ends.
 func (s *session) write(life context.Context, key string, l *link) {
-	defer l.conn.Close() // ends read
+	defer l.conn.Close() // makes read return
 	for {
 		select {
 		case w := <-l.writes:

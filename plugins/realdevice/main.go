@@ -1,6 +1,6 @@
 // Package realdevice is RealDeviceTransport, the transport adapter for real glasses over Bluetooth LE. The drivers of
-// glasses/driver decide what to send; this adapter only carries bytes: over BlueZ on Linux, or with the Bluetooth
-// of the person's browser, for which it serves a page.
+// glasses/driver decide what to send; this adapter only carries bytes, over BlueZ on Linux or with the Bluetooth of
+// the user's browser, for which it serves a page.
 package realdevice
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/plugins/internal/serve"
 )
 
-// Main serves the adapter until its host ends.
+// Main serves the adapter until its host exits.
 func Main() {
 	serve.Main("realdevice", func(log *slog.Logger) serve.Transport { return newAdapter(log, bluez.Options{}) })
 }

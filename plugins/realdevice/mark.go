@@ -4,9 +4,9 @@ import (
 	"github.com/service-dev/service/glasses/uncleared"
 )
 
-// mark is what a session knows about the mark of its pair, which says that the panel may show a picture.
+// mark is the session's state of the mark of its pair. The mark means that the panel may show a picture.
 type mark struct {
-	stateDir string // empty if there is no folder for marks
+	stateDir string // the folder for marks; empty if there is none
 	pair     uncleared.Pair
 	isSet    bool // by this session
 	wasSet   bool // by an earlier session, which did not clear the panel

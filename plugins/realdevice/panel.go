@@ -16,7 +16,7 @@ func panelOf(p interface {
 	return driver.Panel{Inverted: p.GetInverted(), Rows: int(p.GetRows())}
 }
 
-// setPanel shows pictures in the way that the host says.
+// setPanel applies the host's settings for how the panel shows pictures.
 func (s *session) setPanel(p *pluginv1.PairPanel) {
 	if s.check != nil {
 		s.check.Cancel(s.wall())
@@ -26,13 +26,13 @@ func (s *session) setPanel(p *pluginv1.PairPanel) {
 	s.glasses.SetPanel(s.wall(), panelOf(p))
 }
 
-// keepPanel notes how the panel of the pair shows pictures.
+// keepPanel records how the panel of the pair shows pictures.
 func (s *session) keepPanel(p *pluginv1.PairPanel) {
-	s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair) // the one that was reported stays as it is
+	s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair) // the reported one must not change
 	s.pair.Inverted, s.pair.Rows, s.pair.Checked = p.GetInverted(), p.GetRows(), p.GetChecked()
 }
 
-// answer does what the person asks for on the page, and takes their answers.
+// answer handles the user's actions on the page: starting or cancelling a check, and answering its questions.
 func (s *session) answer(a glassespage.PanelAnswer) {
 	switch now := s.wall(); {
 	case a.Begin && s.kind.OtherRows != 0 && (s.check == nil || s.check.IsOver()):
@@ -47,7 +47,7 @@ func (s *session) answer(a glassespage.PanelAnswer) {
 	}
 }
 
-// endCheck notes what a check has found.
+// endCheck records the result of a check.
 func (s *session) endCheck() {
 	if s.check.Step() != panelcheck.Right {
 		return
@@ -57,7 +57,7 @@ func (s *session) endCheck() {
 	s.keepPanel(s.said)
 }
 
-// showCheck adds the check of the panel to what the page shows.
+// showCheck adds the check of the panel to the information on the page.
 func (s *session) showCheck(shown *glassespage.Shown) {
 	shown.CanCheck, shown.Checked = s.kind.OtherRows != 0, s.pair.GetChecked()
 	if s.check != nil {

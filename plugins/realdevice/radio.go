@@ -12,7 +12,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// openRadio opens the radio when it is first needed, and again once it has failed.
+// openRadio opens the radio when it is first needed, and again after it has failed.
 func (a *adapter) openRadio(ctx context.Context) (*bluez.Radio, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,12 +39,12 @@ func (a *adapter) dropRadio(r *bluez.Radio, err error) {
 	}
 }
 
-// targetOf returns what to connect to for a link of a driver.
+// targetOf returns the Bluetooth target for a link of a driver.
 func targetOf(address string, spec driver.LinkSpec) bluez.Target {
 	return bluez.Target{Address: address, Service: spec.Service, Write: spec.Write, Notify: spec.Notify, Pair: spec.Bonded}
 }
 
-// linkProblem returns an error of this adapter's own, with the codes of package driver.
+// linkProblem returns an error from this adapter itself, with a code of package driver.
 func linkProblem(code, message, fixHint string) *bluez.Error {
 	return &bluez.Error{Code: bluez.Code(code), Message: message, FixHint: fixHint}
 }
@@ -60,10 +60,11 @@ func codeOf(err error) string {
 	return driver.ProblemTimeout
 }
 
-// address is a Bluetooth address, with the brackets that set it off from a name.
+// address matches a Bluetooth address, including the brackets after a name.
 var address = regexp.MustCompile(`(?i) ?\((?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}\)|(?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}`)
 
-// withoutAddresses removes the addresses from a text for people and agents: they identify the owner of the glasses.
+// withoutAddresses removes Bluetooth addresses from a text for users and agents, because they identify the owner of
+// the glasses.
 func withoutAddresses(text string) string {
 	return address.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasSuffix(found, ")") {
@@ -73,7 +74,7 @@ func withoutAddresses(text string) string {
 	})
 }
 
-// problemOf returns an error for the host.
+// problemOf converts an error to a Problem for the host.
 func problemOf(err error) *pluginv1.Problem {
 	p := &pluginv1.Problem{Code: codeOf(err), Message: withoutAddresses(err.Error()), Retryable: true}
 	if e := (*bluez.Error)(nil); errors.As(err, &e) {

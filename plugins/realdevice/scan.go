@@ -19,12 +19,13 @@ import (
 // Times of a scan.
 const (
 	scanTime = 10 * time.Second
-	// secondPair is how long to look for another pair after one is complete, which may have the same name.
+	// secondPair is how long the scan continues after one pair is complete, to find another pair, which may have the
+	// same name.
 	secondPair = 2 * time.Second
 	maxScan    = 60 * time.Second
 )
 
-// maxPairs bounds the pairs of a scan, so that a hostile radio cannot fill the memory.
+// maxPairs limits the pairs of a scan, so that hostile advertisements cannot exhaust the memory.
 const maxPairs = 64
 
 // foundPair is one pair of glasses in range.
@@ -32,13 +33,13 @@ type foundPair struct {
 	name  string
 	kind  kinds.Kind
 	links map[string]bluez.Found // by key
-	// isDouble is set if two peripherals have the name of one link: another pair has the same name.
+	// isDouble is set if two peripherals have the name of the same link, so another pair has the same name.
 	isDouble bool
 }
 
 func (p *foundPair) isComplete() bool { return len(p.missing()) == 0 }
 
-// missing returns the keys of the links that were not found.
+// missing returns the keys of the links that have not been found.
 func (p *foundPair) missing() []string {
 	var keys []string
 	for _, spec := range p.kind.New(driver.Panel{}).Links() {
@@ -52,7 +53,7 @@ func (p *foundPair) missing() []string {
 // pairs groups advertisements into pairs of glasses.
 type pairs struct{ list []*foundPair }
 
-// add returns the pair to which an advertisement belongs, or nil.
+// add returns the pair that an advertisement belongs to, or nil.
 func (p *pairs) add(a bluez.Found) *foundPair {
 	kind, name, link, ok := kinds.Identify(a.Name)
 	if !ok {
@@ -107,8 +108,8 @@ func scanResponse(p *foundPair) *pluginv1.ScanResponse {
 	return m
 }
 
-// find looks for a pair of a model, for at most the given time: the one with the name of wanted or, if that is empty or
-// wanted may be replaced and is away, the only one in range.
+// find searches for a pair of a model, for at most the given time. It returns the pair with the name of wanted. If
+// that name is empty, or if wanted may be replaced and is not in range, it returns the only pair in range.
 func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv1.Pair,
 	most time.Duration) (*foundPair, error) {
 	limited, cancel := context.WithTimeout(ctx, most)

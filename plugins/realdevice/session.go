@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	// maxEvents bounds the events of all links that wait for the session; beyond that, the links wait.
+	// maxEvents limits the events that wait for the session. When it is reached, the links wait.
 	maxEvents = 256
-	// leaveTime is how long the glasses may take to be cleared when the session ends. The host waits a little longer.
+	// leaveTime is how long clearing the glasses may take when the session ends. The host waits slightly longer.
 	leaveTime = time.Second
 	openTime  = 20 * time.Second
 )
 
-// session is one pair of real glasses, run by one goroutine. Each open link has two more, which only carry bytes.
+// session is one pair of real glasses, run by one goroutine. Each open link has two more goroutines, which only carry
+// bytes.
 type session struct {
 	id      string
 	adapter *adapter
@@ -38,15 +39,15 @@ type session struct {
 	newID   func() string
 	wall    func() int64
 
-	page     *glassespage.Page // nil unless a page in the browser carries the links
-	wanted   string            // the pair that the page may use; "" for any
+	page     *glassespage.Page // nil unless a browser page carries the links
+	wanted   string            // the only pair that the page may use; "" for any
 	pair     *pluginv1.Pair
-	links    map[string]*link // open ones, by key
+	links    map[string]*link // open links, by key
 	rssi     map[string]int
 	infos    map[string]driver.Info
 	problem  error               // why a link is down; nil once one is up
-	check    *panelcheck.Check   // of the panel, on the page; nil if there was none
-	said     *pluginv1.PairPanel // what the person said about the panel on the page; nil if nothing
+	check    *panelcheck.Check   // the check of the panel on the page; nil if there was none
+	said     *pluginv1.PairPanel // the user's answers about the panel on the page; nil if there are none
 	reported *pluginv1.Hardware
 	mark     mark
 
@@ -55,20 +56,20 @@ type session struct {
 	life    context.Context // of the links
 	end     context.CancelFunc
 	workers sync.WaitGroup
-	left    chan struct{} // closed when the glasses were left
+	left    chan struct{} // closed when the glasses have been cleared
 }
 
-// event is what a worker tells the session.
+// event is a message from a worker to the session.
 type event struct {
 	driver.Event
-	opened *link          // of a driver.LinkUp
-	found  *pluginv1.Pair // the pair that was chosen meanwhile
+	opened *link          // for driver.LinkUp
+	found  *pluginv1.Pair // the pair that was found for the link
 	rssi   map[string]int
-	err    error                    // of a driver.LinkDown
-	panel  *glassespage.PanelAnswer // what the person does on the page about the panel
+	err    error                    // for driver.LinkDown
+	panel  *glassespage.PanelAnswer // the user's action about the panel on the page
 }
 
-// conn is an open connection of a carrier. Write waits until the carrier has taken the value.
+// conn is an open connection of a carrier. Write waits until the carrier has accepted the value.
 type conn interface {
 	Notifications() <-chan []byte // closed when the connection ends; Err says why
 	Err() error
@@ -80,7 +81,7 @@ type conn interface {
 // link is one open connection.
 type link struct {
 	conn   conn
-	writes chan driver.Write // at most one waits
+	writes chan driver.Write // holds at most one write
 	end    context.CancelFunc
 }
 
@@ -154,14 +155,14 @@ func (s *session) arm(timer *time.Timer) {
 	}
 }
 
-// Close leaves the glasses as they were and disconnects them.
+// Close clears and disconnects the glasses.
 func (s *session) Close() {
 	s.glasses.Close(s.wall())
 	over := time.NewTimer(leaveTime)
 	defer over.Stop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	s.out.Broken = errors.New("the session has ended") // nobody receives more frames
+	s.out.Broken = errors.New("the session has ended") // further frames are not received
 	for s.settle(); !s.glasses.Closed() && len(s.links) > 0; s.settle() {
 		s.arm(timer)
 		select {
@@ -201,7 +202,7 @@ func (s *session) request(m *pluginv1.AttachRequest) {
 	s.glasses.Handle(s.wall(), f, body)
 }
 
-// settle carries out what the glasses ask for, and reports what changed.
+// settle carries out the requests of the glasses and reports changes.
 func (s *session) settle() {
 	s.markShown()
 	for outs := s.glasses.Take(); len(outs) > 0; outs = s.glasses.Take() {
@@ -211,10 +212,10 @@ func (s *session) settle() {
 				s.out.Send(*o.Frame, o.Body)
 			case o.Write != nil:
 				if l := s.links[o.Write.Link]; l != nil {
-					l.writes <- *o.Write // it has room: the glasses wait for the event of the last one
+					l.writes <- *o.Write // has capacity: the glasses wait for the event of the last write
 				}
 			case o.Connect != nil:
-				pair := s.pair // which this goroutine replaces, but does not change
+				pair := s.pair // this goroutine replaces it but does not modify it
 				s.workers.Go(func() { s.open(*o.Connect, pair) })
 			case o.Drop != "":
 				if l := s.links[o.Drop]; l != nil {
@@ -257,7 +258,7 @@ func (s *session) handle(e event) {
 	switch e.Kind {
 	case driver.LinkUp:
 		s.links[e.Link], s.problem = e.opened, nil
-		if s.pair.GetOrOther() { // from here on it is this pair
+		if s.pair.GetOrOther() { // from now on it is this pair
 			s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair)
 			s.pair.OrOther = false
 		}
@@ -273,7 +274,7 @@ func (s *session) handle(e event) {
 	s.glasses.Event(s.wall(), e.Event)
 }
 
-// report sends the state of the hardware if it changed.
+// report sends the state of the hardware if it has changed.
 func (s *session) report() {
 	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps, Panel: s.said,
 		Uncleared: s.isUncleared()}

@@ -1,4 +1,4 @@
-// Command service-plugin-backendhttp is the adapter backendhttp as a program of its own.
+// Command service-plugin-backendhttp is the adapter backendhttp as a separate program.
 package main
 
 import "github.com/service-dev/service/plugins/backendhttp"

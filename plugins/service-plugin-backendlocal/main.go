@@ -1,4 +1,4 @@
-// Command service-plugin-backendlocal is the adapter backendlocal as a program of its own.
+// Command service-plugin-backendlocal is the adapter backendlocal as a separate program.
 package main
 
 import "github.com/service-dev/service/plugins/backendlocal"

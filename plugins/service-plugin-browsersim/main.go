@@ -1,4 +1,4 @@
-// Command service-plugin-browsersim is the adapter browsersim as a program of its own.
+// Command service-plugin-browsersim is the adapter browsersim as a separate program.
 package main
 
 import "github.com/service-dev/service/plugins/browsersim"

@@ -1,4 +1,4 @@
-// Command service-plugin-localsim is the adapter localsim as a program of its own.
+// Command service-plugin-localsim is the adapter localsim as a separate program.
 package main
 
 import "github.com/service-dev/service/plugins/localsim"

@@ -1,4 +1,4 @@
-// Command service-plugin-realdevice is the adapter realdevice as a program of its own.
+// Command service-plugin-realdevice is the adapter realdevice as a separate program.
 package main
 
 import "github.com/service-dev/service/plugins/realdevice"

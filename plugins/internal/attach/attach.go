@@ -1,5 +1,5 @@
-// Package attach serves the Attach streams of a transport adapter: it bounds their number, passes requests to the
-// glasses of each session, and ends all of them when the adapter closes. It does not know what the glasses are.
+// Package attach serves the Attach streams of a transport adapter: it limits their number, passes requests to the
+// glasses of each session, and ends all of them when the adapter closes. It is independent of the kind of glasses.
 package attach
 
 import (
@@ -23,20 +23,21 @@ import (
 // Limits of an adapter.
 const (
 	maxSessions = 256
-	// maxWaiting is the maximum number of queued requests of one session; beyond that the host must wait.
+	// maxWaiting is the maximum number of queued requests of one session; when it is reached, the host must wait.
 	maxWaiting = 64
-	// MaxClock keeps the session's clock, in ms, exactly representable in JSON and far from overflow.
+	// MaxClock limits the session's clock, in ms, so that times are exactly representable in JSON and far from
+	// overflow.
 	MaxClock = 1 << 53
 )
 
 // CodeInvalid is the Problem code for an invalid open request.
 const CodeInvalid = "invalid_request"
 
-// Session is the glasses of one session.
+// Session is implemented by the glasses of one session.
 type Session interface {
 	// Serve handles requests until in is closed, ctx ends or sending to the host fails.
 	Serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error
-	// Close releases what the session holds. It is called once, after Serve or instead of it.
+	// Close releases the resources of the session. It is called once, after Serve or instead of it.
 	Close()
 }
 
@@ -60,7 +61,7 @@ func NewServer(log *slog.Logger) *Server {
 
 // Close ends every session and waits until they have ended, for as long as ctx allows.
 func (s *Server) Close(ctx context.Context) error {
-	s.mu.Lock() // from here on no session can start
+	s.mu.Lock() // no session can start from here on
 	s.end()
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -73,7 +74,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// Serve serves one stream. open returns the session's glasses and the model that they have.
+// Serve serves one stream. open returns the session's glasses and their model.
 func (s *Server) Serve(stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse],
 	open func(*pluginv1.AttachOpen) (Session, string, error)) error {
 	if !s.enter() {
@@ -121,7 +122,7 @@ func (s *Server) leave() {
 }
 
 // receive reads the stream's requests until the stream or ctx ends. Its goroutine may briefly outlive Serve, until
-// gRPC has ended the stream.
+// gRPC ends the stream.
 func (s *Server) receive(ctx context.Context, stream grpc.BidiStreamingServer[pluginv1.AttachRequest,
 	pluginv1.AttachResponse]) <-chan *pluginv1.AttachRequest {
 	in := make(chan *pluginv1.AttachRequest, maxWaiting)
@@ -173,7 +174,7 @@ func ParseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *gla
 	return model, snapshot, nil
 }
 
-// Invalid refuses a request that the host should not have sent.
+// Invalid returns the error for a request that violates the contract.
 func Invalid(message string) error {
 	return serve.Refuse(codes.InvalidArgument, &pluginv1.Problem{Code: CodeInvalid, Message: message})
 }

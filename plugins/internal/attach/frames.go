@@ -16,7 +16,7 @@ type Sender interface {
 	Send(*pluginv1.AttachResponse) error
 }
 
-// ParseRequest returns the frame of a request and the body of a binary frame. The error is a *glasses.Error.
+// ParseRequest returns the frame of a request and the body of a binary frame. On failure it returns a *glasses.Error.
 func ParseRequest(m *pluginv1.AttachRequest) (f glasses.Frame, body []byte, err error) {
 	switch m := m.GetMessage().(type) {
 	case *pluginv1.AttachRequest_Frame:
@@ -37,7 +37,7 @@ func ParseRequest(m *pluginv1.AttachRequest) (f glasses.Frame, body []byte, err 
 type Frames struct {
 	To  Sender
 	Log *slog.Logger
-	// Broken is set after sending failed because the host has exited.
+	// Broken is the error that made sending fail, after the host has exited.
 	Broken error
 }
 
@@ -63,7 +63,7 @@ func (s *Frames) Send(f glasses.Frame, body []byte) {
 	s.Broken = s.To.Send(m)
 }
 
-// Put sends a text frame made of its parts.
+// Put sends a text frame with the given fields.
 func (s *Frames) Put(typ, id string, now int64, payload any) {
 	f, err := glasses.New(typ, id, now, payload)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Frames) Put(typ, id string, now int64, payload any) {
 	s.Send(f, nil)
 }
 
-// NewIDs returns a generator of ids that no earlier glasses of the same session have used.
+// NewIDs returns a generator of ids that have not been used by any earlier glasses of the same session.
 func NewIDs() func() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random)

@@ -1,4 +1,4 @@
-// Package attachtest drives a transport adapter in tests, as the daemon does: over gRPC, in memory.
+// Package attachtest drives a transport adapter in tests as the daemon does: over gRPC, in memory.
 package attachtest
 
 import (
@@ -54,7 +54,7 @@ type Pair struct {
 	n      int
 }
 
-// Attach opens a session. Its model is rayban_display if o names none.
+// Attach opens a session. The default model is rayban_display.
 func Attach(t *testing.T, c pluginv1.TransportClient, o *pluginv1.AttachOpen) *Pair {
 	t.Helper()
 	p := &Pair{t: t, Bodies: map[string][]byte{}}
@@ -91,7 +91,7 @@ func (p *Pair) Start(typ, payload string) string {
 	return id
 }
 
-// Next waits for the next frame and returns it. It stores states of the hardware.
+// Next waits for the next frame and returns it. It records hardware states that it receives.
 func (p *Pair) Next() glasses.Frame {
 	p.t.Helper()
 	m, err := p.Receive()
@@ -124,7 +124,8 @@ func (p *Pair) Receive() (*pluginv1.AttachResponse, error) {
 	return m, err
 }
 
-// AwaitHardware waits until the state of the hardware is as wanted, and keeps frames.
+// AwaitHardware waits until isWanted returns true for the state of the hardware. It keeps the frames received
+// meanwhile.
 func (p *Pair) AwaitHardware(isWanted func(*pluginv1.Hardware) bool) *pluginv1.Hardware {
 	p.t.Helper()
 	for p.Hardware == nil || !isWanted(p.Hardware) {
@@ -152,7 +153,7 @@ func (p *Pair) End() {
 	}
 }
 
-// Await waits for the result of id and keeps other frames.
+// Await waits for the result with this id. It keeps the other frames received meanwhile.
 func (p *Pair) Await(id string) glasses.Result {
 	p.t.Helper()
 	for {

@@ -9,7 +9,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// conn is a session as a connection to glasses that are held against the protocol.
+// conn is a session as a connection to glasses, for the conformance check.
 type conn struct {
 	pair     *Pair
 	messages chan conformance.Message
@@ -21,7 +21,7 @@ func (c *conn) Send(_ context.Context, frame []byte) error {
 	return c.pair.stream.Send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: frame}})
 }
 
-// Conforms holds a session's glasses against the protocol, and then ends the session.
+// Conforms checks a session's glasses against the protocol and then ends the session.
 func (p *Pair) Conforms(t *testing.T, model string) {
 	t.Helper()
 	m, ok := glasses.Model(model)

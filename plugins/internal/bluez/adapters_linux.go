@@ -19,7 +19,8 @@ type adapter struct {
 	state adapterState
 }
 
-// adapterState is an index of adapterStates. The easiest to change comes first.
+// adapterState is an index into adapterStates. The states are ordered by how easy they are to change, the easiest
+// first.
 type adapterState int
 
 const (
@@ -29,7 +30,7 @@ const (
 	isHardBlocked
 )
 
-// adapterStates contains the text of each state and the hint that makes Bluetooth usable.
+// adapterStates holds, for each state, its text and the hint for making Bluetooth usable.
 var adapterStates = []struct{ text, hint string }{
 	isOn: {"is on", ""},
 	isOff: {"is switched off",
@@ -41,7 +42,8 @@ var adapterStates = []struct{ text, hint string }{
 
 func (a adapter) String() string { return nameOf(a.path) + " " + adapterStates[a.state].text }
 
-// nameOf returns the name of an adapter, such as hci0. Messages leave out its address, which identifies its owner.
+// nameOf returns the name of an adapter, such as hci0. Messages do not contain its address, which identifies its
+// owner.
 func nameOf(adapter dbus.ObjectPath) string { return path.Base(string(adapter)) }
 
 // adapterOf returns the adapter that an object belongs to.
@@ -49,12 +51,12 @@ func adapterOf(device dbus.ObjectPath) dbus.ObjectPath {
 	return dbus.ObjectPath(path.Dir(string(device)))
 }
 
-// adapters returns all adapters in the order of their names, and all objects of BlueZ.
+// adapters returns all adapters, ordered by name, and all objects of BlueZ.
 func (r *Radio) adapters(ctx context.Context) ([]adapter, objects, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
 	defer cancel()
 	var all objects
-	// The call starts BlueZ if the system does so on demand.
+	// This call starts BlueZ on systems that start it on demand.
 	if err := r.call(ctx, "/", managerInterface+".GetManagedObjects").Store(&all); err != nil {
 		return nil, nil, r.failure(err, "ask for Bluetooth adapters")
 	}
@@ -71,13 +73,13 @@ func (r *Radio) adapters(ctx context.Context) ([]adapter, objects, error) {
 	return list, all, nil
 }
 
-// usable returns the adapters. It fails with NoBluetooth or RadioOff unless one is on.
+// usable returns the adapters. It fails with NoBluetooth or RadioOff if none of them is on.
 func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 	list, _, err := r.adapters(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(list) == 0 && blockOf(r.limits.RFKill, "") != isOn: // which may hide an adapter from the system
+	case len(list) == 0 && blockOf(r.limits.RFKill, "") != isOn: // a block may hide an adapter from the system
 		return nil, problemWith(NoBluetooth, "this computer has no Bluetooth adapter, and rfkill blocks Bluetooth",
 			"Run rfkill unblock bluetooth, and press the key or move the switch for radios if there is one. "+
 				"If that does not help, use a USB Bluetooth adapter.", nil)
@@ -97,8 +99,8 @@ func (r *Radio) usable(ctx context.Context) ([]adapter, error) {
 		adapterStates[easiest].hint, nil)
 }
 
-// Searched returns which adapters a scan uses and which it does not, in parentheses, for a message about a device that
-// was not found. It returns "" if BlueZ cannot be asked.
+// Searched lists the adapters that a scan uses and does not use, in parentheses, for a message about a device that
+// was not found. It returns "" if BlueZ does not answer.
 func (r *Radio) Searched(ctx context.Context) string {
 	list, _, err := r.adapters(ctx)
 	var on, others []string
@@ -116,7 +118,7 @@ func (r *Radio) Searched(ctx context.Context) string {
 }
 
 // blockOf returns how rfkill blocks an adapter, or any Bluetooth device of this computer if the name is empty. It
-// returns isOn if rfkill blocks none, or cannot be read.
+// returns isOn if none is blocked or rfkill cannot be read.
 func blockOf(rfkill, adapter string) (state adapterState) {
 	names, _ := filepath.Glob(filepath.Join(rfkill, "*", "name")) // fails only for a malformed pattern
 	for _, name := range names {

@@ -12,7 +12,7 @@ const (
 	bluezPath      dbus.ObjectPath = "/org/bluez"
 )
 
-// registerAgent lets this program answer BlueZ's questions about one device until leave is called.
+// registerAgent makes this program answer BlueZ's requests about one device until leave is called.
 func (r *Radio) registerAgent(ctx context.Context, device dbus.ObjectPath) (leave func(), err error) {
 	if err := r.bus.Export(agent{device}, agentPath, agentInterface); err != nil {
 		return nil, r.failure(err, "offer a pairing agent")
@@ -29,8 +29,8 @@ func (r *Radio) registerAgent(ctx context.Context, device dbus.ObjectPath) (leav
 	}, nil
 }
 
-// agent allows the device that the person wants to pair with, and nothing else. BlueZ calls its methods; those that it
-// lacks need a keyboard or a display and are answered with an error.
+// agent allows pairing only with the device that the user wants to pair. BlueZ calls its methods. The methods that it
+// lacks need a keyboard or a display; calls to them get an error.
 type agent struct{ device dbus.ObjectPath }
 
 // RequestAuthorization allows just-works pairing.
@@ -41,8 +41,8 @@ func (a agent) RequestAuthorization(device dbus.ObjectPath) *dbus.Error {
 	return nil
 }
 
-// Cancel is called when BlueZ gives up a question.
+// Cancel is called when BlueZ cancels a request.
 func (agent) Cancel() *dbus.Error { return nil }
 
-// Release is called when BlueZ forgets the agent.
+// Release is called when BlueZ releases the agent.
 func (agent) Release() *dbus.Error { return nil }

@@ -1,6 +1,6 @@
 // Package bluez connects to Bluetooth Low Energy devices on Linux, through the D-Bus interface of BlueZ, the system's
-// Bluetooth service. It knows nothing of glasses: it scans, connects, writes values and delivers notifications. It
-// never switches the radio on. On other systems Open fails.
+// Bluetooth service. It scans, connects, writes values and delivers notifications, and is independent of glasses. It
+// never switches the radio on. On other systems, Open fails.
 package bluez
 
 import (
@@ -13,27 +13,28 @@ import (
 
 // Limits of a radio.
 const (
-	// maxName is the maximum length of a name in characters. The air allows 248 bytes.
+	// maxName is the maximum length of a name in characters. Bluetooth allows 248 bytes.
 	maxName = 64
-	// maxDevices is the number of devices that a scan remembers. It ignores more.
+	// maxDevices is the maximum number of devices that a scan remembers. It ignores further ones.
 	maxDevices = 1000
-	// maxNotifications is the number of notifications that may wait to be received. More are lost, and counted.
+	// maxNotifications is the maximum number of notifications that wait to be received. Further ones are dropped and
+	// counted.
 	maxNotifications = 1024
-	// minMTU is assumed if BlueZ does not name the MTU of a connection, as before 5.62.
+	// minMTU is assumed if BlueZ does not report the MTU of a connection, as before version 5.62.
 	minMTU = 23
-	// maxValue is the maximum length of a value, by the ATT protocol.
+	// maxValue is the maximum length of a value in the ATT protocol.
 	maxValue = 512
 )
 
-// Options says where BlueZ is and how long it may take. Zero values are replaced by the defaults.
+// Options sets how to reach BlueZ and how long operations may take. Zero values are replaced by the defaults.
 type Options struct {
-	// Address is that of the D-Bus; the default is the system's.
+	// Address is the address of the D-Bus; the default is the system bus.
 	Address string
-	// Find limits the search for a device before it is connected (10 s), and Others the part of it after the first of
-	// several adapters has received the device (1 s). Connect limits one attempt to connect or pair (25 s), Resolve the
-	// search for its services (10 s), and Write one write or subscription (5 s).
+	// Find limits the search for a device before connecting to it (default 10 s), and Others the remaining search
+	// once the first of several adapters has received the device (1 s). Connect limits one attempt to connect or pair
+	// (25 s), Resolve the search for services (10 s), and Write one write or subscription (5 s).
 	Find, Others, Connect, Resolve, Write time.Duration
-	// RFKill is the directory where Linux lists what blocks radios; the default is /sys/class/rfkill.
+	// RFKill is the directory where Linux lists the blocks of radios; the default is /sys/class/rfkill.
 	RFKill string
 }
 
@@ -60,10 +61,10 @@ type Filter struct {
 // Found is a device in range.
 type Found struct {
 	Address string // six bytes in upper-case hex with colons
-	// Name is what the device calls itself: at most 64 printable characters, or empty.
+	// Name is the name that the device advertises: at most 64 printable characters, or empty.
 	Name string
 	RSSI int // dBm; 0 if Connected
-	// Connected devices are connected to this computer, so they do not advertise.
+	// Connected is set for devices that are connected to this computer and therefore do not advertise.
 	Connected bool
 	Services  []string // UUIDs in lower case
 }
@@ -80,16 +81,16 @@ func (f Filter) matches(d Found) bool {
 	})
 }
 
-// Target is a device and the two characteristics of one of its services that a connection uses.
+// Target is a device, and the service and two characteristics that a connection uses.
 type Target struct {
 	Address                string // as in Found
 	Service, Write, Notify string // UUIDs
-	// Pair lets the device and this computer store a bond if they have none. Only just-works pairing is possible:
-	// a request for a code is refused.
+	// Pair lets the device and this computer store a bond if they have none. Only just-works pairing is supported;
+	// requests for a code are refused.
 	Pair bool
 }
 
-// clean makes a name that a stranger's device chose safe to show.
+// clean makes a name chosen by an unknown device safe to show.
 func clean(name string) string {
 	var out []rune
 	for _, r := range strings.TrimSpace(strings.ToValidUTF8(name, "")) {

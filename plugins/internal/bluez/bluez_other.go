@@ -4,7 +4,7 @@ package bluez
 
 import "context"
 
-// Radio is BlueZ, which exists on Linux only.
+// Radio is a connection to BlueZ, which exists only on Linux.
 type Radio struct{}
 
 // Open fails with NoBluetooth.
@@ -16,7 +16,7 @@ func Open(context.Context, Options) (*Radio, error) {
 // Close does nothing.
 func (*Radio) Close() {}
 
-// Scan finds nothing.
+// Scan fails.
 func (*Radio) Scan(context.Context, Filter, func(Found)) error { return ErrClosed }
 
 // Searched returns "".
@@ -25,7 +25,7 @@ func (*Radio) Searched(context.Context) string { return "" }
 // Connect fails.
 func (*Radio) Connect(context.Context, Target) (*Conn, error) { return nil, ErrClosed }
 
-// Conn is a connection, of which there are none.
+// Conn is a connection. It cannot be created on this system.
 type Conn struct{}
 
 // Notifications returns nil.

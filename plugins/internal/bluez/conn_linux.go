@@ -13,7 +13,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Conn is a connection to one service of a device. Close must be called, also if the connection was lost.
+// Conn is a connection to one service of a device. Close must be called even if the connection was lost.
 type Conn struct {
 	r             *Radio
 	to            Target
@@ -22,7 +22,7 @@ type Conn struct {
 	adapter       dbus.ObjectPath
 	write, notify dbus.ObjectPath
 	watch         *watch
-	reason        string // that BlueZ gave for the latest disconnection; guarded by the radio
+	reason        string // reported by BlueZ for the latest disconnection; guarded by the radio
 
 	notifications chan []byte
 	done          chan struct{}
@@ -30,7 +30,7 @@ type Conn struct {
 	writing       lock
 
 	mu      sync.Mutex
-	up      bool // BlueZ said that the device is connected
+	up      bool // whether BlueZ has reported that the device is connected
 	mtu     int
 	dropped int
 	err     error // set before done is closed
@@ -39,25 +39,25 @@ type Conn struct {
 // Notifications returns the values that the device sends, in order. It is closed when the connection ends.
 func (c *Conn) Notifications() <-chan []byte { return c.notifications }
 
-// Done is closed when the connection has ended; Err says why.
+// Done returns a channel that is closed when the connection has ended. Err then returns the reason.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the connection lasts, then an Error with the code Lost, or ErrClosed.
+// Err returns nil while the connection is open, then an Error with the code Lost, or ErrClosed.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// MTU returns the size of a packet. A value may have 3 bytes less, and at most 512. It is 23 if BlueZ does not tell
-// it.
+// MTU returns the size of a packet. A value may be 3 bytes shorter, at most 512. MTU returns 23 if BlueZ does not
+// report it.
 func (c *Conn) MTU() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mtu
 }
 
-// Dropped returns the number of notifications that were lost because nobody received them in time.
+// Dropped returns the number of notifications that were dropped because they were not received in time.
 func (c *Conn) Dropped() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func newConn(r *Radio, d sighting, to Target) *Conn {
 	return c
 }
 
-// changed receives news of the adapter and all that is below it.
+// changed handles changes of the adapter and of all objects below it.
 func (c *Conn) changed(n change) {
 	switch {
 	case n.path == c.adapter && n.iface == adapterInterface:
@@ -108,7 +108,7 @@ func (c *Conn) changed(n change) {
 	}
 }
 
-// reasons explain why BlueZ reports the end of a connection. Older versions do not say why.
+// reasons explains the reasons that BlueZ reports for the end of a connection. Older versions report none.
 var reasons = map[string]string{
 	"org.bluez.Reason.Timeout":        "the device is out of range or switched off",
 	"org.bluez.Reason.Remote":         "the device ended it",
@@ -138,7 +138,7 @@ func (c *Conn) setMTU(p properties) {
 	}
 }
 
-// lost ends a connection that had begun.
+// lost ends a connection that was open.
 func (c *Conn) lost(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *Conn) end(err error) {
 	}
 }
 
-// Close disconnects the device and waits until BlueZ has done so, at most 2 seconds.
+// Close disconnects the device and waits up to 2 seconds until BlueZ has done so.
 func (c *Conn) Close() {
 	c.mu.Lock()
 	before := c.err
@@ -168,8 +168,9 @@ func (c *Conn) Close() {
 	}
 }
 
-// Write writes a value, one at a time. With response it returns after the device has received the value; otherwise
-// after BlueZ has queued it, which says nothing of the air. A value that does not fit into a packet is ErrTooLong.
+// Write writes a value, one at a time. With withResponse it returns after the device has received the value;
+// otherwise after BlueZ has queued it, which does not mean that it was sent. It returns ErrTooLong for a value that
+// does not fit in a packet.
 func (c *Conn) Write(ctx context.Context, value []byte, withResponse bool) error {
 	if most := min(c.MTU()-3, maxValue); len(value) > most {
 		return fmt.Errorf("write %d bytes to %s, of at most %d: %w", len(value), c.device, most, ErrTooLong)
@@ -190,7 +191,7 @@ func (c *Conn) Write(ctx context.Context, value []byte, withResponse bool) error
 	}, "write to")
 }
 
-// persist repeats a call while BlueZ is busy with another one.
+// persist repeats a call while BlueZ is busy with another operation.
 func (c *Conn) persist(ctx context.Context, call func() error, doing string) error {
 	wait := 10 * time.Millisecond
 	for {
@@ -209,7 +210,7 @@ func (c *Conn) persist(ctx context.Context, call func() error, doing string) err
 	}
 }
 
-// call calls a method of BlueZ until it answers, ctx ends or the connection ends.
+// call calls a method of BlueZ. It returns when BlueZ answers, ctx ends or the connection ends.
 func (c *Conn) call(ctx context.Context, path dbus.ObjectPath, method string, args ...any) error {
 	if err := c.Err(); err != nil {
 		return err
@@ -223,7 +224,7 @@ func (c *Conn) call(ctx context.Context, path dbus.ObjectPath, method string, ar
 	}
 }
 
-// failure returns the error of a connected device for an error of D-Bus, or nil for nil.
+// failure returns the error of a connected device for a D-Bus error, or nil for nil.
 func (c *Conn) failure(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -235,8 +236,8 @@ func (c *Conn) failure(err error, doing string) error {
 }
 
 // Connect connects to a device, finds the service, and subscribes to its notifications. The device must be in range
-// or connected already. Errors have the codes NotInRange, BusyElsewhere, NotPaired, ServicesMissing, Timeout, and
-// those of Open.
+// or already connected. On failure it returns an Error with the code NotInRange, BusyElsewhere, NotPaired,
+// ServicesMissing or Timeout, or a code that Open returns.
 func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
 	to.Address = strings.ToUpper(to.Address)
 	c, err := r.connect(ctx, to)
@@ -246,14 +247,14 @@ func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
 	if CodeOf(err) != ServicesMissing || !r.forget(ctx, c) {
 		return nil, err
 	}
-	// BlueZ may remember the services of an earlier firmware. Without a bond nothing is lost by forgetting the device.
+	// BlueZ may remember the services of an earlier firmware. Forgetting the device does no harm if there is no bond.
 	if c, err = r.connect(ctx, to); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// forget removes a device that is not paired and reports whether it did.
+// forget removes a device that is not paired, and reports whether it did.
 func (r *Radio) forget(ctx context.Context, c *Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
 	defer cancel()
@@ -262,7 +263,7 @@ func (r *Radio) forget(ctx context.Context, c *Conn) bool {
 	return err == nil && !paired && r.call(ctx, c.adapter, adapterInterface+".RemoveDevice", c.path).Err == nil
 }
 
-// connect makes one attempt. After ServicesMissing the closed connection is returned, too.
+// connect makes one attempt. If it fails with ServicesMissing, it also returns the closed connection.
 func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 	c, err := r.find(ctx, to)
 	if err != nil {
@@ -277,12 +278,12 @@ func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
 	return c, nil
 }
 
-// find waits until the device advertises, so that an attempt to connect has a chance. If several adapters receive it,
-// it chooses the one that is connected to it, has a bond with it, or receives it best.
+// find waits until the device advertises, because connecting would fail before that. If several adapters receive it,
+// find chooses the one that is connected to the device, has a bond with it, or has the best signal.
 func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, r.limits.Find)
 	defer cancel()
-	by := map[dbus.ObjectPath]sighting{} // the latest of each adapter
+	by := map[dbus.ObjectPath]sighting{} // the latest sighting by each adapter
 	err := r.discover(limited, func(d sighting) bool {
 		if d.Address != to.Address {
 			return false
@@ -302,12 +303,12 @@ func (r *Radio) find(ctx context.Context, to Target) (*Conn, error) {
 	return nil, r.failure(err, "find "+to.Address)
 }
 
-// matches reports whether an object has a UUID, in any case.
+// matches reports whether an object has a UUID, ignoring case.
 func matches(p properties, uuid string) bool {
 	return strings.EqualFold(value[string](p, "UUID"), uuid)
 }
 
-// children returns the paths of objects with an interface directly below a path, in order.
+// children returns the sorted paths of the objects directly below a path that have an interface.
 func children(all objects, parent dbus.ObjectPath, iface string) []dbus.ObjectPath {
 	var paths []dbus.ObjectPath
 	for path, o := range all {

@@ -11,10 +11,10 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// maxAborts is the number of attempts to connect that BlueZ may abort. Interference aborts one now and then.
+// maxAborts is the number of attempts to connect that BlueZ may abort, because interference aborts some of them.
 const maxAborts = 3
 
-// open starts to follow the device.
+// open starts to watch the device.
 func (c *Conn) open(ctx context.Context) error {
 	return c.r.watch(ctx, c.watch, changesOf(c.adapter), changesOf(c.path), reasonsOf(c.path), existenceOf(c.path),
 		existenceOf(c.adapter))
@@ -36,7 +36,7 @@ func (c *Conn) link(ctx context.Context) error {
 	c.mu.Lock()
 	c.up = true
 	c.mu.Unlock()
-	// The connection may have ended before its end was watched for.
+	// The connection may have ended before the watch for its end began.
 	p, err := c.state(ctx)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Conn) link(ctx context.Context) error {
 	return nil
 }
 
-// linkFailure returns why the device cannot be connected. The reason may be the radio rather than the device.
+// linkFailure returns why the device cannot be connected. The cause may be the radio rather than the device.
 func (c *Conn) linkFailure(ctx context.Context, err error) error {
 	list, radio := c.r.usable(ctx)
 	i := slices.IndexFunc(list, func(a adapter) bool { return a.path == c.adapter })
@@ -59,7 +59,7 @@ func (c *Conn) linkFailure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 	case radio != nil:
 		return radio
-	case i < 0: // and others are left
+	case i < 0: // other adapters are left
 		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was removed", err)
 	case list[i].state != isOn:
 		return problem(Lost, "the Bluetooth adapter "+nameOf(c.adapter)+" was switched off", err)
@@ -74,7 +74,7 @@ func (c *Conn) state(ctx context.Context) (properties, error) {
 	return p, c.failure(err, "ask for the state of")
 }
 
-// rejected returns the error for a connection that ended before it was of use: the device belongs to another host.
+// rejected returns the error for a connection that ended before it could be used: the device is held by another host.
 func (c *Conn) rejected() error {
 	return problem(BusyElsewhere, c.device+" ended the connection before it could be used", c.Err())
 }
@@ -127,14 +127,14 @@ func (c *Conn) locate(ctx context.Context) error {
 	}
 }
 
-// notifyOn sets the characteristic whose values are delivered.
+// notifyOn sets the characteristic whose notifications are delivered.
 func (c *Conn) notifyOn(path dbus.ObjectPath) {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	c.notify = path
 }
 
-// subscribe asks for notifications. The signals are watched for first, so that none is missed.
+// subscribe subscribes to notifications. It starts watching for the signals first, so that none is missed.
 func (c *Conn) subscribe(ctx context.Context) error {
 	if err := c.r.listen(ctx, c.watch, changesOf(c.notify)); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (c *Conn) subscribe(ctx context.Context) error {
 	}, "receive from")
 }
 
-// pair stores a bond if the target asks for one and there is none.
+// pair creates a bond if the target requests one and there is none.
 func (c *Conn) pair(ctx context.Context) error {
 	if !c.to.Pair {
 		return nil
@@ -166,7 +166,7 @@ func (c *Conn) pair(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	// Not c.call: the answer tells more than the end of the connection.
+	// Not c.call, because the answer is more specific than the end of the connection.
 	err = c.r.call(ctx, c.path, deviceInterface+".Pair").Err
 	switch {
 	case err == nil || name(err) == "org.bluez.Error.AlreadyExists":
@@ -177,12 +177,12 @@ func (c *Conn) pair(ctx context.Context) error {
 	return c.r.failure(err, "pair with "+c.device)
 }
 
-// aborted reports whether BlueZ gave up an attempt to connect at once.
+// aborted reports whether BlueZ aborted an attempt to connect immediately.
 func aborted(err error) bool {
 	return name(err) == "org.bluez.Error.Failed" && strings.Contains(text(err), "abort-by-local")
 }
 
-// name returns the name of an error of D-Bus, or "".
+// name returns the name of a D-Bus error, or "".
 func name(err error) string {
 	var e dbus.Error
 	if errors.As(err, &e) {
@@ -191,7 +191,7 @@ func name(err error) string {
 	return ""
 }
 
-// text returns the message of an error of D-Bus, or "".
+// text returns the message of a D-Bus error, or "".
 func text(err error) string {
 	var e dbus.Error
 	if errors.As(err, &e) && len(e.Body) > 0 {

@@ -2,7 +2,7 @@ package bluez
 
 import "errors"
 
-// Code says what is wrong.
+// Code is the code of an Error.
 type Code string
 
 // Codes of an Error.
@@ -19,7 +19,7 @@ const (
 	Refused         Code = "refused"          // the device or BlueZ refused a request
 )
 
-// Error is a failure for a person.
+// Error is a failure with texts for the user.
 type Error struct {
 	Code    Code
 	Message string // what failed
@@ -43,10 +43,10 @@ func CodeOf(err error) Code {
 // ErrClosed is the error of a connection that was closed with Close.
 var ErrClosed = errors.New("the connection is closed")
 
-// ErrTooLong is returned for a value that does not fit into one packet.
+// ErrTooLong is returned for a value that does not fit in one packet.
 var ErrTooLong = errors.New("the value is longer than the MTU allows")
 
-// hints are the next steps of a person.
+// hints maps each code to the user's next step.
 var hints = map[Code]string{
 	NoBluetooth: "Start the system's Bluetooth service: systemctl start bluetooth. If that fails, install BlueZ (the " +
 		"package bluez).",

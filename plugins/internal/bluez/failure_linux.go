@@ -10,7 +10,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// codes are those of errors of D-Bus and BlueZ, by name.
+// codes maps the names of D-Bus and BlueZ errors to codes.
 var codes = map[string]Code{
 	"org.freedesktop.DBus.Error.ServiceUnknown": NoBluetooth,
 	"org.freedesktop.DBus.Error.NameHasNoOwner": NoBluetooth,
@@ -31,8 +31,8 @@ var codes = map[string]Code{
 	"org.bluez.Error.NotSupported":              ServicesMissing,
 }
 
-// failure returns the Error for what went wrong while doing something, or nil for nil. An Error of this package and the
-// end of the caller's context stay what they are.
+// failure converts an error of the activity doing to an Error; nil stays nil. It returns an Error of this package and
+// the error of an ended context unchanged.
 func (r *Radio) failure(err error, doing string) error {
 	var ours *Error
 	switch {
@@ -50,9 +50,9 @@ func (r *Radio) failure(err error, doing string) error {
 	case ok:
 	case strings.HasPrefix(name(err), "org.freedesktop.DBus.Error.Spawn"),
 		strings.HasPrefix(name(err), "org.freedesktop.systemd1."):
-		code = NoBluetooth // it is not installed, or disabled
+		code = NoBluetooth // BlueZ is not installed, or is disabled
 	case name(err) == "":
-		code = NoBluetooth // the bus itself
+		code = NoBluetooth // the bus itself is missing
 	case strings.Contains(text(err), "Not connected"):
 		code = Lost
 	case strings.HasPrefix(text(err), "le-connection-"):

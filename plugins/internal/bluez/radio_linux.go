@@ -26,7 +26,7 @@ type (
 	objects    = map[dbus.ObjectPath]map[string]properties
 )
 
-// Radio is a connection to BlueZ. Its methods may be called from any goroutine.
+// Radio is a connection to BlueZ. Its methods are safe for concurrent use.
 type Radio struct {
 	bus     *dbus.Conn
 	limits  Options
@@ -34,15 +34,15 @@ type Radio struct {
 	pairing lock // held while an agent is registered
 
 	discovery   lock                    // held while discovering changes
-	discovering map[dbus.ObjectPath]int // scans of each adapter, which share BlueZ's one discovery for this connection
+	discovering map[dbus.ObjectPath]int // scans per adapter; they share BlueZ's single discovery for this connection
 
 	mu      sync.Mutex
-	owner   string // the unique name of BlueZ, or "" while it is not running
+	owner   string // BlueZ's unique bus name, or "" while it is not running
 	watches map[*watch]struct{}
 }
 
-// Open connects to BlueZ. It fails with NoBluetooth, RadioOff or NoPermission; later calls report the same codes if
-// that changes. ctx limits only Open itself.
+// Open connects to BlueZ. It fails with NoBluetooth, RadioOff or NoPermission; later calls fail with the same codes
+// if the state changes. ctx limits only Open itself.
 func Open(ctx context.Context, opts Options) (*Radio, error) {
 	lifetime, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	r := &Radio{
@@ -88,10 +88,10 @@ func (r *Radio) Close() {
 		c.Close()
 	}
 	r.hangUp()
-	_ = r.bus.Close() // it is of no interest why the bus could not be left
+	_ = r.bus.Close() // it does not matter why leaving the bus failed
 }
 
-// follow starts to follow who owns BlueZ's name.
+// follow starts to watch which program owns BlueZ's name.
 func (r *Radio) follow(ctx context.Context) error {
 	err := r.bus.AddMatchSignalContext(ctx, dbus.WithMatchSender("org.freedesktop.DBus"),
 		dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service))
@@ -101,7 +101,7 @@ func (r *Radio) follow(ctx context.Context) error {
 	return nil
 }
 
-// identify learns who owns BlueZ's name, unless follow has told already.
+// identify looks up the owner of BlueZ's name, unless follow has already reported it.
 func (r *Radio) identify(ctx context.Context) error {
 	var owner string
 	err := r.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, service).Store(&owner)
@@ -116,12 +116,12 @@ func (r *Radio) identify(ctx context.Context) error {
 	return nil
 }
 
-// call calls a method of BlueZ. It never hangs: BlueZ or the end of ctx ends it.
+// call calls a method of BlueZ. It returns when BlueZ answers or ctx ends.
 func (r *Radio) call(ctx context.Context, path dbus.ObjectPath, method string, args ...any) *dbus.Call {
 	return r.bus.Object(service, path).CallWithContext(ctx, method, 0, args...)
 }
 
-// undo calls a method after ctx may have ended. Nobody could act on its failure.
+// undo calls a method even if ctx has ended. It ignores failures, because callers could not handle them.
 func (r *Radio) undo(ctx context.Context, path dbus.ObjectPath, method string, args ...any) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 	defer cancel()
@@ -134,7 +134,7 @@ func value[T any](p properties, name string) T {
 	return v
 }
 
-// lock is a mutex whose wait ends with a context. It has room for one value.
+// lock is a mutex whose wait can be ended by a context. The channel has capacity 1.
 type lock chan struct{}
 
 func (l lock) acquire(ctx context.Context) error {
@@ -148,7 +148,7 @@ func (l lock) acquire(ctx context.Context) error {
 
 func (l lock) release() { <-l }
 
-// event makes one receiver continue, now or when it comes to wait. It has room for one value.
+// event wakes one receiver, now or when it next waits. The channel has capacity 1.
 type event chan struct{}
 
 func (e event) set() {

@@ -13,7 +13,7 @@ import (
 )
 
 // Scan calls found for each matching device in range, and again whenever its name or signal changes, until ctx ends;
-// then it returns nil. It calls found from its own goroutine, never two at a time.
+// then it returns nil. Calls of found do not overlap and come from the goroutine of Scan.
 func (r *Radio) Scan(ctx context.Context, filter Filter, found func(Found)) error {
 	err := r.discover(ctx, func(d sighting) bool {
 		if filter.matches(d.Found) {
@@ -27,15 +27,15 @@ func (r *Radio) Scan(ctx context.Context, filter Filter, found func(Found)) erro
 	return err
 }
 
-// sighting is a device in range and its object, which belongs to the adapter that receives it.
+// sighting is a device in range and its object, which belongs to the adapter that received it.
 type sighting struct {
 	Found
 	path     dbus.ObjectPath
 	paired   bool
-	adapters int // that scan now
+	adapters int // number of adapters that are scanning
 }
 
-// compare returns a positive number if a connection should rather use d than o.
+// compare returns a positive number if d is a better choice for a connection than o.
 func (d sighting) compare(o sighting) int {
 	rank := func(yes bool) int {
 		if yes {
@@ -47,8 +47,8 @@ func (d sighting) compare(o sighting) int {
 		cmp.Compare(o.path, d.path))
 }
 
-// discover calls visit for devices in range of any adapter until it returns true or ctx ends. It uses adapters as soon
-// as they are on, and fails once the last one is off.
+// discover calls visit for devices in range of any adapter until it returns true or ctx ends. It uses adapters as
+// soon as they are switched on, and fails once the last one is switched off.
 func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 	s := &scan{devices: map[dbus.ObjectPath]properties{}, powered: map[dbus.ObjectPath]bool{}, news: make(event, 1)}
 	w := &watch{path: bluezPath, changed: s.changed, gone: s.gone}
@@ -56,12 +56,12 @@ func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 	if err := r.watch(ctx, w, changesBelow(bluezPath), existenceOf(bluezPath+"/")); err != nil {
 		return err
 	}
-	_, all, err := r.adapters(ctx) // what was there before the watch began
+	_, all, err := r.adapters(ctx) // objects from before the watch began
 	if err != nil {
 		return err
 	}
 	s.known(all)
-	scanning := map[dbus.ObjectPath]error{} // why an adapter that is on cannot scan, or nil
+	scanning := map[dbus.ObjectPath]error{} // for each adapter that is on, why it cannot scan, or nil
 	defer func() {
 		for adapter, failure := range scanning {
 			if failure == nil {
@@ -83,8 +83,8 @@ func (r *Radio) discover(ctx context.Context, visit func(sighting) bool) error {
 	}
 }
 
-// discoverWith starts discovery with the adapters of a scan that were switched on, and ends it with those that were
-// switched off. It fails if no adapter is left.
+// discoverWith starts discovery on the adapters that were switched on, and ends it on those that were switched off.
+// It fails if no adapter is left.
 func (r *Radio) discoverWith(ctx context.Context, s *scan, scanning map[dbus.ObjectPath]error) error {
 	on, off := s.takeAdapters()
 	for _, adapter := range off {
@@ -107,10 +107,10 @@ func (r *Radio) discoverWith(ctx context.Context, s *scan, scanning map[dbus.Obj
 	if _, err := r.usable(ctx); err != nil {
 		return err
 	}
-	return failure // or nil, if an adapter was switched on meanwhile
+	return failure // nil if an adapter was switched on meanwhile
 }
 
-// startDiscovery starts BlueZ's discovery with an adapter, or joins another scan of this radio.
+// startDiscovery starts BlueZ's discovery on an adapter, or joins another scan of this radio.
 func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) error {
 	doing := "scan for Bluetooth devices with " + nameOf(adapter)
 	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
@@ -119,8 +119,8 @@ func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) err
 		return r.failure(err, doing)
 	}
 	defer r.discovery.release()
-	// Not the services: glasses need not advertise them. Another scan may not know yet that the adapter was switched
-	// off and on, so the calls are repeated for each.
+	// Do not filter by services, because glasses need not advertise them. Repeat the calls for each scan, because
+	// another scan may not know yet that the adapter was switched off and on.
 	filter := properties{"Transport": dbus.MakeVariant("le")}
 	err := r.call(ctx, adapter, adapterInterface+".SetDiscoveryFilter", filter).Err
 	if err == nil {
@@ -134,7 +134,7 @@ func (r *Radio) startDiscovery(ctx context.Context, adapter dbus.ObjectPath) err
 }
 
 func (r *Radio) stopDiscovery(ctx context.Context, adapter dbus.ObjectPath) {
-	_ = r.discovery.acquire(context.Background()) // held for the time of two calls, which is bounded
+	_ = r.discovery.acquire(context.Background()) // held only for two calls, which have a time limit
 	defer r.discovery.release()
 	r.discovering[adapter]--
 	if r.discovering[adapter] == 0 {
@@ -143,20 +143,20 @@ func (r *Radio) stopDiscovery(ctx context.Context, adapter dbus.ObjectPath) {
 	}
 }
 
-// scan collects what is known of adapters and devices. Its memory is bounded by their number, however often they
-// change.
+// scan collects the state of adapters and devices. Its memory is bounded by their number, regardless of how often
+// they change.
 type scan struct {
-	news event // set if there is something to take
+	news event // set if there are changes to take
 
 	mu      sync.Mutex
 	powered map[dbus.ObjectPath]bool // by adapter
-	off     []dbus.ObjectPath        // adapters that were switched off or removed since they were taken
+	off     []dbus.ObjectPath        // adapters switched off or removed since the last takeAdapters
 	devices map[dbus.ObjectPath]properties
-	fresh   []dbus.ObjectPath // those that changed, once each
+	fresh   []dbus.ObjectPath // devices that changed, once each
 	err     error
 }
 
-// known adds what BlueZ knew when it was asked. Changes are newer.
+// known adds the objects that BlueZ listed. Changes are newer and take precedence.
 func (s *scan) known(all objects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +196,8 @@ func (s *scan) changed(c change) {
 	}
 }
 
-// takeAdapters returns the adapters that are on, and those that were switched off since the last call; an adapter may
-// be both.
+// takeAdapters returns the adapters that are on, and the adapters that were switched off since the last call. An
+// adapter may be in both lists.
 func (s *scan) takeAdapters() (on, off []dbus.ObjectPath) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +205,7 @@ func (s *scan) takeAdapters() (on, off []dbus.ObjectPath) {
 	return s.on(), off
 }
 
-// on returns the adapters that are on, in the order of their names. The caller must hold mu.
+// on returns the adapters that are on, ordered by name. The caller must hold mu.
 func (s *scan) on() (list []dbus.ObjectPath) {
 	for adapter, powered := range s.powered {
 		if powered {
@@ -227,7 +227,7 @@ func (s *scan) update(c change) {
 	}
 	for name, v := range c.values {
 		switch name {
-		case "Address", "Name", "RSSI", "Connected", "Paired", "UUIDs": // of what a stranger sends, keep only what is used
+		case "Address", "Name", "RSSI", "Connected", "Paired", "UUIDs": // keep only used properties of unknown devices
 			p[name] = v
 		}
 	}

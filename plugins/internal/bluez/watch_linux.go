@@ -7,14 +7,14 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// change is news of one object of BlueZ.
+// change is a change of one object of BlueZ.
 type change struct {
 	path    dbus.ObjectPath
 	iface   string
 	values  properties
-	invalid []string // properties that have no value any more
+	invalid []string // properties that no longer have a value
 	removed bool     // the object lost the interface
-	reason  string   // why a device was disconnected, just before Connected changes; older versions do not say
+	reason  string   // why a device was disconnected, just before Connected changes; older versions do not report it
 }
 
 // became reports whether a property has changed to a value.
@@ -23,13 +23,13 @@ func (c change) became(property string, want bool) bool {
 	return ok && got == want
 }
 
-// watch receives changes of an object and of all objects below it, in order. Its functions are called by the goroutine
-// that reads from the bus while the radio is locked, so they must neither block nor call the radio.
+// watch receives the changes of an object and of all objects below it, in order. Its functions are called by the
+// goroutine that reads from the bus, while the radio is locked, so they must neither block nor call the radio.
 type watch struct {
 	path    dbus.ObjectPath
 	changed func(change)
 	gone    func(reason string) // BlueZ or the bus has ended
-	conn    *Conn               // that the watch belongs to, or nil
+	conn    *Conn               // the connection that the watch belongs to, or nil
 
 	rules [][]dbus.MatchOption // guarded by the radio
 }
@@ -38,8 +38,8 @@ func (w *watch) covers(path dbus.ObjectPath) bool {
 	return path == w.path || strings.HasPrefix(string(path), string(w.path)+"/")
 }
 
-// watch starts a watch, which is already in effect for the answer to the next call. The rules say which signals the bus
-// sends: only those of the objects in question, because other programs use BlueZ as well.
+// watch starts a watch, which is in effect before the answer to the next call. The rules restrict the signals that
+// the bus sends to the watched objects, because other programs use BlueZ as well.
 func (r *Radio) watch(ctx context.Context, w *watch, rules ...[]dbus.MatchOption) error {
 	r.mu.Lock()
 	r.watches[w] = struct{}{}
@@ -61,7 +61,7 @@ func (r *Radio) listen(ctx context.Context, w *watch, rules ...[]dbus.MatchOptio
 	return nil
 }
 
-// unwatch ends a watch: none of its functions is called after it.
+// unwatch ends a watch. Its functions are not called afterwards.
 func (r *Radio) unwatch(ctx context.Context, w *watch) {
 	r.mu.Lock()
 	delete(r.watches, w)
@@ -75,8 +75,8 @@ func (r *Radio) unwatch(ctx context.Context, w *watch) {
 	}
 }
 
-// Rules for PropertiesChanged of one object, or of all below one, for the reason of a disconnection, and for what is
-// added or removed.
+// Rules for PropertiesChanged of one object or of all objects below it, for the reason of a disconnection, and for
+// added and removed objects.
 func changesOf(path dbus.ObjectPath) []dbus.MatchOption {
 	return []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchObjectPath(path)}
 }
@@ -93,7 +93,7 @@ func existenceOf(path dbus.ObjectPath) []dbus.MatchOption {
 	return []dbus.MatchOption{dbus.WithMatchInterface(managerInterface), dbus.WithMatchArgPath(0, string(path))}
 }
 
-// DeliverSignal implements dbus.SignalHandler. godbus' own handlers would lose the order or wait without a bound.
+// DeliverSignal implements dbus.SignalHandler. The handlers of godbus would lose the order or wait without a limit.
 func (r *Radio) DeliverSignal(_, _ string, s *dbus.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *Radio) DeliverSignal(_, _ string, s *dbus.Signal) {
 		return
 	}
 	if s.Sender != r.owner {
-		return // any program may send us signals
+		return // any program can send signals to this one
 	}
 	for _, c := range parse(s) {
 		for w := range r.watches {
@@ -127,14 +127,14 @@ func (r *Radio) Terminate() {
 	r.end("the connection to the system's D-Bus has ended")
 }
 
-// end tells all watches that nothing will follow. The radio is locked.
+// end notifies all watches that no further changes follow. The caller must hold the radio's lock.
 func (r *Radio) end(reason string) {
 	for w := range r.watches {
 		w.gone(reason)
 	}
 }
 
-// parse returns the changes that a signal contains, or none if it is not understood.
+// parse returns the changes in a signal, or none for an unknown signal.
 func parse(s *dbus.Signal) []change {
 	switch s.Name {
 	case propertiesInterface + ".PropertiesChanged":
@@ -166,7 +166,7 @@ func parse(s *dbus.Signal) []change {
 	return nil
 }
 
-// first reads a signal that has a path and one other value.
+// first parses a signal that consists of a path and one other value.
 func first(s *dbus.Signal, other any) (path dbus.ObjectPath, ok bool) {
 	ok = dbus.Store(s.Body, &path, other) == nil
 	return path, ok

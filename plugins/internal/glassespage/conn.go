@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	maxNotifications = 1024 // that may wait to be received; more are lost
+	maxNotifications = 1024 // maximum number that wait to be received; further ones are dropped
 	confirmTime      = 5 * time.Second
 )
 
-// Conn is an open link. Close must be called, also if the link was lost.
+// Conn is an open link. Close must be called even if the link was lost.
 type Conn struct {
 	page *Page
 	link *link
@@ -24,7 +24,7 @@ type Conn struct {
 	done          chan struct{}
 
 	mu  sync.Mutex
-	err error // why it has ended; nil while it is open
+	err error // why it ended; nil while it is open
 }
 
 func newConn(p *Page, l *link) *Conn {
@@ -45,10 +45,10 @@ func (c *Conn) Err() error {
 // Name returns the advertised name of the peripheral.
 func (c *Conn) Name() string { return c.name }
 
-// MTU returns 0: a browser does not tell it.
+// MTU returns 0, because browsers do not report it.
 func (c *Conn) MTU() int { return 0 }
 
-// Write writes one value and waits until the browser has taken it. Only one goroutine may write.
+// Write writes one value and waits until the browser confirms it. Only one goroutine may call Write.
 func (c *Conn) Write(ctx context.Context, data []byte, withResponse bool) error {
 	p := c.page
 	p.mu.Lock()
@@ -66,7 +66,7 @@ func (c *Conn) Write(ctx context.Context, data []byte, withResponse bool) error 
 			return problem(code)
 		}
 		return nil
-	case <-timer.C: // what it confirms later would be taken for the next value
+	case <-timer.C: // a later confirmation would be mistaken for that of the next value
 		c.Close()
 		return problem(driver.ProblemTimeout)
 	case <-c.done:
@@ -88,7 +88,7 @@ func (c *Conn) Close() {
 	c.finish(driver.ProblemLost)
 }
 
-// finish ends the link with a problem, unless it has ended.
+// finish ends the link with a problem, unless it has already ended.
 func (c *Conn) finish(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,14 +102,14 @@ func (c *Conn) finish(code string) {
 func (c *Conn) wrote(code string) {
 	select {
 	case c.written <- code:
-	default: // nothing was written
+	default: // no write is pending
 	}
 }
 
 func (c *Conn) deliver(data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && len(c.notifications) < cap(c.notifications) { // only this function adds
+	if c.err == nil && len(c.notifications) < cap(c.notifications) { // only this function adds notifications
 		c.notifications <- data
 	}
 }

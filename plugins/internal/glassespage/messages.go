@@ -14,22 +14,23 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Limits of the messages of a page.
+// Limits of messages from a page.
 const (
-	maxValue   = 512 // bytes of one value, by the ATT protocol
+	maxValue   = 512 // bytes of one value in the ATT protocol
 	maxText    = 2048
 	maxMessage = max(maxText, 1+maxValue)
 	maxName    = 248 // bytes of an advertised name
 )
 
-// The types of text messages. A binary message from the page is a notification: the index of the link and the value. A
-// binary message to the page is a value to write: the index, 1 if the peripheral has to respond or else 0, the value.
+// The types of text messages. A binary message from the page is a notification: the index of the link, then the
+// value. A binary message to the page is a value to write: the index of the link, 1 if the peripheral has to respond
+// or else 0, then the value.
 const (
-	typeChosen  = "chosen"  // from the page: the person chose a peripheral for Link, which advertises Name
-	typeProblem = "problem" // from the page: no peripheral could be chosen for Link, or for all if it is empty
-	typeCheck   = "check"   // from the page: the person begins a check of the panel
-	typeSeen    = "seen"    // from the page: what the person sees of the test picture
-	typeCancel  = "cancel"  // from the page: the person ends the check
+	typeChosen  = "chosen"  // from the page: the user chose a peripheral for Link, which advertises Name
+	typeProblem = "problem" // from the page: no peripheral could be chosen for Link, or for any link if it is empty
+	typeCheck   = "check"   // from the page: the user starts a check of the panel
+	typeSeen    = "seen"    // from the page: the user's answers about the test picture
+	typeCancel  = "cancel"  // from the page: the user cancels the check
 	typeUp      = driver.LinkUp
 	typeDown    = driver.LinkDown
 	typeWritten = driver.Written
@@ -42,7 +43,7 @@ const (
 	typeOver   = "over"   // to the page: the session has ended
 )
 
-// fromPage is a message of the page.
+// fromPage is a message from the page.
 type fromPage struct {
 	Type    string `json:"type"`
 	Link    string `json:"link"`
@@ -76,7 +77,7 @@ type message struct {
 func textMessage(m toPage) message {
 	data, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // it has only text, numbers and booleans
+		panic(err) // it contains only text, numbers and booleans
 	}
 	return message{websocket.MessageText, data}
 }
@@ -89,7 +90,7 @@ func writeMessage(index byte, data []byte, withResponse bool) message {
 	return message{websocket.MessageBinary, append(head, data...)}
 }
 
-// parse reads a message of a page with these links.
+// parse parses a message from a page with the given links.
 func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fromPage, error) {
 	if typ == websocket.MessageBinary {
 		switch {

@@ -1,6 +1,6 @@
-// Package glassespage serves the page on which a person connects real glasses with the Bluetooth of their browser, and
-// carries bytes between a driver in this process and that page. It knows nothing of vendors: its user says which links
-// there are and which peripherals fit. The server listens on the loopback interface until the page is closed.
+// Package glassespage serves the page where the user connects real glasses with the browser's Bluetooth, and carries
+// bytes between that page and a driver in this process. It is independent of vendors: the caller defines the links
+// and which peripherals are accepted. The server listens on the loopback interface until the page is closed.
 package glassespage
 
 import (
@@ -20,18 +20,19 @@ import (
 // Options describes the glasses of a page.
 type Options struct {
 	Log *slog.Logger
-	// Title names the glasses for people, e.g. "Even G1". Steps say how to get them ready.
+	// Title is the name of the glasses shown to the user, e.g. "Even G1". Steps describe how to get them ready.
 	Title string
 	Steps []string
 	Links []driver.LinkSpec
-	// Accept returns why a peripheral that the person chose for a link does not fit, or nil. others has the names of
-	// those chosen for the other links, by key.
+	// Accept returns why the peripheral that the user chose for a link is not accepted, or nil if it is. others holds
+	// the names of the peripherals chosen for the other links, by key.
 	Accept func(key, name string, others map[string]string) *Problem
-	// Left is called, without waiting for it, when a tab that carried the links is gone: nothing is chosen any more.
+	// Left is called asynchronously when a tab that carried the links is gone, so that no peripheral is chosen any
+	// more.
 	Left func()
-	// Answered is called by one goroutine with what the person does about the panel.
+	// Answered is called with each action of the user about the panel, always by the same goroutine.
 	Answered func(PanelAnswer)
-	// Changed is called, without waiting for it, when Waits or URL may return something else.
+	// Changed is called asynchronously when Waits or URL may return something else.
 	Changed func()
 }
 
@@ -43,10 +44,10 @@ type Page struct {
 	workers sync.WaitGroup
 
 	mu     sync.Mutex
-	token  string // admits the next browser; replaced once its page is open
-	wanted bool   // whether a person has to open the page
+	token  string // admits the next browser; replaced once that browser has opened the page
+	wanted bool   // whether the user has to open the page
 	missed *time.Timer
-	secret string // of the browser that was admitted last; "" for none
+	secret string // of the browser admitted last; "" if there is none
 	tab    *tab   // nil while the page is not open
 	links  []*link
 	shown  Shown
@@ -57,26 +58,26 @@ type Page struct {
 type link struct {
 	spec    driver.LinkSpec
 	index   byte
-	name    string      // of the peripheral that is chosen in the tab; "" for none
-	problem *Problem    // why the person's last choice was not accepted
-	waiting chan opened // where Open waits; nil if it does not
+	name    string      // of the peripheral chosen in the tab; "" if there is none
+	problem *Problem    // why the user's last choice was not accepted
+	waiting chan opened // receives the result for a waiting Open; nil if none waits
 	asked   bool        // whether the tab was asked to open it
 	conn    *Conn       // nil unless it is open
 }
 
-// opened is the answer of Open.
+// opened is the result of Open.
 type opened struct {
 	conn *Conn
 	err  error
 }
 
-// Serve starts the server of a page. ctx bounds only the start.
+// Serve starts the server of a page. ctx applies only to the start.
 func Serve(ctx context.Context, o Options) (*Page, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the page of the glasses: %w", err)
 	}
-	// The token does not suffice: whoever can list processes sees the address that a browser was started with.
+	// The token alone is not enough: users who can list processes see the address that the browser was started with.
 	if err := loopback.ProbePeers(); err != nil {
 		o.Log.Warn("cannot determine who owns a connection; only its token keeps other users from the page", "err", err)
 	} else {
@@ -91,12 +92,12 @@ func Serve(ctx context.Context, o Options) (*Page, error) {
 		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
-	p.workers.Go(func() { _ = p.server.Serve(listener) }) // it ends when the server is closed
+	p.workers.Go(func() { _ = p.server.Serve(listener) }) // returns when the server is closed
 	return p, nil
 }
 
-// URL returns the address that a person has to open, or "" while the page is open or being reloaded. It has a token
-// that admits one browser; the next address is another one.
+// URL returns the address that the user has to open, or "" while the page is open or being reloaded. The address
+// contains a token that admits one browser; the next address has another token.
 func (p *Page) URL() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,10 +107,10 @@ func (p *Page) URL() string {
 	return "http://" + p.address + "/#" + p.token
 }
 
-// reloadTime is how long a page may take to be loaded again.
+// reloadTime is how long reloading a page may take.
 const reloadTime = 3 * time.Second
 
-// missPage lets URL return an address unless a page is open soon. mu must be held.
+// missPage lets URL return an address unless a page opens soon. mu must be held.
 func (p *Page) missPage() {
 	p.missed = time.AfterFunc(reloadTime, func() {
 		p.mu.Lock()
@@ -119,7 +120,7 @@ func (p *Page) missPage() {
 	})
 }
 
-// Waits returns what a person has to do on the page before the links can be opened, or nil.
+// Waits returns what the user has to do on the page before the links can be opened, or nil.
 func (p *Page) Waits() *Problem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +140,7 @@ func (p *Page) Waits() *Problem {
 	return nil
 }
 
-// names returns the names of the peripherals that are chosen for the other links, by key. mu must be held.
+// names returns the names of the peripherals chosen for the other links, by key. mu must be held.
 func (p *Page) names(without string) map[string]string {
 	names := map[string]string{}
 	for _, l := range p.links {
@@ -150,7 +151,7 @@ func (p *Page) names(without string) map[string]string {
 	return names
 }
 
-// Close tells the page that the session has ended, and stops the server.
+// Close notifies the page that the session has ended, and stops the server.
 func (p *Page) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -166,8 +167,8 @@ func (p *Page) Close() {
 	p.workers.Wait()
 }
 
-// Open opens a link. It waits until the page is open and the person has chosen the peripheral on it. Errors are those
-// of ctx, or a *Problem.
+// Open opens a link. It waits until the page is open and the user has chosen the peripheral on it. On failure it
+// returns the error of ctx or a *Problem.
 func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
 	answer := make(chan opened, 1)
 	p.mu.Lock()
@@ -187,7 +188,7 @@ func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case a := <-answer: // meanwhile
+	case a := <-answer: // the link was opened meanwhile
 		return a.conn, a.err
 	default:
 	}
@@ -199,7 +200,7 @@ func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
 	return nil, ctx.Err()
 }
 
-// ask asks the tab to open a link that Open waits for. mu must be held.
+// ask requests the tab to open a link that Open is waiting for. mu must be held.
 func (p *Page) ask(l *link) {
 	if l.waiting != nil && !l.asked && l.name != "" && p.tab != nil {
 		l.asked = true
@@ -207,7 +208,7 @@ func (p *Page) ask(l *link) {
 	}
 }
 
-// answer ends the wait of Open. mu must be held.
+// answer ends the wait of Open with a result. mu must be held.
 func (l *link) answer(a opened) {
 	l.waiting <- a
 	l.waiting, l.asked = nil, false

@@ -6,16 +6,16 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Problem is what keeps a link from being open, for a person.
+// Problem is why a link cannot be opened, with texts for the user.
 type Problem struct {
-	Code    string `json:"code"` // of package driver
+	Code    string `json:"code"` // a code of package driver
 	Message string `json:"message"`
 	FixHint string `json:"fixHint"`
 }
 
 func (p *Problem) Error() string { return p.Message }
 
-// problem returns the problem with a code; an empty one counts as a lost connection.
+// problem returns the Problem for a code; an empty code counts as a lost connection.
 func problem(code string) *Problem {
 	code = cmp.Or(code, driver.ProblemLost)
 	message, fixHint := driver.ProblemText(code)

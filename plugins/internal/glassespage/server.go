@@ -16,7 +16,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// headers are those of every answer. The policy admits only this server's own files.
+// headers are set on every response. The policy allows only this server's own files.
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -28,7 +28,7 @@ var headers = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// newSecret returns a text that nobody can guess.
+// newSecret returns a random text that cannot be guessed.
 func newSecret() string { return rand.Text() }
 
 func (p *Page) routes() http.Handler {
@@ -36,7 +36,7 @@ func (p *Page) routes() http.Handler {
 	for path, file := range map[string]string{"/{$}": "page.html", "/page.css": "page.css", "/page.js": "page.js"} {
 		data, err := fs.ReadFile(assets, "assets/"+file)
 		if err != nil {
-			panic(err) // it is embedded
+			panic(err) // the file is embedded
 		}
 		mux.Handle("GET "+path, serveFile(file, data))
 	}
@@ -52,12 +52,12 @@ func serveFile(name string, data []byte) http.Handler {
 	_, ext, _ := strings.Cut(name, ".")
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kinds[ext]+"; charset=utf-8")
-		_, _ = w.Write(data) // the browser may have gone
+		_, _ = w.Write(data) // the browser may have disconnected
 	})
 }
 
-// guard refuses requests that do not come from the page itself or from a person who opens it: those of other sites, and
-// those for another host, whose name an attacker's DNS may point here.
+// guard refuses requests that come neither from the page itself nor from a user who opens it: requests from other
+// sites, and requests for another host name, which an attacker's DNS may resolve to this machine.
 func (p *Page) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -76,16 +76,16 @@ func (p *Page) guard(next http.Handler) http.Handler {
 	})
 }
 
-// admission is the body of a request to admit a browser, which has the token of the address or the secret that it got
-// for one, and of the answer.
+// admission is the body of a request to admit a browser, and of the response. The request contains the token from the
+// address, or a secret that the browser received for an earlier token.
 type admission struct {
 	Token  string `json:"token,omitempty"`
 	Secret string `json:"secret"`
 }
 
-// admit exchanges the token of the address for a secret, until the page is open: the next browser needs the next token.
-// A browser that was admitted may reload the page. The secret is not a cookie, because browsers send cookies to every
-// port of this machine: the page stores it for its own origin.
+// admit exchanges the token in the address for a secret. Once the page is open, the token is no longer valid and the
+// next browser needs the next one. An admitted browser may reload the page. The secret is not a cookie, because
+// browsers send cookies to every port of this machine; the page stores it for its own origin instead.
 func (p *Page) admit(w http.ResponseWriter, r *http.Request) {
 	var body admission
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1024)).Decode(&body)
@@ -102,17 +102,17 @@ func (p *Page) admit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the browser may have gone
+	_ = json.NewEncoder(w).Encode(answer) // the browser may have disconnected
 }
 
-// knows reports whether a secret is the one of the browser that was admitted last. mu must be held.
+// knows reports whether secret belongs to the browser that was admitted last. mu must be held.
 func (p *Page) knows(secret string) bool { return p.secret != "" && isEqual(secret, p.secret) }
 
-// subprotocol is the WebSocket protocol of the page. The page offers its secret as a second one, because a browser's
-// WebSocket has no other header that a page can set.
+// subprotocol is the WebSocket protocol of the page. The page offers its secret as a second protocol, because a page
+// can set no other header of a browser's WebSocket.
 const subprotocol = "glasses"
 
-// admitted lets only the browser in that was admitted last.
+// admitted refuses all browsers except the one that was admitted last.
 func (p *Page) admitted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, secret, _ := strings.Cut(r.Header.Get("Sec-WebSocket-Protocol"), ",")

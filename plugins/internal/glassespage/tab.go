@@ -11,10 +11,10 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Codes with which the socket of a tab is closed.
+// Status codes that the socket of a tab is closed with.
 const (
-	closeTaken = 4408 // another tab has taken the glasses
-	closeBusy  = 4409 // another tab has the glasses
+	closeTaken = 4408 // another tab has taken over the glasses
+	closeBusy  = 4409 // another tab is using the glasses
 )
 
 const (
@@ -28,14 +28,14 @@ const (
 type tab struct {
 	id   string
 	ws   *websocket.Conn
-	out  chan message         // closed when the tab is no longer the page
-	sent *view                // the last state that was sent
-	why  websocket.StatusCode // with which the socket is closed
+	out  chan message         // closed when this tab is no longer the page
+	sent *view                // the last state sent
+	why  websocket.StatusCode // status code to close the socket with
 	text string
 }
 
-// send queues a message. A tab that does not read them is disconnected. Only the page's tab gets messages; the page's
-// mu must be held.
+// send queues a message. A tab that does not read its messages is disconnected. Only the page's current tab may
+// receive messages. The page's mu must be held.
 func (t *tab) send(m message) {
 	select {
 	case t.out <- m:
@@ -56,7 +56,7 @@ func (p *Page) serveLinks(w http.ResponseWriter, r *http.Request) {
 	t.ws, err = websocket.Accept(w, r, &websocket.AcceptOptions{CompressionMode: websocket.CompressionDisabled,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
-		return // it has answered
+		return // Accept has sent the response
 	}
 	t.ws.SetReadLimit(maxMessage)
 	if !p.enter(t, query.Has("take")) {
@@ -77,7 +77,7 @@ func (p *Page) serveLinks(w http.ResponseWriter, r *http.Request) {
 	p.o.Changed()
 }
 
-// enter makes a tab the page, unless another one is and the person did not say that this one takes over. It adds the
+// enter makes a tab the page, unless another tab is the page and the user did not choose to take over. It adds the
 // tab's two workers.
 func (p *Page) enter(t *tab, takes bool) bool {
 	p.mu.Lock()
@@ -99,7 +99,7 @@ func (p *Page) enter(t *tab, takes bool) bool {
 	return true
 }
 
-// leave ends a tab, and with it the links that it carries. Open waits for the next one. mu must be held.
+// leave ends a tab and the links that it carries. Open then waits for the next tab. mu must be held.
 func (p *Page) leave(t *tab) {
 	if p.tab != t {
 		return
@@ -114,7 +114,7 @@ func (p *Page) leave(t *tab) {
 	p.o.Left()
 }
 
-// write sends the queued messages. When the tab is no longer the page, it closes the socket.
+// write sends the queued messages. It closes the socket when the tab is no longer the page.
 func (t *tab) write() {
 	for m := range t.out {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTime)
@@ -125,7 +125,7 @@ func (t *tab) write() {
 			return
 		}
 	}
-	defer time.AfterFunc(closeTime, func() { _ = t.ws.CloseNow() }).Stop() // a page that hangs does not answer
+	defer time.AfterFunc(closeTime, func() { _ = t.ws.CloseNow() }).Stop() // a page that hangs does not respond
 	_ = t.ws.Close(t.why, t.text)
 }
 
@@ -145,7 +145,7 @@ func (p *Page) read(t *tab) error {
 	}
 }
 
-// handle processes a message of a tab, unless it is no longer the page.
+// handle processes a message from a tab, unless the tab is no longer the page.
 func (p *Page) handle(t *tab, m fromPage) {
 	if m.isAboutPanel() {
 		if p.has(t) {
@@ -174,7 +174,7 @@ func (p *Page) has(t *tab) bool {
 	return p.tab == t
 }
 
-// judge returns why the peripheral that the person chose for a link does not fit, or nil.
+// judge returns why the peripheral that the user chose for a link is not accepted, or nil if it is.
 func (p *Page) judge(m fromPage) *Problem {
 	p.mu.Lock()
 	others := p.names(m.Link)
@@ -182,9 +182,9 @@ func (p *Page) judge(m fromPage) *Problem {
 	return p.o.Accept(m.Link, m.Name, others)
 }
 
-// apply processes a message of the page. mu must be held.
+// apply processes a message from the page. mu must be held.
 func (p *Page) apply(m fromPage, refused *Problem) {
-	l := p.link(m.Link) // nil only for a problem of all links
+	l := p.link(m.Link) // nil only for a problem that concerns all links
 	switch m.Type {
 	case typeChosen:
 		p.choose(l, m.Name, refused)
@@ -216,8 +216,8 @@ func (p *Page) apply(m fromPage, refused *Problem) {
 	}
 }
 
-// choose notes what the person chose for a link. The page has closed the link to what was chosen before. mu must be
-// held.
+// choose records the peripheral that the user chose for a link. The page has already closed the link to the previous
+// one. mu must be held.
 func (p *Page) choose(l *link, name string, refused *Problem) {
 	l.lose(driver.ProblemLost)
 	l.asked, l.problem = false, refused

@@ -6,17 +6,17 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Shown is what the page shows about the glasses.
+// Shown is the information about the glasses that the page shows.
 type Shown struct {
-	Pair  string // the name of the pair, once it is known
+	Pair  string // name of the pair, once known
 	Links []ShownLink
-	// CanCheck is set if the panel can be checked with a test picture, Checked if such a picture was right, and Check is
-	// the step of the present or the last check; "" if there was none.
+	// CanCheck is set if the panel can be checked with a test picture, and Checked if such a picture was right. Check
+	// is the step of the current or last check; "" if there was none.
 	CanCheck, Checked bool
 	Check             string
 }
 
-// PanelAnswer is what the person does about the panel: they begin or cancel a check, or say what they see.
+// PanelAnswer is an action of the user about the panel: starting or cancelling a check, or answering its questions.
 type PanelAnswer struct {
 	Begin, Cancel   bool
 	Upright, Border bool
@@ -30,7 +30,7 @@ type ShownLink struct {
 	Problem string // why it is down: a code of package driver, or ""
 }
 
-// view is Shown with what the page itself knows, as JSON.
+// view is Shown plus the state that the page itself knows, as JSON.
 type view struct {
 	Pair     string     `json:"pair"`
 	Links    []viewLink `json:"links"`

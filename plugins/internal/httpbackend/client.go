@@ -29,10 +29,10 @@ const (
 	callTimeout = 10 * time.Second
 	// maxBody is the maximum length of a response body in bytes; a longer one is malformed.
 	maxBody = 1 << 20
-	// largeBody is the length in bytes above which only one response is decoded at a time: before its entries are
+	// largeBody is the length in bytes above which only one response is decoded at a time: until its entries are
 	// counted, a response of 1 MB can use more than a hundred times as much memory.
 	largeBody = 16 << 10
-	// maxHeader is the maximum length of each header about the requester, the same as in the backend.
+	// maxHeader is the maximum length of each header about the requester, as in the backend.
 	maxHeader = 100
 )
 
@@ -47,7 +47,7 @@ type client struct {
 }
 
 func newClient(locate func(context.Context, *pluginv1.Target) (string, error)) *client {
-	plain, _ := newClients(networkState{}) // cannot fail without a file of certificates
+	plain, _ := newClients(networkState{}) // cannot fail without a certificate file
 	return &client{locate: locate, plain: plain, large: make(chan struct{}, 1)}
 }
 
@@ -82,7 +82,7 @@ func newHTTP(atOnce int) *http.Client {
 	}
 }
 
-// remote validates and returns the URL in the target.
+// remote checks and returns the URL in the target.
 func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	u, err := url.Parse(t.GetBaseUrl())
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
@@ -102,11 +102,11 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 type request struct {
 	target       *pluginv1.Target
 	method, path string
-	anonymous    bool // send no credential
-	unnamed      bool // send the install id and nothing else about the requester
+	anonymous    bool // sends no credential
+	unnamed      bool // sends the install id but no other headers about the requester
 	in           any
 	out          any
-	statuses     map[int]string // error codes of the only statuses besides 200 that this route uses
+	statuses     map[int]string // error codes by status; the route uses no other statuses except 200
 	longer       time.Duration  // additional time for the backend beyond callTimeout
 }
 
@@ -117,7 +117,7 @@ func fetch[T any](ctx context.Context, c *client, r request) (answer T, err erro
 	return answer, err
 }
 
-// do makes one call. The error is a gRPC status with a Problem, or the caller's cancellation.
+// do makes one call. On failure it returns a gRPC status with a Problem, or the caller's cancellation.
 func (c *client) do(ctx context.Context, r request) error {
 	base, err := c.locate(ctx, r.target)
 	if err != nil {
@@ -194,7 +194,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.in != nil {
 		b, isRaw := r.in.(json.RawMessage)
-		if !isRaw { // marshalling would escape it for HTML and could make it too long
+		if !isRaw { // json.Marshal would escape raw JSON for HTML, which could make it too long
 			var err error
 			if b, err = json.Marshal(r.in); err != nil {
 				return nil, status.Error(codes.Internal, "encode request")
@@ -220,7 +220,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// credential sets the bearer token or else the install id, never both, and the headers about the requester.
+// credential sets either the bearer token or the install id, never both, and the headers about the requester.
 func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
@@ -238,7 +238,7 @@ func credential(h http.Header, t *pluginv1.Target) {
 	}
 }
 
-// decode parses exactly one JSON value. The error does not quote the body, which may contain a secret.
+// decode parses exactly one JSON value. Its error does not quote the body, which may contain a secret.
 func decode(body []byte, out any) error {
 	if err := json.Unmarshal(body, out); err != nil {
 		var wrong *json.UnmarshalTypeError

@@ -17,14 +17,14 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// form reports whether a value is valid for a field. Empty values are not checked; required lists the fields that must
-// not be empty.
+// form reports whether a value is valid for a field. Empty values are not checked; required lists the fields that
+// must not be empty.
 type form func(value string) bool
 
 // forms maps the JSON names of all text fields in all responses of a backend to their forms. A response that contains
 // a text field without a form is refused, so a new field needs a line here.
 var forms = map[string]form{
-	// Credentials. The backend defines the format of authToken; a token of RFC 6750 fits into a header.
+	// Credentials. The backend defines the format of authToken; any token of RFC 6750 fits in a header.
 	"authToken":  token68(4096),
 	"deviceCode": visible(512),
 	"projectKey": token68(512),
@@ -68,7 +68,7 @@ var forms = map[string]form{
 	"supportUrl":      address("http", "https", "mailto"),
 	"privacyUrl":      address("http", "https"),
 
-	// Texts for people.
+	// Texts for users.
 	"displayName": text(200), "name": text(200), "title": text(200), "label": text(200), "phrase": text(200),
 	"does": text(500), "description": prose(4000), "note": prose(1000), "reading": prose(2000), "summary": prose(2000),
 	"fixHint": prose(1000), "html": prose(maxBody),
@@ -78,8 +78,8 @@ var forms = map[string]form{
 	"hints": text(500),
 }
 
-// Limits of the lists and maps in a response. An entry takes three bytes on the wire and many times that in memory,
-// here and in the daemon. Backends list at most 500 projects or events.
+// Limits of the lists and maps in a response. An entry can be as short as three bytes on the wire but takes many
+// times that in memory, here and in the daemon. Backends list at most 500 projects or events.
 const (
 	maxEntries = 1000   // per list or map
 	maxInAll   = 20_000 // in all lists and maps of a response together
@@ -87,8 +87,8 @@ const (
 
 var errMissing = errors.New("a required field is missing")
 
-// checkForms checks every text of a decoded response, the number of entries, and that every required field is present.
-// The error names the field but never quotes its value. It wraps errMissing if a field is missing.
+// checkForms checks every text of a decoded response, the number of entries, and that every required field is
+// present. Its error names the field but never quotes the value, and wraps errMissing if a field is missing.
 func checkForms(answer any) error {
 	var w walker
 	return w.walk("", reflect.ValueOf(answer))
@@ -212,7 +212,7 @@ func name(most int) form {
 // modelID accepts model ids; other ids have the same form.
 var modelID = name(backendapi.MaxModelID)
 
-// text accepts one line for people.
+// text accepts one line of text for users.
 func text(most int) form {
 	return func(s string) bool {
 		return utf8.RuneCountInString(s) <= most && !strings.ContainsFunc(s, unsafeInText)
@@ -230,13 +230,13 @@ func prose(most int) form {
 	}
 }
 
-// unsafeInText reports control characters, and characters that hide text or change the order in which it is shown.
-// Joiners and other marks of writing systems are allowed.
+// unsafeInText reports control characters, and characters that hide text or change the order in which it is shown. It
+// allows joiners and other marks of writing systems.
 func unsafeInText(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 		return true
-	// These are bidirectional embeddings, overrides and isolates.
+	// Bidirectional embeddings, overrides and isolates.
 	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 		return true
 	}
@@ -249,8 +249,8 @@ func timestamp(s string) bool {
 	return err == nil && len(s) <= 40
 }
 
-// encrypted accepts plain http or ws only for hosts of which isOwn reports that they are this machine, because secrets
-// are sent to these URLs.
+// encrypted restricts f: plain http or ws is accepted only if isOwn reports that the host is this machine, because
+// secrets are sent to these URLs.
 func encrypted(f form, isOwn func(host string) bool) form {
 	return func(s string) bool {
 		u, err := url.Parse(s)

@@ -21,14 +21,14 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// clients are the HTTP clients for one set of settings. patient is the client for calls that the backend holds open for
-// a long time, so that they do not use up the connections of other calls.
+// clients holds the HTTP clients for one set of settings. patient is for calls that the backend holds open for a long
+// time, so that they do not use up the connections of other calls.
 type clients struct {
 	state         networkState
 	http, patient *http.Client
 }
 
-// networkState identifies settings and the content of their file of certificates.
+// networkState identifies settings and the content of their certificate file.
 type networkState struct {
 	outbound.Settings
 	modified time.Time
@@ -50,8 +50,8 @@ func (c *clients) closeIdle() {
 	c.patient.CloseIdleConnections()
 }
 
-// clientsFor returns the clients for a call to base. The clients for https are replaced when the settings or the
-// certificates change; those for http, which is only for this machine, depend on neither.
+// clientsFor returns the clients for a call to base. It replaces the clients for https when the settings or the
+// certificates change. The clients for http, which are only for this machine, depend on neither.
 func (c *client) clientsFor(base string, n *pluginv1.Network) (*clients, error) {
 	if !strings.HasPrefix(base, "https:") {
 		return c.plain, nil
@@ -80,7 +80,7 @@ func (c *client) clientsFor(base string, n *pluginv1.Network) (*clients, error) 
 	return secure, nil
 }
 
-// SettingsOf returns the settings of a message of the daemon.
+// SettingsOf converts the daemon's network message to settings.
 func SettingsOf(n *pluginv1.Network) outbound.Settings {
 	return outbound.Settings{HTTPSProxy: n.GetHttpsProxy(), NoProxy: n.GetNoProxy(), CAFile: n.GetCaFile()}
 }
@@ -92,7 +92,7 @@ func unusableNetwork(err error) error {
 	})
 }
 
-// proxyRefusal is the answer of a proxy that did not connect to the backend.
+// proxyRefusal is the response of a proxy that did not connect to the backend.
 type proxyRefusal struct{ status int }
 
 func (e *proxyRefusal) Error() string {
@@ -106,7 +106,7 @@ func checkProxyAnswer(_ context.Context, _ *url.URL, _ *http.Request, r *http.Re
 	return &proxyRefusal{r.StatusCode}
 }
 
-// transport returns the problem of a call without a complete response.
+// transport returns the Problem for a call without a complete response.
 func transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -140,7 +140,7 @@ func transport(ctx context.Context, err error) error {
 	return serve.Refuse(codes.Unavailable, p)
 }
 
-// isProxyFailure reports whether the connection to the proxy failed, or a SOCKS proxy refused. Go names the latter
+// isProxyFailure reports whether the connection to the proxy failed or a SOCKS proxy refused it. Go names the latter
 // "socks connect".
 func isProxyFailure(err error) bool {
 	var op *net.OpError

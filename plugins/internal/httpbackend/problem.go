@@ -19,20 +19,20 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Error codes of this package; all other codes are the backend's (proto/backendapi).
+// Error codes of this package. All other codes come from the backend (proto/backendapi).
 const (
 	codeUnreachable     = "backend_unreachable"
 	codeInvalidResponse = "backend_invalid_response"
 )
 
-// pollStatuses maps statuses of the token endpoint to codes, for backends that send no code.
+// pollStatuses maps status codes of the token endpoint to error codes, for backends that send no error code.
 var pollStatuses = map[int]string{
 	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
 	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
 	http.StatusGone:      backendapi.CodeDeviceCodeExpired,
 }
 
-// bareStatuses maps statuses that have a single meaning on every other route to codes.
+// bareStatuses maps status codes that have a single meaning on all other routes to error codes.
 var bareStatuses = map[int]string{
 	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
 	http.StatusTooManyRequests: backendapi.CodeRateLimited,
@@ -66,7 +66,7 @@ const (
 	maxFixHint = 300
 )
 
-// refusal returns the problem of an error response. body may be truncated or have any content.
+// refusal returns the Problem for an error response. body may be truncated or have any content.
 func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	st := resp.StatusCode
 	if st >= 300 && st < 400 {
@@ -90,12 +90,12 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
 		// The backend works, but the simulator page did not respond.
 	case st >= 500:
-		// For any other reason: the backend failed this call and may recover.
+		// In all other cases, the backend failed this call and may recover.
 		p.Code = codeUnreachable
 	case statuses[st] != "":
 		p.Code = statuses[st]
 	case statuses != nil && st != http.StatusTooManyRequests:
-		// This response does not come from the route but from something in between, perhaps temporarily.
+		// This response comes from an intermediary rather than from the route, perhaps only temporarily.
 		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
 	case p.Code == "":
 		p.Code = cmp.Or(bareStatuses[st], codeInvalidResponse)
@@ -134,7 +134,7 @@ func (b problemBody) record(p *pluginv1.Problem) {
 	}
 }
 
-// redirected returns the problem of a redirect. During polling it may be temporary, such as the sign-in page of a
+// redirected returns the Problem for a redirect. During polling it may be temporary, such as the sign-in page of a
 // network.
 func redirected(resp *http.Response, polling bool) error {
 	host := "elsewhere"
@@ -153,7 +153,7 @@ func redirected(resp *http.Response, polling bool) error {
 	return serve.Refuse(codes.FailedPrecondition, p)
 }
 
-// malformed returns the problem of a successful response with invalid content.
+// malformed returns the Problem for a successful response with invalid content.
 func malformed(st int, why string) error {
 	return serve.Refuse(codes.Internal, &pluginv1.Problem{
 		Code:       codeInvalidResponse,

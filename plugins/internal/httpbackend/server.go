@@ -1,8 +1,7 @@
-// Package httpbackend implements contracts of adapters by calling a backend over the HTTP contract of
-// proto/backendapi: Server implements Backend for backendhttp and backendlocal, Sessions HostedSessions for browsersim.
-// Every error response, malformed response and network failure becomes a typed Problem. The package must not depend on
-// the daemon or on which adapter uses it, stores no links or sessions, and never logs the content of requests or
-// responses.
+// Package httpbackend implements adapter contracts by calling a backend over the HTTP contract of proto/backendapi:
+// Server implements Backend for backendhttp and backendlocal, Sessions HostedSessions for browsersim. Every error
+// response, malformed response and network failure becomes a typed Problem. The package must not depend on the daemon
+// or on which adapter uses it, stores no links or sessions, and never logs the content of requests or responses.
 package httpbackend
 
 import (
@@ -23,11 +22,11 @@ type Server struct {
 	name string
 }
 
-// New returns a server whose targets contain the URL of their backend: an absolute https URL, or an http URL of this
-// machine.
+// New returns a server for targets that contain the URL of their backend: an absolute https URL, or an http URL on
+// this machine.
 func New(name string) *Server { return NewAt(name, remote) }
 
-// NewAt returns a server that gets the URL of a target's backend from locate. It returns the errors of locate
+// NewAt returns a server that calls locate for the URL of a target's backend. Errors of locate are returned
 // unchanged.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
 	return &Server{client: newClient(locate), name: name}

@@ -19,7 +19,7 @@ type Sessions struct {
 	*client
 }
 
-// NewSessions returns a server whose targets are those of New.
+// NewSessions returns a server for the same targets as New.
 func NewSessions() *Sessions { return &Sessions{client: newClient(remote)} }
 
 // CreateSession creates or resumes a session.
@@ -65,7 +65,7 @@ func (s *Sessions) CloseSession(
 	return &pluginv1.CloseSessionResponse{Session: out}, err
 }
 
-// one makes a request about a session that is answered with the session.
+// one makes a request about a session whose response is the session.
 func (s *Sessions) one(ctx context.Context, t *pluginv1.Target, method, id string) (*pluginv1.Session, error) {
 	out, err := fetch[backendapi.Session](ctx, s.client, request{target: t, method: method, path: sessionPath(id)})
 	return sessionProto(out), err

@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// required lists the JSON names of the required fields of each type of response or part of one. Without it, a
-// response of another version, or of a server that is not a backend, would look like an empty response.
+// required lists the JSON names of the required fields of each type that occurs in responses. Without it, a response
+// of another version, or of a server that is not a backend, would look like an empty response.
 var required = map[reflect.Type][]string{
 	reflect.TypeFor[backendapi.Health]():             {"service"},
 	reflect.TypeFor[backendapi.DeviceCode]():         {"deviceCode", "userCode", "verificationUrl", "expiresInSeconds"},
@@ -45,7 +45,7 @@ var counted = map[string]bool{"version": true, "accepted": true, "duplicates": t
 // checked is a response with rules beyond those of its individual fields.
 type checked interface{ check() error }
 
-// poll is a response of the token endpoint: Token is nil until the person has decided.
+// poll is a response of the token endpoint. Token is nil until the user has decided.
 type poll struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
@@ -72,7 +72,8 @@ func (f *connectionPageFile) check() error {
 	return nil
 }
 
-// receipt and purged are like backendapi.TelemetryReceipt and TelemetryPurged, but distinguish a missing count from 0.
+// receipt and purged are like backendapi.TelemetryReceipt and TelemetryPurged, but distinguish a missing count from
+// 0.
 type receipt struct {
 	Accepted   *int64 `json:"accepted"`
 	Duplicates *int64 `json:"duplicates"`

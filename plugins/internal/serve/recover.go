@@ -17,7 +17,7 @@ import (
 // CodeAdapterUnavailable is the code of a call during which the adapter panicked.
 const CodeAdapterUnavailable = "adapter_unavailable"
 
-// recoverUnary converts a panic into an error of that call, so that other calls and the embedded backend continue.
+// recoverUnary converts a panic to an error of that call, so that other calls and the embedded backend continue.
 func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
@@ -29,7 +29,7 @@ func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// recoverStream does the same for streams. A goroutine started by a stream must recover its own panics.
+// recoverStream is like recoverUnary, for streams. A goroutine started by a stream must recover its own panics.
 func recoverStream(log *slog.Logger) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 		defer func() {

@@ -1,4 +1,4 @@
-// Package serve is the common main function of adapters: the handshake, logs on stderr, watching the host, and
+// Package serve is the common main function of adapters: the handshake, logging to stderr, watching the host, and
 // recovery from panics. It is independent of what an adapter does and of who started it.
 package serve
 
@@ -59,7 +59,7 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		fmt.Fprintf(os.Stderr, "%s%s is started by serviced and does nothing by itself\n", programpath.AdapterPrefix, name)
 		os.Exit(2)
 	}
-	// When the host is killed, nobody reads stderr any more. Without this, the first log line would end the process before
+	// After the host was killed, stderr has no reader. Without this, the first log line would end the process before
 	// Close is done.
 	signal.Ignore(syscall.SIGPIPE)
 	// go-plugin replaces os.Stderr while it serves, so the logger keeps the original file.
