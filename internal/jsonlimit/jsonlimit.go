@@ -49,7 +49,7 @@ func measure(data []byte) (levels, size int) {
 			size += 1 + 1 + level*len(indent)
 		case '}', ']':
 			size += 1 + 1 + (level-1)*len(indent)
-			if before := bytes.TrimRight(data[:i], " \t\r\n"); bytes.HasSuffix(before, []byte{c - 2}) { // empty, without line breaks
+			if before := bytes.TrimRight(data[:i], " \t\r\n"); bytes.HasSuffix(before, []byte{c - 2}) { // empty: no line breaks
 				size -= 2 + (2*level-1)*len(indent)
 			}
 			level--

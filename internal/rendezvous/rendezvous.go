@@ -187,7 +187,7 @@ func hash(s string) string {
 }
 
 // ReadyFD is the descriptor to which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
-// before it exits. The client passes the descriptor's number in the environment variable ReadyVar, as ReadyVar=3.
+// before it exits. The client sets the environment variable ReadyVar to that number.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"
