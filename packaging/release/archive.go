@@ -21,10 +21,10 @@ type entry struct {
 	from   string // the file with its content
 	mode   fs.FileMode
 	link   string // what a symbolic link points to; then from and mode are unused
-	config bool   // an operator changes it, and upgrades keep it
+	config bool   // operators edit it, and upgrades keep it
 }
 
-// entries collects entries. Its err is the first error of a function that could not make some.
+// entries collects entries. err is the first error of a function that adds entries.
 type entries struct {
 	list []entry
 	err  error
@@ -36,7 +36,7 @@ func (s *entries) add(more []entry, err error) {
 
 func (s *entries) addOne(e entry, err error) { s.add([]entry{e}, err) }
 
-// archive is the artefact with the programs of p for a target, in one folder: tar.gz, and zip for Windows.
+// archive returns the artefact with the programs of p for a target in one folder, as tar.gz, or as zip for Windows.
 func archive(r *release, p osPackage, t target) artefact {
 	folder := archiveFolder(r, p, t)
 	name, pack := folder+".tar.gz", r.writeTarGz
@@ -66,13 +66,13 @@ func archiveFolder(r *release, p osPackage, t target) string {
 	return p.archive + "-" + r.version + "-" + t.String()
 }
 
-// programEntries returns files of the folder with the programs for a target.
+// programEntries builds the programs for a target and returns them as entries of a folder.
 func (r *release) programEntries(ctx context.Context, t target, folder string, names []string) ([]entry, error) {
 	dir, err := r.programs(ctx, t)
 	return programFiles(dir, folder, names), err
 }
 
-// programFiles returns files of dir as entries of a folder: programs, and the adapters' manifest.
+// programFiles returns the named programs of dir and the adapters' manifest as entries of a folder.
 func programFiles(dir, folder string, names []string) []entry {
 	var all []entry
 	for _, name := range names {
@@ -85,7 +85,7 @@ func programFiles(dir, folder string, names []string) []entry {
 	return all
 }
 
-// writeTarGz writes entries in the order of their names, owned by root, with the time of the commit.
+// writeTarGz writes entries ordered by name, owned by root, with the time of the commit.
 func (r *release) writeTarGz(file string, entries []entry) error {
 	return create(file, func(out io.Writer) error {
 		packed := gzip.NewWriter(out)
@@ -100,7 +100,7 @@ func (r *release) writeTarGz(file string, entries []entry) error {
 	})
 }
 
-// writeZip writes entries in the order of their names, with the time of the commit.
+// writeZip writes entries ordered by name, with the time of the commit.
 func (r *release) writeZip(file string, entries []entry) error {
 	return create(file, func(out io.Writer) error {
 		w := zip.NewWriter(out)
@@ -116,7 +116,7 @@ func (r *release) writeZip(file string, entries []entry) error {
 	})
 }
 
-// create writes a file with a function that writes its content.
+// create creates a file and calls write for its content.
 func create(file string, write func(io.Writer) error) error {
 	out, err := os.Create(file)
 	if err != nil {
@@ -125,7 +125,8 @@ func create(file string, write func(io.Writer) error) error {
 	return cmp.Or(write(out), out.Close())
 }
 
-// eachEntry calls open for each entry, in the order of their names, and copies its content into what open returns.
+// eachEntry calls open for each entry, ordered by name, and copies the entry's content to the writer that open
+// returns.
 func eachEntry(entries []entry, open func(e entry, size int64) (io.Writer, error)) error {
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.name, b.name) })
 	for _, e := range entries {

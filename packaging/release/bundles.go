@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// bundles returns the artefacts for other installers than those of operating systems, as far as the chosen targets
-// make them possible.
+// bundles returns the artefacts for installers other than the operating systems' own. Which ones are possible depends
+// on the chosen targets.
 func bundles(r *release) []artefact {
 	all := []artefact{
 		{"install.sh", writeInstallScript},

@@ -15,10 +15,10 @@ import (
 //go:embed files
 var templates embed.FS
 
-// manuals are the commands of this repository that write man pages and completions, each for one program.
+// manuals lists the commands of this repository that write man pages and completions, one for each program.
 var manuals = []string{"./ctl/manpages", "./backend/manpages"}
 
-// docs writes the man pages and completions of all programs, once, and returns their directory.
+// docs writes the man pages and completions of all programs on its first call, and returns their directory.
 func (r *release) docs(ctx context.Context) (string, error) {
 	dir := filepath.Join(r.work, "docs")
 	if _, err := os.Stat(dir); err == nil {
@@ -48,7 +48,7 @@ func (r *release) docs(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// template returns a file of files with @NAME@ replaced: VERSION, DATE and those of values.
+// template returns a file of files with each @NAME@ replaced: VERSION, DATE and the names in values.
 func (r *release) template(name string, values map[string]string) (string, error) {
 	text, err := templates.ReadFile("files/" + name)
 	if err != nil {
@@ -70,13 +70,13 @@ func (r *release) write(name, text string) (string, error) {
 	return file, os.WriteFile(file, []byte(text), 0o644)
 }
 
-// generated returns an entry with text as its content. The entry's name must be that of one text only.
+// generated returns an entry with the given text as its content. Each text needs an entry name of its own.
 func (r *release) generated(name, text string) (entry, error) {
 	file, err := r.write(name, text)
 	return entry{name: name, from: file, mode: 0o644}, err
 }
 
-// templated returns an entry with a template of files as its content.
+// templated returns an entry whose content is a filled-in template of files.
 func (r *release) templated(name, template string, values map[string]string) (entry, error) {
 	text, err := r.template(template, values)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"path/filepath"
 )
 
-// exampleFiles are the example app, which needs only Python, and its scenario, by their paths below examples.
+// exampleFiles lists the paths, relative to examples, of the example app, which needs only Python, and its scenario.
 var exampleFiles = []string{
 	"apps/desk-py/desk.py", "apps/desk-py/service/glasses.py", "scenarios/desk.json", "pictures/desk.png",
 }
 
-// examples returns the files that people without the source try first, as files of the folder.
+// examples returns the files that users without the source code try first, as entries of a folder.
 func (r *release) examples(folder string) []entry {
 	var all []entry
 	for _, name := range exampleFiles {

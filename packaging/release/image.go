@@ -21,7 +21,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// Where the image has what. Nobody may write to anything but imageData, which belongs to imageUser.
+// Paths in the image. Only imageData is writable; it belongs to imageUser.
 const (
 	imageUser    = 65532
 	imageProgram = "service-backend"
@@ -36,14 +36,14 @@ var imageSettings []byte
 const rootsNotice = "Mozilla's list of CA certificates, under the Mozilla Public License 2.0, from\n" +
 	"https://pkg.go.dev/golang.org/x/crypto/x509roots/fallback\n"
 
-// image is the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
+// image returns the artefact with the server for container runtimes: an OCI layout with one index of all platforms.
 func image(r *release) artefact {
 	return artefact{"service-backend-" + r.version + "-oci.tar", func(ctx context.Context, r *release, file string) error {
 		index, err := r.imageIndex(ctx)
 		if err != nil {
 			return err
 		}
-		// The layout's own index names one image, so that tools need not be told which one.
+		// The layout's own index lists one image, so that tools need not be told which one to use.
 		top := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: index, Descriptor: v1.Descriptor{
 			MediaType: types.OCIImageIndex, Annotations: map[string]string{"org.opencontainers.image.ref.name": r.version},
 		}})
@@ -76,7 +76,7 @@ func (r *release) imageIndex(ctx context.Context) (v1.ImageIndex, error) {
 	return mutate.Annotations(index, r.imageLabels()).(v1.ImageIndex), nil
 }
 
-// platformImage returns the image of one platform: the layer with what all have, and the program.
+// platformImage returns the image of one platform: the common layer and the program.
 func (r *release) platformImage(ctx context.Context, t target, common v1.Layer) (v1.Image, error) {
 	dir, err := r.programs(ctx, t)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *release) imageLabels() map[string]string {
 	}
 }
 
-// addImageFiles adds what the image has beside the program.
+// addImageFiles adds the files of the image except the program.
 func (r *release) addImageFiles(w *tar.Writer) error {
 	folders := []string{"etc", "etc/service-backend", "etc/ssl", "etc/ssl/certs", "var", "var/lib"}
 	for _, name := range folders {
@@ -174,8 +174,8 @@ func (r *release) addImageFiles(w *tar.Writer) error {
 	})
 }
 
-// caRoots returns Mozilla's roots as PEM, from a pinned module, so that they follow from the commit. A root whose trust
-// ends at a date is left out, because PEM cannot say so.
+// caRoots returns Mozilla's roots as PEM, from a pinned module, so that they depend only on the commit. Roots that
+// are trusted only until a date are omitted, because PEM cannot express that.
 func caRoots() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
@@ -186,7 +186,7 @@ func caRoots() []byte {
 	return out.Bytes()
 }
 
-// layerOf returns the layer that add writes.
+// layerOf returns a layer with the files that add writes.
 func layerOf(add func(*tar.Writer) error) (v1.Layer, error) {
 	var data bytes.Buffer
 	w := tar.NewWriter(&data)
@@ -200,7 +200,7 @@ func layerOf(add func(*tar.Writer) error) (v1.Layer, error) {
 	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(9))
 }
 
-// writeTarOf packs the files of a directory, without compression, in the order of their names.
+// writeTarOf packs the files of a directory without compression, ordered by name.
 func (r *release) writeTarOf(dir, file string) error {
 	var entries []entry
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -219,7 +219,7 @@ func (r *release) writeTarOf(dir, file string) error {
 	})
 }
 
-// tarEntry returns a function for eachEntry that adds entries to a tar.
+// tarEntry returns a function for eachEntry that adds entries to a tar file.
 func (r *release) tarEntry(w *tar.Writer) func(entry, int64) (io.Writer, error) {
 	return func(e entry, size int64) (io.Writer, error) {
 		return w, w.WriteHeader(&tar.Header{

@@ -11,7 +11,7 @@ import (
 //go:embed files/install.sh
 var installTemplate string
 
-// writeInstallScript writes install.sh, which knows this version, where it lies and who signed it.
+// writeInstallScript writes install.sh, which contains this version, its download address and its public key.
 func writeInstallScript(_ context.Context, r *release, file string) error {
 	script, err := stampInstallScript(r.version, r.releaseURL, r.releaseKey)
 	if err != nil {

@@ -15,16 +15,17 @@ import (
 	"strings"
 )
 
-// simulatorPage is the package of the simulator page's program, which the backend embeds.
+// simulatorPage is the package of the simulator page's program, which is embedded in the backend.
 const simulatorPage = "./backend/simulator"
 
-// linkedModule is a module of which programs contain packages.
+// linkedModule is a module that contributes packages to programs.
 type linkedModule struct {
 	Path, Version, Dir string
 	packages           []string // the directories of the packages that are linked
 }
 
-// linkedModules returns the modules that packages of this repository link for a target, without this one and Go's own.
+// linkedModules returns the modules that packages of this repository link for a target, except this module and the
+// standard library.
 func (r *release) linkedModules(ctx context.Context, t target, packages ...string) ([]linkedModule, error) {
 	args := append([]string{"list", "-tags", buildTags, "-deps", "-json=Dir,Module"}, packages...)
 	cmd := command(ctx, r.root, "go", args...)
@@ -98,7 +99,7 @@ func (m linkedModule) licenceFiles() ([]string, error) {
 // notices collects the texts of licences; a text that several modules share is printed once.
 type notices struct {
 	text strings.Builder
-	of   map[string]string // text -> where it was printed
+	of   map[string]string // where each text was printed
 }
 
 func (n *notices) add(title, note string, files ...string) error {
@@ -119,7 +120,7 @@ func (n *notices) add(title, note string, files ...string) error {
 	return nil
 }
 
-// thirdParty returns an entry with the licences of all that others wrote and that the packages contain when built for a
+// thirdParty returns an entry with the licences of all third-party code that the packages contain when built for a
 // target.
 func (r *release) thirdParty(ctx context.Context, t target, name string, packages ...string) (entry, error) {
 	modules, err := r.linkedModules(ctx, t, packages...)
@@ -161,7 +162,7 @@ func (r *release) thirdParty(ctx context.Context, t target, name string, package
 	return r.generated(name, n.text.String())
 }
 
-// note says where a module's source is, which the Mozilla Public License demands.
+// note returns where to find a module's source, as required by the Mozilla Public License.
 func (m linkedModule) note(files []string) string {
 	where := "https://" + m.Path
 	for _, file := range files {
@@ -174,7 +175,7 @@ func (m linkedModule) note(files []string) string {
 	return where
 }
 
-// escapeModule writes capital letters as the protocol of Go's module proxies does.
+// escapeModule escapes capital letters as the Go module proxy protocol does.
 func escapeModule(s string) string {
 	return regexp.MustCompile(`[A-Z]`).ReplaceAllStringFunc(s, func(c string) string { return "!" + strings.ToLower(c) })
 }

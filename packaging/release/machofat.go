@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// fatAlign is the alignment of each program in a universal one: a page of Apple's processors, as a power of two.
+// fatAlign is the alignment of each program in a universal program, as a power of two: one page on Apple processors.
 const fatAlign = 14
 
-// writeFat joins Mach-O programs of several processors into a universal one, from which macOS runs the fitting part.
-// The signatures that Go's linker put into the parts stay valid.
+// writeFat combines Mach-O programs for several processors into a universal program, of which macOS runs the matching
+// part. The signatures that Go's linker added to the parts stay valid.
 func writeFat(file string, thin []string) error {
 	type part struct{ CPU, SubCPU, Offset, Size, Align uint32 }
 	header := struct{ Magic, Count uint32 }{macho.MagicFat, uint32(len(thin))}

@@ -1,6 +1,6 @@
-// Command release makes the artefacts of a release from the commit that is checked out. Two runs of the same commit
-// write the same bytes, whoever runs them, wherever and whenever: every time comes from the commit, and every archive
-// is written by this program.
+// Command release makes the artefacts of a release from the checked-out commit. Two runs for the same commit write
+// the same bytes, regardless of user, machine and time: all times come from the commit, and this program writes all
+// archives itself.
 package main
 
 import (

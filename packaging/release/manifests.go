@@ -14,8 +14,8 @@ import (
 //go:embed files/manifests
 var manifestFiles embed.FS
 
-// manifests are the descriptions of this release for package managers and registries that download it. Without an
-// address to download from there are none.
+// manifests are the descriptions of this release for package managers and registries that download it. There are none
+// without a download address.
 func manifests(r *release) []artefact {
 	if r.releaseURL == "" {
 		return nil
@@ -38,7 +38,7 @@ func manifests(r *release) []artefact {
 	return all
 }
 
-// placeholder is {{name}}; {{name_sha256}} is the checksum of the artefact that {{name}} names.
+// placeholder matches {{name}} and {{name_sha256}}, which is the checksum of the artefact with that name.
 var placeholder = regexp.MustCompile(`{{(\w+)}}`)
 
 // fillManifest replaces the placeholders of a template.

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// What every package says of the project.
+// Metadata that is the same in every package.
 const (
 	homepage   = "https://github.com/service-dev/service"
 	vendor     = "The service's developers"
 	maintainer = vendor + " <service-dev@users.noreply.github.com>"
 )
 
-// packageDocs returns the documents of a package where its format has them: man pages and completions of the named
-// programs, licences of the packages of this repository that they are built from, and for Debian the changelog.
+// packageDocs returns the documents of a package at the paths of its format: man pages and completions of its
+// programs, licences of the packages of this repository that it is built from, and for Debian the changelog.
 func (r *release) packageDocs(ctx context.Context, p osPackage, t target, format string) ([]entry, error) {
 	var all entries
 	all.add(r.manPages(ctx, p.programs))
@@ -69,7 +69,7 @@ func isOfAny(file string, programs []string) bool {
 	return false
 }
 
-// completions returns the completions of programs, where the shells of a distribution look for them.
+// completions returns the completions of programs at the paths where the shells of a distribution look for them.
 func (r *release) completions(ctx context.Context, programs []string, format string) ([]entry, error) {
 	dir, err := r.docs(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *release) completions(ctx context.Context, programs []string, format str
 	return all, nil
 }
 
-// legalTexts returns the licences of a package, with third as those of others, and for Debian the changelog.
+// legalTexts returns the licences of a package, third being the third-party licences, and for Debian the changelog.
 func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	if format != "deb" {
 		folder := "usr/share/licenses/" + name + "/"
@@ -119,14 +119,14 @@ func (r *release) legalTexts(name, format, third string) ([]entry, error) {
 	return all.list, all.err
 }
 
-// rpmChangelog writes the changelog in the format from which nfpm fills an rpm.
+// rpmChangelog writes the changelog in the format that nfpm reads for an rpm.
 func (r *release) rpmChangelog(name string) (string, error) {
 	return r.write(name+"-changelog.yaml", fmt.Sprintf(
 		"- semver: %s-1\n  date: %s\n  packager: %q\n  changes:\n    - note: Release %s.\n",
 		r.version, r.time.Format(time.RFC3339), maintainer, r.version))
 }
 
-// compressed returns an entry with text as its content, compressed as by gzip -9n.
+// compressed returns an entry with the given text as its content, compressed as by gzip -9n.
 func (r *release) compressed(name, text string) (entry, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

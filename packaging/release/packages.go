@@ -13,25 +13,25 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers a format
 )
 
-// formats are the package formats, by their names in nfpm.
+// formats lists the package formats, by their names in nfpm.
 var formats = []string{"deb", "rpm", "apk", "archlinux"}
 
 // osPackage is a package of an operating system.
 type osPackage struct {
 	name        string
-	section     string   // of Debian
-	group       string   // of rpm
-	description string   // a line, and paragraphs
-	programs    []string // those with man pages
-	archive     string   // the start of the names of archives with the same programs
+	section     string   // Debian section
+	group       string   // rpm group
+	description string   // one line, then paragraphs
+	programs    []string // programs with man pages
+	archive     string   // prefix of the names of archives with the same programs
 	packages    []string // the main packages of this repository that it contains
-	// contents returns the files without documents.
+	// contents returns the files except the documents.
 	contents func(ctx context.Context, r *release, t target, format string) ([]entry, error)
-	// scripts are the names of maintainer scripts in files, by what runs them: postinstall, preremove, postremove.
+	// scripts maps each event (postinstall, preremove, postremove) to the name of its maintainer script in files.
 	scripts map[string]string
 }
 
-// packages returns the artefacts of p for Linux: every format for every processor.
+// packages returns the artefacts of p for Linux: all formats for all processors.
 func packages(r *release, p osPackage) []artefact {
 	var all []artefact
 	for _, t := range r.chosen {
@@ -52,7 +52,7 @@ func packages(r *release, p osPackage) []artefact {
 	return all
 }
 
-// write writes the package in a format.
+// write writes the package in the given format.
 func (p osPackage) write(ctx context.Context, r *release, t target, format, file string) error {
 	packager, err := nfpm.Get(format)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p osPackage) write(ctx context.Context, r *release, t target, format, file
 	return create(file, func(out io.Writer) error { return packager.Package(info, out) })
 }
 
-// info returns what is the same in every package, and what differs by format.
+// info returns the metadata of the package for a format.
 func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 	version, pre, isPre := strings.Cut(r.version, "-")
 	info := &nfpm.Info{
@@ -98,20 +98,20 @@ func (p osPackage) info(r *release, t target, format string) *nfpm.Info {
 	joined := strings.NewReplacer("-", "", ".", "").Replace(pre)
 	switch format {
 	case "apk":
-		info.Prerelease = joined // rc1: apk knows no dots there
+		info.Prerelease = joined // rc1: apk allows no dots there
 	case "deb":
 		info.License = "" // Debian has no such field
 		info.Deb.Compression = "zstd"
 	case "archlinux":
 		info.ArchLinux.Packager = maintainer
-		if isPre { // nfpm leaves pre-releases out there; 1.4.0rc1 sorts before 1.4.0
+		if isPre { // nfpm omits pre-releases there; 1.4.0rc1 sorts before 1.4.0
 			info.Version, info.Prerelease = version+joined, ""
 		}
 	}
 	return info
 }
 
-// content returns an entry as nfpm describes it, with every property set, so that nfpm reads none from the file system.
+// content converts an entry for nfpm. It sets every property, so that nfpm reads none from the file system.
 func (r *release) content(e entry, format string) *files.Content {
 	c := &files.Content{
 		Source: e.from, Destination: "/" + e.name, Type: files.TypeFile,
@@ -130,7 +130,8 @@ func (r *release) content(e entry, format string) *files.Content {
 	return c
 }
 
-// maintainerScripts writes the scripts of a package. Alpine has no systemd, which is all that they call.
+// maintainerScripts writes the scripts of a package. Alpine packages have none, because the scripts only call
+// systemd.
 func (p osPackage) maintainerScripts(r *release, format string) (nfpm.Scripts, error) {
 	var scripts nfpm.Scripts
 	if format == "apk" {

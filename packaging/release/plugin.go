@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// pluginFiles is one folder that is a plugin of Claude Code, Codex and every client of Agent Plugins 1.0, and an
-// extension of Gemini CLI; around it a marketplace for those that install from one.
+// pluginFiles is one folder that is a plugin for Claude Code, Codex and every client of Agent Plugins 1.0, and an
+// extension for Gemini CLI. A marketplace around it serves clients that install from one.
 //
 //go:embed all:files/agent-plugin
 var pluginFiles embed.FS
 
-// description says what the service is wherever at most 100 characters are allowed.
+// description describes the service for places that allow at most 100 characters.
 const description = "Build apps for smart glasses and prove that they work, on simulated glasses, without an account."
 
-// writePlugin writes the folder as a zip.
+// writePlugin writes the plugin folder as a zip.
 func writePlugin(_ context.Context, r *release, file string) error {
 	const root = "files/agent-plugin"
 	var entries []entry

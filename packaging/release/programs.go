@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// target is a system and a processor, by their names in Go.
+// target is an operating system and a processor, by their names in Go.
 type target struct{ os, arch string }
 
-// targets are those that a release has programs for.
+// targets lists all targets that a release has programs for.
 var targets = []target{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"darwin", "amd64"}, {"darwin", "arm64"},
@@ -24,7 +24,7 @@ var targets = []target{
 
 func (t target) String() string { return t.os + "-" + t.arch }
 
-// parseTargets returns the targets that a list with commas names, or all.
+// parseTargets parses a comma-separated list of targets. An empty list means all.
 func parseTargets(list string) ([]target, error) {
 	if list == "" {
 		return targets, nil
@@ -40,7 +40,7 @@ func parseTargets(list string) ([]target, error) {
 	return chosen, nil
 }
 
-// program returns the name of a program's file.
+// program returns the file name of a program.
 func (t target) program(name string) string {
 	if t.os == "windows" {
 		return name + ".exe"
@@ -48,13 +48,13 @@ func (t target) program(name string) string {
 	return name
 }
 
-// The main packages of the programs, by who installs them: a person, an operator.
+// Main packages of the programs, by who installs them: users or operators.
 var (
 	toolkitPackages = []string{"./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp"}
 	serverPackages  = []string{"./backend/service-backend"}
 )
 
-// programsOf returns the names of the files of the programs that main packages are built to.
+// programsOf returns the file names of the programs built from main packages.
 func (t target) programsOf(packages []string) []string {
 	var names []string
 	for _, pkg := range packages {
@@ -63,13 +63,13 @@ func (t target) programsOf(packages []string) []string {
 	return names
 }
 
-// programs builds every program for a target, once, and returns their directory.
+// programs builds every program for a target on the first call, and returns their directory.
 func (r *release) programs(ctx context.Context, t target) (string, error) {
 	if dir := r.built[t]; dir != "" {
 		return dir, nil
 	}
 	if len(r.built) == 0 {
-		// The simulator page's program is part of the backend. make would keep one of another compiler.
+		// The simulator page's program is part of the backend. make would reuse one built by another compiler.
 		wasm := command(ctx, r.root, "make", "--silent", "--always-make", "wasm")
 		wasm.Env = buildEnv()
 		if err := wasm.Run(); err != nil {
@@ -87,11 +87,11 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	return dir, nil
 }
 
-// buildTags are those of the Makefile.
+// buildTags are the same as in the Makefile.
 const buildTags = "grpcnotrace"
 
-// build compiles programs into a directory. The flags are those of the Makefile, with the commit's time for
-// the build's.
+// build compiles programs into a directory. The flags are the same as in the Makefile, but the build time is the
+// commit time.
 func (r *release) build(ctx context.Context, t target, dir string, packages []string) error {
 	const info = "github.com/service-dev/service/internal/buildinfo."
 	flags := []string{
@@ -113,8 +113,8 @@ func (r *release) build(ctx context.Context, t target, dir string, packages []st
 	return nil
 }
 
-// buildEnv returns the environment without what would change the programs. GOFLAGS is not empty, because go would then
-// take the user's setting.
+// buildEnv returns the environment without variables that would change the programs. GOFLAGS is not empty, because go
+// would then use the user's setting.
 func buildEnv() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "GOEXPERIMENT=") || strings.HasPrefix(v, "MAKEFLAGS=") || strings.HasPrefix(v, "GOOS=") ||
@@ -123,7 +123,7 @@ func buildEnv() []string {
 	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
-// writeManifest writes the checksum of the adapters' program in a folder into a file there.
+// writeManifest writes the manifest to a folder: the checksum of the program that contains the adapters.
 func writeManifest(dir string, t target) error {
 	name := t.program("serviced")
 	data, err := os.ReadFile(filepath.Join(dir, name))

@@ -18,23 +18,23 @@ import (
 	"github.com/service-dev/service/internal/buildinfo"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
 	root, out, version, only           string
-	targets                            string // such as linux-amd64,linux-arm64; empty means all
+	targets                            string // e.g. linux-amd64,linux-arm64; empty means all
 	releaseURL, releaseKey, backendURL string
-	secretKey                          string // a file
-	dirty                              bool   // take files that are not committed too
+	secretKey                          string // path of a file
+	dirty                              bool   // include uncommitted files
 }
 
-// release is what every artefact is made from.
+// release holds the input of all artefacts.
 type release struct {
 	options
 	commit string
 	time   time.Time         // of the commit
 	work   string            // a temporary directory
-	chosen []target          // those that this run makes artefacts for
-	built  map[target]string // the directories of the programs that are built already
+	chosen []target          // the targets of this run
+	built  map[target]string // directories of the programs already built
 }
 
 // newRelease reads the commit and prepares the directories. Call close at the end.
@@ -88,7 +88,7 @@ func headOf(ctx context.Context, root string) (commit string, seconds int64, err
 	return commit, seconds, err
 }
 
-// command returns a command in a directory, with its errors on stderr.
+// command returns a command that runs in a directory and writes its errors to stderr.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -97,7 +97,7 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 
 func (r *release) close() { _ = os.RemoveAll(r.work) }
 
-// makeAll makes the artefacts of the table in their order: later ones contain the checksums of earlier ones.
+// makeAll makes the artefacts of the table in order, because later ones contain the checksums of earlier ones.
 func (r *release) makeAll(ctx context.Context) error {
 	for _, a := range table(r) {
 		if r.only != "" {
@@ -122,7 +122,7 @@ func (r *release) makeAll(ctx context.Context) error {
 	return nil
 }
 
-// checksum returns the SHA-256 of an artefact that is already made, in hexadecimal.
+// checksum returns the hexadecimal SHA-256 of an artefact that has already been made.
 func (r *release) checksum(name string) (string, error) {
 	f, err := os.Open(filepath.Join(r.out, name))
 	if err != nil {

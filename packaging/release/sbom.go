@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// The parts of an SPDX 2.3 document that are used here; see https://spdx.github.io/spdx-spec/v2.3.
+// Parts of an SPDX 2.3 document that are used here; see https://spdx.github.io/spdx-spec/v2.3.
 type (
 	spdxDocument struct {
 		Version       string             `json:"spdxVersion"`
@@ -65,22 +65,22 @@ type (
 	}
 )
 
-// sboms returns the artefacts that say which modules the programs and packages for a target contain: one for each
-// program, and for Linux one for each package.
+// sboms returns the artefacts that list the modules in the programs and packages for a target: one for each program
+// and, for Linux, one for each package.
 func sboms(r *release, t target) []artefact {
 	var list []artefact
 	for _, p := range []osPackage{toolkit, serverPackage} {
 		for _, pkg := range p.packages {
 			list = append(list, r.sbom(path.Base(pkg), t, pkg))
 		}
-		if t.os == "linux" && len(p.packages) > 1 { // else its program's is the same
+		if t.os == "linux" && len(p.packages) > 1 { // with a single program, the package's SBOM would be the program's
 			list = append(list, r.sbom(p.name, t, p.packages...))
 		}
 	}
 	return list
 }
 
-// sbom returns the artefact that says what a package or program with the name contains.
+// sbom returns the artefact that lists the content of the package or program with the given name.
 func (r *release) sbom(name string, t target, packages ...string) artefact {
 	file := fmt.Sprintf("%s-%s-%s.spdx.json", name, r.version, t)
 	return artefact{file, func(ctx context.Context, r *release, to string) error {
@@ -100,7 +100,8 @@ func (r *release) sbom(name string, t target, packages ...string) artefact {
 	}}
 }
 
-// describeContents returns the SPDX document of programs, read from what the compiler noted in them.
+// describeContents returns the SPDX document of programs, based on the build information that the compiler stored in
+// them.
 func (r *release) describeContents(name, document string, programs []string) ([]byte, error) {
 	d := spdxDocument{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: document,
@@ -135,7 +136,7 @@ func (r *release) describeContents(name, document string, programs []string) ([]
 	return append(text, '\n'), err
 }
 
-// addModules adds the modules of a program, and Go's own library.
+// addModules adds the modules of a program, and the standard library.
 func (d *spdxDocument) addModules(owner, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -159,7 +160,7 @@ func (d *spdxDocument) addModules(owner, program string) error {
 	return nil
 }
 
-// add adds a package, unless the document has it already, and how it relates to another.
+// add adds a package, unless the document already contains it, and its relationship to another one.
 func (d *spdxDocument) add(p spdxPackage, how spdxRelationship) {
 	if !slices.ContainsFunc(d.Packages, func(o spdxPackage) bool { return o.ID == p.ID }) {
 		d.Packages = append(d.Packages, p)

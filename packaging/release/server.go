@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// serverPackage is the package of what an operator needs. The unit is not enabled, because the server needs keys first.
+// serverPackage is the package for operators. Its unit is not enabled, because the server needs keys first.
 var serverPackage = osPackage{
 	name: "service-backend", section: "net", group: "Productivity/Networking/Web/Servers",
 	description: "server of the service for several people and machines\n" +
@@ -30,7 +30,7 @@ func serverContents(ctx context.Context, r *release, t target, format string) ([
 	dir, err := r.programs(ctx, t)
 	all.addOne(entry{name: "usr/bin/service-backend", from: filepath.Join(dir, "service-backend"), mode: 0o755}, err)
 	settings, err := r.templated("etc/service-backend/config.yaml", "service-backend/config.yaml", nil)
-	settings.config, settings.mode = true, 0o600 // it may contain the database's password; systemd passes it on
+	settings.config, settings.mode = true, 0o600 // it may contain the database password; systemd passes it to the server
 	all.addOne(settings, err)
 	if format == "apk" { // Alpine has no systemd: `service-backend service install` registers the server with OpenRC
 		return all.list, all.err
@@ -45,7 +45,7 @@ func serverContents(ctx context.Context, r *release, t target, format string) ([
 }
 
 // serverUnit returns the packaged form of the template of backend/internal/osservice: systemd reads the settings and
-// the keys as root and passes them on, and forbids more, because it knows where the data is.
+// the keys as root and passes them to the server. The unit is stricter, because the location of the data is known.
 func serverUnit(template string) (string, error) {
 	text := strings.NewReplacer(
 		"{{header}}# Put your own changes in a drop-in (systemctl edit service-backend); updates keep it.\n",
@@ -71,7 +71,7 @@ LoadCredential=credentials.key:/etc/service-backend/credentials.key`,
 	return text, nil
 }
 
-// hardening is what the packaged unit forbids beyond the template.
+// hardening lists the restrictions of the packaged unit that the template lacks.
 const hardening = `ProtectHome=yes
 ProtectClock=yes
 ProtectHostname=yes

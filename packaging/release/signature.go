@@ -16,7 +16,7 @@ const (
 	signature = sums + ".minisig"
 )
 
-// signatures returns the artefact that signs the checksums, and with them every file; none without a key.
+// signatures returns the artefact that signs the checksums, and thereby every file. There is none without a key.
 func signatures(r *release) []artefact {
 	if r.secretKey == "" {
 		return nil
@@ -24,9 +24,9 @@ func signatures(r *release) []artefact {
 	return []artefact{{signature, writeSignature}}
 }
 
-// writeSignature signs the checksums. The trusted comment is part of what is signed. It names the version and, as
-// minisign does, a time: the commit's, so that the same key writes the same bytes. Programs refuse a list that was
-// signed too long ago, so a list without a newer release must be signed again.
+// writeSignature signs the checksums. The trusted comment, which is signed too, contains the version and, as with
+// minisign, a time. It is the time of the commit, so that the same key writes the same bytes. Programs refuse a list
+// whose signature is too old, so the list must be signed again if there is no newer release for a long time.
 func writeSignature(_ context.Context, r *release, file string) error {
 	text, err := os.ReadFile(r.secretKey)
 	if err != nil {
@@ -46,7 +46,7 @@ func writeSignature(_ context.Context, r *release, file string) error {
 	if err != nil {
 		return err
 	}
-	hashed := minisign.NewReader(bytes.NewReader(data)) // minisign's present format; without, it is the one before
+	hashed := minisign.NewReader(bytes.NewReader(data)) // hashing selects minisign's current format
 	if _, err := io.Copy(io.Discard, hashed); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func writeSignature(_ context.Context, r *release, file string) error {
 	return os.WriteFile(file, append(signed, '\n'), 0o644)
 }
 
-// checkKey refuses a key whose signatures the programs of this release would reject.
+// checkKey returns an error for a key whose signatures the programs of this release would reject.
 func (r *release) checkKey(key minisign.PrivateKey) error {
 	public, ok := key.Public().(minisign.PublicKey)
 	if !ok {

@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// sourceName is not of the form of an archive with programs, from whose names programs learn the newest version.
+// sourceName differs from the names of program archives, because programs detect the newest version from those.
 func sourceName(r *release) string { return "service-source-" + r.version + ".tar.gz" }
 
-// writeSource packs the files of the commit, from which package managers build.
+// writeSource packs the files of the commit, for package managers that build from source.
 func writeSource(ctx context.Context, r *release, file string) error {
 	return create(file, func(out io.Writer) error {
 		packed := gzip.NewWriter(out)
-		// Settings of this machine must not change the archive.
+		// The git settings of this machine must not change the archive.
 		cmd := command(ctx, r.root, "git", "-c", "tar.umask=0022", "-c", "core.attributesFile=/dev/null", "archive",
 			"--format=tar", "--prefix=service-"+r.version+"/", r.commit)
 		cmd.Stdout = packed

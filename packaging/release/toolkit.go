@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// toolkit is the package of what a person who builds apps needs. Its programs lie beside each other in toolkitDir,
-// where they find each other. The units are not enabled, and no script runs: whoever never uses the service notices
-// nothing of it.
+// toolkit is the package for app developers. Its programs are installed in the same directory, toolkitDir, where they
+// find each other. The units are not enabled and no script runs, so that the package has no effect on users who do
+// not use the service.
 var toolkit = osPackage{
 	name: "service-toolkit", section: "devel", group: "Development/Tools",
 	description: "build apps for smart glasses with a coding agent\n" +
@@ -22,10 +22,11 @@ var toolkit = osPackage{
 	contents: toolkitContents,
 }
 
-// manifest is the file with the checksum of the program that contains the adapters, without which the daemon runs none.
+// manifest is the file with the checksum of the program that contains the adapters. Without it, the daemon runs no
+// adapter.
 const manifest = "plugins.sha256"
 
-// toolkitFiles returns the files that belong into one folder.
+// toolkitFiles returns the files that belong in one folder.
 func toolkitFiles(t target) []string { return append(t.programsOf(toolkitPackages), manifest) }
 
 const (
@@ -49,7 +50,7 @@ func toolkitContents(ctx context.Context, r *release, t target, format string) (
 	return append(all, units...), err
 }
 
-// userUnits writes the packaged form of the units of `servicectl service install`: the same for every user.
+// userUnits writes the packaged form of the units of `servicectl service install`, which is the same for every user.
 func (r *release) userUnits() ([]entry, error) {
 	var all entries
 	for _, name := range []string{"serviced.service", "serviced.socket"} {
@@ -60,7 +61,8 @@ func (r *release) userUnits() ([]entry, error) {
 	return all.list, all.err
 }
 
-// userUnit returns the packaged form of a template of daemon/internal/osservice. systemd expands %h to the user's home.
+// userUnit returns the packaged form of a template of daemon/internal/osservice. systemd expands %h to the user's
+// home directory.
 func userUnit(template, name string) string {
 	_, body, _ := strings.Cut(template, "[Unit]\n")
 	header := "# Part of the package service-toolkit; `servicectl service install` enables it. Put your own changes " +
