@@ -96,7 +96,7 @@ func (m linkedModule) licenceFiles() ([]string, error) {
 	return all, nil
 }
 
-// notices collects the texts of licences; a text that several modules share is printed once.
+// notices collects licence texts. A text shared by several modules is printed once.
 type notices struct {
 	text strings.Builder
 	of   map[string]string // where each text was printed
