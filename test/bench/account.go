@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// The account of every backend that the benchmark starts; it exists as long as the benchmark runs.
+// The account on every backend that the benchmark starts, which exists only during the benchmark.
 const (
 	benchEmail    = "bench@example.org"
 	benchPassword = "a long enough password"

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	connections = 32 // in issue and pollToken
+	connections = 32 // concurrent connections in issue and pollToken
 	eachIssues  = 20 // device codes per connection and slice
 	uploaders   = 8
 	eachUploads = 4 // batches per slice
 )
 
-// rival is the backend and the baseline handlers on the same kind of database.
+// rival is the backend and the baseline handlers, both on the same kind of database.
 type rival struct {
 	engine    string
 	ours, bar string // URLs
@@ -47,8 +47,8 @@ func (b *bench) rivals(what string, f func(r rival) error) error {
 	})
 }
 
-// duel measures the backend and the baseline in alternating slices, and alternates which one begins. A slice is a
-// fixed number of operations.
+// duel measures the backend and the baseline in alternating slices, and alternates which of them goes first. A slice
+// is a fixed number of operations.
 func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (func(url string) error, error)) error {
 	var ours, floor []time.Duration
 	for round := range max(20, b.runs/2) {
@@ -102,7 +102,7 @@ func (b *bench) telemetry() error {
 	})
 }
 
-// usage returns a batch as a daemon sends it.
+// usage returns a batch in the form that a daemon sends.
 func usage() ([]byte, error) {
 	b := telemetry.Batch{Events: make([]telemetry.Event, telemetry.MaxBatch)}
 	now := time.Now().UTC()
@@ -144,7 +144,7 @@ func (b *bench) issue() error {
 	})
 }
 
-// together runs f the given number of times in each of n concurrent workers.
+// together runs do the given number of times in each of the concurrent workers.
 func together(workers, each int, do func(n int) error) error {
 	var group sync.WaitGroup
 	errs := make([]error, workers)

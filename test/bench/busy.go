@@ -15,14 +15,14 @@ import (
 const (
 	busyClients = 64
 	// busyPause is the average pause of a background client between two calls. 64 clients make about 600 calls per
-	// second: more than real agents do and less than two processors can serve.
+	// second, which is more than real agents make and less than two processors can serve.
 	busyPause = 100 * time.Millisecond
 	busyCalls = 1500 // round trips per figure
 	fullTime  = time.Second
 	fullRuns  = 7
 )
 
-// agentLines are clients that talk line by line to our shims or to the echo baseline.
+// agentLines are clients that exchange lines with service-mcp processes or with the echo baseline.
 type agentLines []*peer
 
 // spawnAll starts n programs with spawn or spawnAgent.
@@ -51,8 +51,8 @@ func busyCall(n int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`, n+10)
 }
 
-// work runs during while every client makes calls, with pauses of this average length. It returns the completed calls
-// per second.
+// work runs during while every client makes calls, with pauses of the given average length. It returns the completed
+// calls per second.
 func (l agentLines) work(pause time.Duration, during func() error) (perSecond float64, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -87,8 +87,8 @@ func (l agentLines) work(pause time.Duration, during func() error) (perSecond fl
 	}
 }
 
-// busyWhoami measures `servicectl whoami` while 64 agents work, against an empty program under the same load and
-// against itself without load.
+// busyWhoami measures `servicectl whoami` while 64 agents work, compared with an empty program under the same load
+// and with itself without load.
 func (b *bench) busyWhoami() error {
 	agents, err := spawnAll(busyClients, spawnAgent, b.shimCommand)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bench) busyWhoami() error {
 	})
 }
 
-// idleAndBusy takes the same measurement while the agents are idle and while they work.
+// idleAndBusy makes the same measurement while the agents are idle and while they work.
 func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
 	measure func(ours, floor *[]time.Duration) error) error {
 	var ours, floor, idle, idleFloor []time.Duration
@@ -122,9 +122,9 @@ func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
 	return nil
 }
 
-// busyTool measures the round trip of a tool call while 64 agents work, against a program that echoes lines under the
-// same load. It also measures the throughput of 64 agents without pauses, against 64 in-process servers whose tools do
-// nothing.
+// busyTool measures the round trip of a tool call while 64 agents work, compared with a program that echoes lines
+// under the same load. It also measures the throughput of 64 agents without pauses, compared with 64 in-process
+// servers whose tools do nothing.
 func (b *bench) busyTool() error {
 	agents, err := spawnAll(busyClients+1, spawnAgent, b.shimCommand)
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *bench) fullTools(agents agentLines) error {
 	return nil
 }
 
-// roundTrips alternates between measuring the shim and the baseline.
+// roundTrips measures our program and the baseline alternately.
 func roundTrips(ours, floor *peer, o, f *[]time.Duration) error {
 	for n := range busyCalls {
 		for _, side := range []struct {

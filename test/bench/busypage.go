@@ -19,17 +19,17 @@ import (
 
 const (
 	busyRows   = 10_000           // rows of the event log before the measurement
-	busyShows  = 30               // display.show a second during it
-	busyLength = 10 * time.Second // of the measurement
+	busyShows  = 30               // display.show per second during the measurement
+	busyLength = 10 * time.Second // length of the measurement
 )
 
-// busy measures frames a second and memory of a simulator page with a long event log, while an app changes the panel
-// all the time.
+// busy measures frames per second and memory of a simulator page with a long event log, while an app keeps changing
+// the panel.
 func (m *pageBench) busy() error {
 	var rates, used, emptyRates, emptyUsed []float64
 	for range pageRuns {
 		err := m.inBrowser(func(tab context.Context) error {
-			// The developer tools' record of the network keeps each response in the page's process. People's pages have none.
+			// The developer tools record every response in the page's process. Users' pages have no such record.
 			if _, err := chromedp.Call(tab, network.Disable, cdp.Empty{}); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (m *pageBench) busyOnce(tab context.Context) (rate, memory float64, err err
 		return 0, 0, err
 	}
 	sent := 0
-	for sent < busyRows/2 { // a show and its result are a row each
+	for sent < busyRows/2 { // each show and each result adds one row
 		if sent, err = showMany(tab, app, sent, inFlight); err != nil {
 			return 0, 0, err
 		}
@@ -98,8 +98,8 @@ func (m *pageBench) busyOnce(tab context.Context) (rate, memory float64, err err
 	})
 }
 
-// showMany shows n pictures on the panel and waits for their results. Each has a number of its own, from sent on; it
-// returns the next one.
+// showMany shows n pictures on the panel and waits for their results. Each picture has its own number, starting at
+// sent; showMany returns the next one.
 func showMany(ctx context.Context, app *websocket.Conn, sent, n int) (int, error) {
 	for end := sent + n; sent < end; sent++ {
 		tree := fmt.Sprintf(`{"tree":{"type":"column","children":[{"type":"text","text":"Desk","style":"title"},`+
@@ -138,7 +138,7 @@ func showMany(ctx context.Context, app *websocket.Conn, sent, n int) (int, error
 	return sent, nil
 }
 
-// whileShowing runs f and returns how many frames a second the tab drew meanwhile, and the resident memory of its
+// whileShowing runs f and returns how many frames per second the tab drew meanwhile, and the resident memory of its
 // process at the end, in MB.
 func whileShowing(tab context.Context, f func(context.Context) error) (rate, memory float64, err error) {
 	const count = `(() => { window.frames = 0; window.began = performance.now();
@@ -157,7 +157,7 @@ func whileShowing(tab context.Context, f func(context.Context) error) (rate, mem
 	return rate, memory, err
 }
 
-// rendererMemory returns the resident memory of the tab's process in MB: that of the browser's largest renderer.
+// rendererMemory returns the resident memory of the tab's process, which is the browser's largest renderer, in MB.
 func rendererMemory(tab context.Context) (float64, error) {
 	all, err := chromedp.CallBrowser(tab, systeminfo.GetProcessInfo, cdp.Empty{})
 	if err != nil {

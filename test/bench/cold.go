@@ -15,8 +15,8 @@ const (
 	coldRuns    = 15
 )
 
-// cold starts 20 clients while no daemon runs and measures the time until the last one succeeded, against a single
-// client. Half of them are agents' shims, and half are terminals. One of them starts the daemon that all use.
+// cold starts 20 clients while no daemon runs and measures the time until the last one succeeds, compared with a
+// single client. Half of them are agents' shims, and half are terminals. One of them starts the daemon that all use.
 func (b *bench) cold() error {
 	state := filepath.Join(b.work, "cold")
 	command := b.commandsIn(state)
@@ -57,7 +57,7 @@ func (b *bench) cold() error {
 	return nil
 }
 
-// coldAtOnce starts all clients together and returns the time until the last of them was answered.
+// coldAtOnce starts all clients together and returns the time until the last of them gets its response.
 func coldAtOnce(command func(string, ...string) *exec.Cmd) (last time.Duration, err error) {
 	answered := make(chan time.Duration, coldClients)
 	failed := make(chan error, coldClients)
@@ -84,7 +84,7 @@ func coldAtOnce(command func(string, ...string) *exec.Cmd) (last time.Duration, 
 	return last, err
 }
 
-// coldAnswer is one client: an agent's shim, or a terminal.
+// coldAnswer runs one client: an agent's shim or a terminal.
 func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration, error) {
 	if n%2 == 0 {
 		return firstAnswer(command("service-mcp"))
@@ -98,7 +98,7 @@ func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration
 	})
 }
 
-// daemonStarts counts the daemons that started in a state directory.
+// daemonStarts returns the number of daemons that have started in a state directory.
 func daemonStarts(state string) int {
 	log, _ := os.ReadFile(filepath.Join(state, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)

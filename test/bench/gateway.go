@@ -23,15 +23,15 @@ const (
 	gatewayKeys   = 40 // many, because calls are limited per key and minute
 )
 
-// gateway measures streamed chats, including authorisation, hold, settlement and usage row, against a reverse proxy of
-// the standard library that scans the same provider's responses for usage.
+// gateway measures streamed chats, including authorisation, hold, settlement and usage row, compared with a reverse
+// proxy from the standard library that scans the same provider's responses for usage.
 func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gatewayOn) }
 
 // chats is a gateway with keys of one account, and the baseline proxy.
 type chats struct {
 	backend, proxy, provider *server
 	keys                     []string
-	cut, proxyCut            atomic.Int64 // streams that broke off
+	cut, proxyCut            atomic.Int64 // number of broken streams
 	next                     atomic.Int64 // index of the next key
 }
 
@@ -121,7 +121,7 @@ func (b *bench) gatewayOn(engine, database string, _ ...string) error {
 	return b.compareBooks(c, engine)
 }
 
-// chat makes one call and reads its whole response; first receives the time to the first byte.
+// chat makes one call and reads the whole response. It appends the time to the first byte to first.
 func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) error {
 	start := time.Now()
 	answer, err := c.open(client, url, llmtest.Good)
@@ -146,7 +146,7 @@ func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) er
 	return nil
 }
 
-// open begins one call and returns its response.
+// open starts one call and returns the response body.
 func (c *chats) open(client *http.Client, url, model string) (io.ReadCloser, error) {
 	req, err := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"`+model+
 		`","stream":true,"stream_options":{"include_usage":true},`+

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// drawing measures the native renderer, and compares its WebAssembly build in Node with it.
+// drawing measures the native renderer and compares it with its WebAssembly build in Node.
 func (b *bench) drawing() error {
 	for _, model := range []string{"rayban_display", "even_g1"} {
 		native, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), model))
@@ -42,7 +42,8 @@ func (b *bench) drawing() error {
 	return b.firstTexts()
 }
 
-// firstTexts measures the first picture with a text of each script, which unpacks and parses its fonts.
+// firstTexts measures drawing the first picture with text in each script, which includes unpacking and parsing the
+// script's fonts.
 func (b *bench) firstTexts() error {
 	for _, c := range []struct{ script, text string }{
 		{"Arabic", "مرحبا"}, {"Devanagari", "नमस्ते"}, {"Thai", "สวัสดี"}, {"Hangul", "안녕하세요"}, {"kana", "こんにちは"},
@@ -61,8 +62,8 @@ func (b *bench) firstTexts() error {
 	return nil
 }
 
-// sizes lists the sizes of the programs, of the files that the simulator page loads, and of the font files. The page
-// loads only the font files that a text needs.
+// sizes lists the sizes of the programs, of the files that the simulator page loads, and of the font files, of which
+// the page loads only those that a text needs.
 func (b *bench) sizes() error {
 	var files []string
 	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",
@@ -83,7 +84,7 @@ func (b *bench) sizes() error {
 	return nil
 }
 
-// wasm returns 0 if Node is missing.
+// wasm measures the WebAssembly build. It returns 0 if Node is missing.
 func (b *bench) wasm(model string) (time.Duration, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -117,7 +118,7 @@ func nanoseconds(cmd *exec.Cmd) (time.Duration, error) {
 }
 
 // localSim measures the round trip of a command from an app on loopback through the daemon to the local simulator,
-// against an echo over one plain connection.
+// compared with an echo over one plain connection.
 func (b *bench) localSim() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -140,7 +141,7 @@ func (b *bench) localSim() error {
 	for n := range 600 {
 		frame := []byte(fmt.Sprintf(`{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text",`+
 			`"text":"%d"}}}`, n+1, n))
-		if n == 100 { // warmed up
+		if n == 100 { // end of the warm-up
 			ours, floor = nil, nil
 		}
 		if err := measure(&ours, func() error { return roundTrip(ctx, app, frame) }); err != nil {

@@ -13,21 +13,21 @@ import (
 	"text/tabwriter"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // driver "sqlite"
 
 	"github.com/service-dev/service/test/browser"
 	"github.com/service-dev/service/test/crowd"
 )
 
 const (
-	growthRuns = 15 // of each route and size
+	growthRuns = 15 // for each route and size
 	heavyEmail = "heavy@example.org"
-	heavyUser  = "heavy user, " // begins the names of that person's routes
-	// Marks for the ratio of the times with the most and the fewest accounts. Every statement finds its rows in B-trees,
-	// whose depth grows with the logarithm of their size: from one page to four between ten and a million accounts. So a
-	// route that reads and changes a few rows may become a few times slower, but no more.
+	heavyUser  = "heavy user, " // prefix of the names of the heavy user's routes
+	// Maximum ratio between the times with the most and the fewest accounts. Every statement finds its rows in
+	// B-trees, whose depth grows with the logarithm of their size: from one page to four between ten and a million
+	// accounts. So a route that reads and changes a few rows may become a few times slower, but not more.
 	flatRatio, logRatio = 1.5, 3
-	// growthNoise is a difference that counts as none.
+	// growthNoise is the largest difference that counts as none.
 	growthNoise = time.Millisecond
 )
 
@@ -47,15 +47,15 @@ func (b *bench) growth() error {
 	})
 }
 
-// growthBench is a database that grows, and two of its people.
+// growthBench is a growing database and two of its users.
 type growthBench struct {
 	*bench
 	engine, database string
 	backend          *server
-	people           map[string]*linked // by name: a person with a few apps, and a heavy user
+	people           map[string]*linked // by name: a user with a few apps, and a heavy user
 	sizes            []int
 	names            []string                   // routes in the order of the table
-	times            map[string][]time.Duration // by route; a median for each size
+	times            map[string][]time.Duration // by route; one median per size
 	notes            []string
 }
 
@@ -95,7 +95,7 @@ func (g *growthBench) start() (err error) {
 	return nil
 }
 
-// signUp creates the two people, whom the backend knows at every size, and what they own.
+// signUp creates the two users, who exist at every size, and the data that they own.
 func (g *growthBench) signUp() error {
 	if err := g.start(); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (g *growthBench) signUp() error {
 	return crowd.AddTo(context.Background(), db, heavyEmail, crowd.Heavy())
 }
 
-// open opens the database for filling: without waiting for the disk, and without checking references.
+// open opens the database for filling, without waiting for the disk and without checking references.
 func (g *growthBench) open() (*sql.DB, error) {
 	if strings.HasPrefix(g.database, "postgres:") {
 		return sql.Open("pgx", g.database+"&session_replication_role=replica&synchronous_commit=off&work_mem=256MB")
@@ -143,7 +143,7 @@ func (g *growthBench) fill(first, last int) error {
 		return err
 	}
 	if g.engine == "PostgreSQL" {
-		if _, err = db.Exec("VACUUM ANALYZE"); err != nil { // as autovacuum does while accounts come
+		if _, err = db.Exec("VACUUM ANALYZE"); err != nil { // like autovacuum while accounts are added
 			return err
 		}
 		_, err = db.Exec("CHECKPOINT")
@@ -157,10 +157,10 @@ func (g *growthBench) fill(first, last int) error {
 		return err
 	}
 	defer file.Close()
-	return file.Sync() // the server should not have to wait for it
+	return file.Sync() // so that the server does not have to wait for it
 }
 
-// measureAll starts the backend, and adds a median to each route.
+// measureAll starts the backend and adds a median to each route.
 func (g *growthBench) measureAll() error {
 	took, err := timed(g.start)
 	if err != nil {
@@ -181,7 +181,7 @@ func (g *growthBench) measureAll() error {
 			var all []time.Duration
 			for run := range v.runs + 1 {
 				into := &all
-				if run == 0 { // warms up
+				if run == 0 { // warm-up
 					into = nil
 				}
 				if err := measure(into, v.do); err != nil {
@@ -203,11 +203,11 @@ func (g *growthBench) add(route string, took time.Duration) {
 	g.times[route] = append(g.times[route], took)
 }
 
-// sweepLimit bounds the wait for the first sweeps.
+// sweepLimit limits the wait for the first sweeps.
 const sweepLimit = 10 * time.Minute
 
 // firstSweeps waits until the server and its database are idle, and returns the processor time that the server has
-// used.
+// used since its start.
 func (g *growthBench) firstSweeps() (used time.Duration, err error) {
 	late := time.Now().Add(sweepLimit)
 	for last := -sweepLimit; ; last = used {
@@ -219,7 +219,7 @@ func (g *growthBench) firstSweeps() (used time.Duration, err error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case used-last <= 20*time.Millisecond && queries == 0: // it checks keys and holds all the time
+		case used-last <= 20*time.Millisecond && queries == 0: // it always checks keys and holds
 			return used, nil
 		case time.Now().After(late):
 			return 0, fmt.Errorf("the first sweeps take longer than %s", sweepLimit)
@@ -227,7 +227,8 @@ func (g *growthBench) firstSweeps() (used time.Duration, err error) {
 	}
 }
 
-// queries returns the number of queries that PostgreSQL, which does most of the work of the sweeps there, is running.
+// queries returns the number of queries that PostgreSQL is running. With PostgreSQL, the database does most of the
+// work of the sweeps.
 func (g *growthBench) queries() (running int, err error) {
 	if g.engine != "PostgreSQL" {
 		return 0, nil
@@ -250,7 +251,7 @@ func processorTime(pid int) (time.Duration, error) {
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond, nil // in ticks, of which Linux counts 100 a second
+	return time.Duration(user+system) * 10 * time.Millisecond, nil // in ticks, which Linux counts at 100 per second
 }
 
 func (g *growthBench) resident() string {
@@ -275,7 +276,7 @@ func (g *growthBench) databaseSize() string {
 	return mb(size / 1024)
 }
 
-// print prints the table of an engine.
+// print prints the table for an engine.
 func (g *growthBench) print() {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "%s, accounts:", g.engine)
@@ -318,12 +319,12 @@ func thousands(n int) string {
 	return strings.Join(parts, ",")
 }
 
-// admin runs a command of the operator.
+// admin runs an operator command.
 func (g *growthBench) admin(args ...string) error {
 	cmd := exec.Command(filepath.Join(g.bin, "service-backend"), append([]string{"admin"}, args...)...)
 	cmd.Env = g.backend.env
 	out, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: the ledger of the filled database does not add up
+	if err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: the ledger of the filled database does not balance
 		return fmt.Errorf("admin %s: %w\n%s", args[0], err, out)
 	}
 	return nil

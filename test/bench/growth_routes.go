@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// visit is one route or page.
+// visit is one measured route or page.
 type visit struct {
 	name string
 	runs int
@@ -20,7 +20,7 @@ type visit struct {
 
 const growthApp = "com.example.app1"
 
-// visits returns the routes and pages of a person.
+// visits returns the routes and pages of a user.
 func (g *growthBench) visits(who *linked, email string) (all []visit, err error) {
 	if who.Browser, err = g.signIn(email); err != nil { // cookies belong to the address of a server
 		return nil, err
@@ -37,7 +37,7 @@ func (g *growthBench) visits(who *linked, email string) (all []visit, err error)
 	return all, nil
 }
 
-// linking returns the steps of linking and signing in.
+// linking returns the steps of linking and of signing in.
 func (g *growthBench) linking(who *linked, email string) ([]visit, error) {
 	client := newLoad(1)
 	var code struct{ DeviceCode, VerificationURL string }
@@ -58,14 +58,14 @@ func (g *growthBench) linking(who *linked, email string) ([]visit, error) {
 			return exchange(client, g.backend.url+"/api/auth/device/token", poll, http.StatusOK, `"pending":true`)
 		}},
 		{"activation page", growthRuns, g.page(who, "/activate?"+query)},
-		{"sign in, and dashboard", 5, func() error { // attempts of an address are limited
+		{"sign in, and dashboard", 5, func() error { // sign-in attempts per address are limited
 			_, err := g.signIn(email)
 			return err
 		}},
 	}, nil
 }
 
-// signIn returns a browser in which a person is signed in.
+// signIn returns a browser in which a user is signed in.
 func (g *growthBench) signIn(email string) (*browser.Browser, error) {
 	fresh, err := browser.New()
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *growthBench) agentCalls(who *linked, _ string) ([]visit, error) {
 	}, nil
 }
 
-// appCalls returns what shipped apps and daemons send.
+// appCalls returns the requests of shipped apps and daemons.
 func (g *growthBench) appCalls(who *linked, _ string) ([]visit, error) {
 	client := newLoad(1)
 	key, err := who.ProjectKey(ingestApp + g.engine + fmt.Sprint(len(g.sizes)))
@@ -166,7 +166,7 @@ func (g *growthBench) pages(who *linked, _ string) (all []visit, err error) {
 	return append(all, visit{"page /s/ID (simulator)", growthRuns, g.page(who, "/s/"+s.SessionID)}), nil
 }
 
-// commands returns the commands of the operator; each includes the start of a process.
+// commands returns the operator's commands; each measurement includes starting a process.
 func (g *growthBench) commands(_ *linked, email string) (all []visit, err error) {
 	list := [][]string{{"account", email}, {"links", email}, {"trail", "--account", email}}
 	if email == benchEmail {

@@ -12,8 +12,8 @@ const holdRounds = 3
 
 var holdRate = regexp.MustCompile(`BenchmarkCredit_Holds/(ours|bare)\S*\s.*?([0-9.]+) holds/s`)
 
-// holds measures how many holds per second 100 clients of one account can make on PostgreSQL, against one plain SQL
-// statement per hold. No HTTP request makes only a hold, so this step runs the benchmark of the store.
+// holds measures how many holds per second 100 clients of one account can make on PostgreSQL, compared with one plain
+// SQL statement per hold. There is no HTTP request that only makes a hold, so this step runs the store's benchmark.
 func (b *bench) holds() error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "BenchmarkCredit_Holds", "-benchtime", "2s", "-count",
 		strconv.Itoa(holdRounds), "./backend/internal/sqlstore").CombinedOutput()

@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// restLimit is how long the adapters of an idle daemon may take until they rest.
+// restLimit is the maximum time until the adapters of an idle daemon rest.
 const restLimit = 2 * time.Minute
 
-// idle adds up the memory of a daemon and the adapters that it started: first after a call to the embedded backend, and
-// then when the backend rests. It also measures a request that wakes it, against the next one.
+// idle measures the total memory of a daemon and its adapters, first after a call to the embedded backend and then
+// while the backend rests. It also measures a request that wakes the backend, compared with the next request.
 func (b *bench) idle() error {
 	state := filepath.Join(b.work, "idle")
 	command := b.commandsIn(state)
 	defer func() { command("servicectl", "daemon", "stop").Run() }()
 	var failed *exec.ExitError
-	if err := command("servicectl", "doctor").Run(); err != nil && !errors.As(err, &failed) { // asks the backend
+	if err := command("servicectl", "doctor").Run(); err != nil && !errors.As(err, &failed) { // calls the backend
 		return err
 	}
 	var record struct{ PID int }
@@ -65,7 +65,7 @@ func (b *bench) commandsIn(state string) func(name string, args ...string) *exec
 	}
 }
 
-// idleMemory adds the row of a daemon and its adapters.
+// idleMemory adds a row for the memory of a daemon and its adapters.
 func (b *bench) idleMemory(figure string, pid int, goal string) error {
 	daemon, _, err := memory(pid)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *bench) idleMemory(figure string, pid int, goal string) error {
 	return nil
 }
 
-// untilRest waits until a daemon has no adapter running.
+// untilRest waits until no adapter of a daemon is running.
 func untilRest(pid int) error {
 	for end := time.Now().Add(restLimit); len(children(pid)) > 0; time.Sleep(time.Second) {
 		if time.Now().After(end) {
@@ -92,7 +92,7 @@ func untilRest(pid int) error {
 	return nil
 }
 
-// health requests the health of the embedded backend on a connection of its own.
+// health requests the health of the embedded backend on a new connection.
 func health(port string) error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://localhost:" + port + "/api/health")

@@ -20,8 +20,8 @@ const (
 	million     = 1_000_000
 )
 
-// ingest measures how many events of shipped apps are counted per second, against a baseline handler that decodes the
-// same batches and stores only the ids. It also measures how long the analytics page over a million events takes.
+// ingest measures how many events of shipped apps are counted per second, compared with a baseline handler that
+// decodes the same batches and stores only the ids. It also measures the analytics page with a million events.
 func (b *bench) ingest() error {
 	return onDatabases("events of shipped apps", b.ingestOn)
 }
@@ -87,8 +87,8 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 	return nil
 }
 
-// batches returns n bodies with new events of a thousand installs, mostly from the last hour and some from the last
-// days.
+// batches returns n request bodies with new events of a thousand installs, mostly from the last hour and some from
+// the last few days.
 func batches(n int) [][]byte {
 	bodies := make([][]byte, n)
 	now := time.Now()

@@ -1,6 +1,6 @@
 // Command bench measures speed and memory of the shipped programs against a baseline in the same run and prints one
-// table: medians over interleaved runs, the ratio to the baseline, and the goal. It asserts nothing. It uses only the
-// programs' external interfaces.
+// table: medians over interleaved runs, the ratio to the baseline, and the goal. It does not check the goals. It uses
+// only the programs' external interfaces.
 package main
 
 import (
@@ -35,7 +35,7 @@ type bench struct {
 	runs int
 	rows []row
 
-	accounts int // the most, in growth
+	accounts int // maximum number of accounts in growth
 }
 
 // row is one line of the table. Ratio and Goal are empty if nothing is compared.
@@ -93,7 +93,7 @@ type step struct {
 	run  func() error
 }
 
-// steps are the measurements, in the order of the table.
+// steps returns the measurements, in the order of the table.
 func (b *bench) steps() []step {
 	return []step{
 		{"starts", b.starts}, {"shim", b.withAgent(b.shim)}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami},
@@ -141,14 +141,14 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Micros
 
 func mb(kb int64) string { return fmt.Sprintf("%.1f MB", float64(kb)/1024) }
 
-// timesRow returns the row of two series of times, each formatted by show.
+// timesRow returns the row for two series of times, which show formats.
 func timesRow(figure string, ours, floor []time.Duration, show func([]time.Duration) string, goal string) row {
 	return row{figure, show(ours), show(floor), ratio(float64(median(ours)), float64(median(floor))), goal}
 }
 
 func medianMs(all []time.Duration) string { return ms(median(all)) }
 
-// ratesRow returns the row of two rates per second.
+// ratesRow returns the row for two rates per second.
 func ratesRow(figure string, ours, floor float64, goal string) row {
 	return row{figure, fmt.Sprintf("%.0f /s", ours), fmt.Sprintf("%.0f /s", floor), ratio(ours, floor), goal}
 }

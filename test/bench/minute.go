@@ -12,7 +12,7 @@ import (
 )
 
 // The minimum number of messages on each connection in the one-minute scenario. The app shows a display tree in each
-// of the 60 seconds and after each of the 18 inputs, and reacts to the result of each show. The glasses receive a
+// of the 60 seconds and after each of the 18 inputs, and reacts to the result of each show. The glasses receive one
 // request for each second, each input and each show.
 const (
 	minuteShows       = 60 + 18
@@ -27,8 +27,8 @@ const (
 )
 
 // minute measures a scenario of 60 s of virtual time, with an app in its own process on loopback, 78 pictures on the
-// panel and six files. The baseline is the sum of its parts: as many exchanges over a plain connection to each of the
-// two processes, and drawing and encoding the six pictures.
+// panel and six files. The baseline is the sum of the parts: the same number of exchanges over a plain connection to
+// each of the two processes, and drawing and encoding the six pictures.
 func (b *bench) minute(p *peer) error {
 	picture, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), "rayban_display", "png"))
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) minute(p *peer) error {
 	return nil
 }
 
-// minuteParts makes, over plain connections, as many exchanges as the scenario makes with its app and its glasses.
+// minuteParts makes, over plain connections, as many exchanges as the scenario makes with its app and glasses.
 func minuteParts(ctx context.Context, app *websocket.Conn, glasses *peer) error {
 	var err error
 	for n := 0; n < minuteWithApp && err == nil; n++ {

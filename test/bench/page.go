@@ -15,8 +15,8 @@ import (
 
 const pageRuns = 5
 
-// page measures, in headless Chromium, what a person waits for and what an open simulator page costs. The baseline is
-// an empty page in the same browser.
+// page measures, in headless Chromium, how long users wait for a simulator page and what an open page costs. The
+// baseline is an empty page in the same browser.
 func (b *bench) page() error {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		fmt.Println("SKIPPED, chromium is missing: the simulator page")
@@ -42,21 +42,22 @@ func (b *bench) page() error {
 	return nil
 }
 
-// pageBench is a backend and an empty page that browsers open.
+// pageBench is a backend and an empty page, for browsers to open.
 type pageBench struct {
 	work, backend, empty string
 	who                  *linked
 	rows                 []row
 }
 
-// loads measures the time from the request for a simulator page to its first picture, and until it plays the glasses.
+// loads measures the time from the request for a simulator page until its first picture and until it acts as the
+// glasses.
 func (m *pageBench) loads() error {
 	id, err := m.sessionWithPicture()
 	if err != nil {
 		return err
 	}
 	var floor []time.Duration
-	pictures, live := make([][]time.Duration, 2), make([][]time.Duration, 2) // with an empty and with a filled cache
+	pictures, live := make([][]time.Duration, 2), make([][]time.Duration, 2) // with an empty cache and with a filled one
 	for range pageRuns {
 		err := m.inBrowser(func(tab context.Context) error {
 			at, err := opened(tab, m.empty, firstPaint)
@@ -84,7 +85,7 @@ func (m *pageBench) loads() error {
 	return nil
 }
 
-// sessionWithPicture returns a new session whose app has shown something.
+// sessionWithPicture returns a new session whose app has shown a picture.
 func (m *pageBench) sessionWithPicture() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -106,14 +107,14 @@ func (m *pageBench) sessionWithPicture() (string, error) {
 	})
 }
 
-// Times since the request for the page, in ms; -1 if the page has not come so far.
+// Times since the request for the page, in ms; -1 if the page has not reached that point.
 const (
 	firstPaint   = `performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`
 	livePanel    = `performance.getEntriesByName("live-panel")[0]?.startTime ?? -1`
 	firstPicture = `performance.getEntriesByName("first-picture")[0]?.startTime ?? -1`
 )
 
-// inBrowser runs f with a tab of a new browser without a cache, in which the person is signed in.
+// inBrowser runs f with a tab of a new browser without a cache, in which the user is signed in.
 func (m *pageBench) inBrowser(f func(tab context.Context) error) error {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -136,7 +137,7 @@ func (m *pageBench) inBrowser(f func(tab context.Context) error) error {
 	return f(ctx)
 }
 
-// opened opens a page and waits until it has reached a point in time.
+// opened opens a page and returns the time at which it reached a point.
 func opened(tab context.Context, url, point string) (time.Duration, error) {
 	if err := chromedp.Do(tab, chromedp.Navigate(url)); err != nil {
 		return 0, err
@@ -144,7 +145,7 @@ func opened(tab context.Context, url, point string) (time.Duration, error) {
 	return reached(tab, point)
 }
 
-// reached waits until the page has reached a point in time.
+// reached waits until the page has reached a point, and returns the time.
 func reached(tab context.Context, point string) (time.Duration, error) {
 	for range 400 {
 		at, err := chromedp.Run(tab, chromedp.Evaluate[float64](point))

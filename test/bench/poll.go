@@ -9,9 +9,9 @@ import (
 
 const eachPolls = 100 // polls per connection and slice
 
-// pollToken measures pending polls per second against a baseline handler with one point read. Each connection has its
-// own code on both sides. The first slice, which does not count, raises every code's interval to its maximum, so that
-// later polls write nothing.
+// pollToken measures pending polls per second, compared with a baseline handler that reads one row. Each connection
+// has its own code on both sides. The first slice, which does not count, raises every code's interval to its maximum,
+// so that later polls write nothing.
 func (b *bench) pollToken() error {
 	return b.rivals("polls", func(r rival) error {
 		bodies := map[string][][]byte{}
@@ -35,7 +35,7 @@ func (b *bench) pollToken() error {
 	})
 }
 
-// issue starts n device-code flows and returns the bodies that poll them.
+// issue starts n device-code flows and returns the request bodies that poll them.
 func issue(url string, n int) ([][]byte, error) {
 	var bodies [][]byte
 	for range n {

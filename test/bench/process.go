@@ -14,7 +14,7 @@ import (
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
 	`"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
 
-// withAgent returns a step that talks to the service as an agent does.
+// withAgent returns a step that talks to the service like an agent.
 func (b *bench) withAgent(step func(p *peer) error) func() error {
 	return func() error {
 		p, err := spawnAgent(b.shimCommand())
@@ -43,8 +43,8 @@ func (b *bench) warm(p *peer) error {
 	return os.WriteFile(filepath.Join(b.work, "tools.json"), answer.Result, 0o600)
 }
 
-// starts measures the time from process start to the first MCP response, against an empty program and an in-process
-// server.
+// starts measures the time from process start to the first MCP response, compared with an empty program and an
+// in-process server.
 func (b *bench) starts() error {
 	var ours, empty, inProcess []time.Duration
 	for range b.runs {
@@ -87,7 +87,7 @@ func (b *bench) shim(p *peer) error {
 	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	var trips []time.Duration
 	for n := range 500 {
-		if n == 100 { // warmed up
+		if n == 100 { // end of the warm-up
 			trips = nil
 		}
 		if err := measure(&trips, func() error { return p.exchange(fmt.Sprintf(call, n+10)) }); err != nil {
@@ -113,7 +113,7 @@ func (b *bench) shim(p *peer) error {
 // empty runs a Go program that does nothing.
 func (b *bench) empty() error { return exec.Command(filepath.Join(b.work, "empty")).Run() }
 
-// inProcess is an MCP server with the same tools, which it handles itself.
+// inProcess returns the command of an MCP server that handles the same tools itself.
 func (b *bench) inProcess() *exec.Cmd {
 	return exec.Command(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))
 }
@@ -149,7 +149,7 @@ func memory(pid int) (rss, anon int64, err error) {
 	return rss, anon, nil
 }
 
-// whoamiOnce measures an empty program and whoami once.
+// whoamiOnce measures an empty program and whoami once each.
 func (b *bench) whoamiOnce(ours, empty *[]time.Duration) error {
 	if err := measure(empty, b.empty); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (b *bench) whoamiOnce(ours, empty *[]time.Duration) error {
 	return nil
 }
 
-// whoami measures `servicectl whoami` against an empty program.
+// whoami measures `servicectl whoami`, compared with an empty program.
 func (b *bench) whoami() error {
 	var ours, empty []time.Duration
 	for range b.runs {

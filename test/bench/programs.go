@@ -25,7 +25,7 @@ type server struct {
 	stop func()
 }
 
-// startBackend starts the backend on a database; an empty URL means a new SQLite file.
+// startBackend starts the backend on a database. An empty database means a new SQLite file.
 func (b *bench) startBackend(database string, settings ...string) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) startBackend(database string, settings ...string) (*server, erro
 		"SERVICE_BACKEND_LISTEN=127.0.0.1:"+port, "SERVICE_BACKEND_BASE_URL="+url,
 		"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_LOG_LEVEL=error",
 		"SERVICE_BACKEND_SESSIONS_PER_MINUTE=100000",
-		"SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1") // otherwise connections of one address are limited
+		"SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1") // otherwise connections per address are limited
 	cmd.Env = append(cmd.Env, settings...)
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (p *peer) ask(line string) (string, error) {
 	return p.out.ReadString('\n')
 }
 
-// exchange is ask without the response.
+// exchange is like ask, but drops the response.
 func (p *peer) exchange(line string) error {
 	_, err := p.ask(line)
 	return err

@@ -13,12 +13,12 @@ import (
 	"github.com/coder/websocket"
 )
 
-// realPictures is the number of pictures on real glasses; the first is not counted.
+// realPictures is the number of pictures shown on real glasses, including the first, which is not counted.
 const realPictures = 16
 
-// realGlasses measures a picture from an app through the daemon, the adapter and an emulated radio to emulated Even G1,
-// until both arms have acknowledged it. The baseline writes the same packets over the same radio to a second pair. It
-// also compares LocalSim with the pace of real glasses to the time that the emulated glasses themselves need.
+// realGlasses measures a picture from an app through the daemon, the adapter and an emulated radio to emulated Even
+// G1, until both arms have acknowledged it. The baseline writes the same packets over the same radio to a second
+// pair. It also compares LocalSim at the pace of real glasses with the time that the emulated glasses need.
 func (b *bench) realGlasses() error {
 	if _, err := exec.LookPath("dbus-daemon"); err != nil {
 		fmt.Println("SKIPPED, dbus-daemon is missing: pictures on real glasses")
@@ -38,7 +38,7 @@ func (b *bench) realGlasses() error {
 	if _, err := bare.ask("show"); err != nil { // it connects its pair
 		return fmt.Errorf("the bare loop does not show a picture: %w", err)
 	}
-	there := *b // a daemon of its own, which knows the emulated radio
+	there := *b // with its own daemon, which uses the emulated radio
 	there.env = append([]string{"DBUS_SYSTEM_BUS_ADDRESS=" + strings.TrimSpace(bus)}, b.env...)
 	there.env = append(there.env, "SERVICE_CONFIG_DIR="+filepath.Join(b.work, "glasses"))
 	defer func() { there.command("servicectl", "daemon", "stop").Run() }()
@@ -60,7 +60,7 @@ func (b *bench) realGlasses() error {
 	for n := range realPictures {
 		frame := fmt.Appendf(nil, `{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text",`+
 			`"text":"picture %d"}}}`, n+1, n)
-		if n == 1 { // warmed up
+		if n == 1 { // end of the warm-up
 			ours, floor, simulated, own = nil, nil, nil, nil
 		}
 		if err := measure(&ours, func() error { return roundTrip(ctx, real, frame) }); err != nil {

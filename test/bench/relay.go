@@ -27,7 +27,7 @@ const (
 // pair is one session: the page that sends a stream and the app that receives it.
 type pair struct {
 	page    *websocket.Conn
-	arrived atomic.Int64  // total binary frames that the app received
+	arrived atomic.Int64  // total number of binary frames that the app has received
 	moved   chan struct{} // signalled after each frame
 }
 
@@ -47,7 +47,7 @@ func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
 	return p
 }
 
-// besideRelay runs f with a linked backend and a baseline relay of the same shape.
+// besideRelay runs f with a linked backend and a comparable baseline relay.
 func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, who *linked) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -64,7 +64,7 @@ func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, 
 	return f(ctx, backend, floor, who)
 }
 
-// relay measures stream frames per second from page to app, against a baseline relay of the same shape.
+// relay measures stream frames per second from page to app, compared with a baseline relay.
 func (b *bench) relay() error {
 	return b.besideRelay(func(ctx context.Context, _, floor *server, who *linked) error {
 		ours, err := ourPairs(ctx, who, 500)
@@ -91,7 +91,7 @@ func (b *bench) relay() error {
 	})
 }
 
-// idleSessions measures the memory of a new backend per session whose page and app are attached and silent.
+// idleSessions measures the memory that a new backend needs per session with an attached but silent page and app.
 func (b *bench) idleSessions() error {
 	return b.besideRelay(func(ctx context.Context, backend, floor *server, who *linked) error {
 		if err := attachAndLeave(ctx, who, floor.url); err != nil {
@@ -113,8 +113,8 @@ func (b *bench) idleSessions() error {
 	})
 }
 
-// attachAndLeave attaches a few pairs until the backend has returned unused memory to the system, for example that of
-// the sign-in. Otherwise that memory would count as used before the sessions, which then use it again.
+// attachAndLeave attaches a few pairs until the backend has returned unused memory to the system, for example the
+// memory that the sign-in needed. Otherwise the sessions would reuse that memory and appear to need less.
 func attachAndLeave(ctx context.Context, who *linked, floorURL string) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
@@ -128,8 +128,8 @@ func attachAndLeave(ctx context.Context, who *linked, floorURL string) error {
 	return nil
 }
 
-// settled returns the resident memory of two processes, in KB, after enough time for a round of pings and for
-// returning freed memory to the system.
+// settled returns the resident memory of two processes, in KB, after waiting long enough for a round of pings and for
+// freed memory to be returned to the system.
 func settled(ours, bare int) (int64, int64) {
 	time.Sleep(15 * time.Second)
 	o, _, _ := memory(ours)
@@ -137,8 +137,8 @@ func settled(ours, bare int) (int64, int64) {
 	return o, f
 }
 
-// ourPairs attaches n pages and apps, each pair to its own session. Their readers discard messages that no figure
-// needs.
+// ourPairs attaches n pages and apps, each pair to its own session. Their readers discard messages that are not
+// needed.
 func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	ws := "ws" + strings.TrimPrefix(who.Base, "http")
 	pairs := make([]*pair, n)
@@ -226,12 +226,12 @@ func barePairs(ctx context.Context, url string, n int) ([]*pair, error) {
 	return pairs, nil
 }
 
-// inFlight is the number of frames of a session that are in transit at a time; the relay may drop stream frames beyond
-// its queue.
+// inFlight is the number of frames of a session that are in transit at a time. The relay may drop stream frames that
+// do not fit in its queue.
 const inFlight = 16
 
-// stream sends binary stream frames through every pair for one slice of time and returns the frames per second that
-// arrived.
+// stream sends binary stream frames through every pair for one slice of time, and returns how many arrived per
+// second.
 func stream(ctx context.Context, pairs []*pair, size int) float64 {
 	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not block the benchmark
 	defer cancel()

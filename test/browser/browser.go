@@ -1,5 +1,5 @@
-// Package browser signs up and approves links at a backend like a browser without scripts, for benchmarks and soak
-// tests. It uses only the backend's pages.
+// Package browser acts as a browser without scripts for benchmarks and soak tests: it signs up and approves links at
+// a backend. It uses only the backend's pages.
 package browser
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// Browser keeps its cookies from page to page. Create one with New.
+// Browser keeps its cookies between pages. Create one with New.
 type Browser struct{ client *http.Client }
 
 // New returns a browser without cookies.
@@ -29,8 +29,8 @@ func New() (*Browser, error) {
 	return &Browser{client: &http.Client{Jar: jar, Timeout: 30 * time.Second, Transport: Transport()}}, nil
 }
 
-// Transport returns a transport that resolves names below localhost to this machine, as browsers do. Each call returns
-// one with connections of its own.
+// Transport returns a transport that resolves names below localhost to this machine, as browsers do. Each call
+// returns a transport with its own connections.
 func Transport() *http.Transport {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = nil
@@ -52,7 +52,7 @@ func (b *Browser) Approve(verificationURL, email, password string) error {
 	return b.approve(verificationURL, "/signup", "email", email, "password", password, "accept", "yes")
 }
 
-// ApproveAgain approves like Approve but signs in to an existing account.
+// ApproveAgain is like Approve but signs in to an existing account.
 func (b *Browser) ApproveAgain(verificationURL, email, password string) error {
 	u, err := url.Parse(verificationURL)
 	if err != nil {
@@ -85,13 +85,13 @@ var (
 	formAction  = regexp.MustCompile(`(?s)<form[^>]*action="([^"]+)".*?</form>`)
 )
 
-// Get opens a page; at is the final URL after redirects.
+// Get opens a page. It returns the page and its URL after redirects.
 func (b *Browser) Get(address string) (page string, at *url.URL, err error) {
 	return read(b.client.Get(address))
 }
 
-// Submit posts the form for path on the current page with its hidden fields and more, a list of alternating names and
-// values.
+// Submit posts the current page's form for path, with its hidden fields and the fields in more, which alternates
+// names and values.
 func (b *Browser) Submit(page string, at *url.URL, path string, more ...string) (string, *url.URL, error) {
 	for _, form := range formAction.FindAllStringSubmatch(page, -1) {
 		target, err := at.Parse(strings.ReplaceAll(form[1], "&amp;", "&"))
@@ -110,7 +110,7 @@ func (b *Browser) Submit(page string, at *url.URL, path string, more ...string) 
 	return "", nil, fmt.Errorf("the page at %s has no form for %s", at.Path, path)
 }
 
-// post posts fields with the headers of a same-origin form.
+// post posts fields with the headers of a form submitted on the same origin.
 func (b *Browser) post(target *url.URL, fields url.Values) (string, *url.URL, error) {
 	req, err := http.NewRequest(http.MethodPost, target.String(), strings.NewReader(fields.Encode()))
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Linked is a person with an account at a backend, and the token of the install that the person linked.
+// Linked is a user with an account at a backend, and the token of an install that the user linked.
 type Linked struct {
 	Base    string
 	Browser *Browser
 	Token   string
 }
 
-// Link signs up as a new person and completes the device-code flow in the roles of both the person and the agent.
+// Link signs up as a new user and completes the device-code flow, acting as both the user and the agent.
 func Link(base, email, password string) (*Linked, error) {
 	who, err := New()
 	if err != nil {
@@ -47,7 +47,7 @@ func Link(base, email, password string) (*Linked, error) {
 	return l, nil
 }
 
-// Post makes one call, authenticated as the install once it has a token.
+// Post makes one call, authenticated as the install if it has a token.
 func (l *Linked) Post(path string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// OpenBluetooth is Open for a Chromium that uses Web Bluetooth over the D-Bus at this address.
+// OpenBluetooth is like Open, for a Chromium that uses Web Bluetooth over the D-Bus at the address bus.
 func OpenBluetooth(t *testing.T, bus string, flags ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	opts := BluetoothFlags(bus)
-	for _, flag := range []string{ // with these, a hidden tab would not be slowed down as a person's is
+	for _, flag := range []string{ // these would keep hidden tabs from being slowed down, as they are for users
 		"disable-background-timer-throttling", "disable-backgrounding-occluded-windows", "disable-renderer-backgrounding",
 	} {
 		opts = append(opts, chromedp.Flag(flag, false))
@@ -24,7 +24,7 @@ func OpenBluetooth(t *testing.T, bus string, flags ...chromedp.ExecAllocatorOpti
 	return Open(t, append(opts, flags...)...)
 }
 
-// BluetoothFlags are the options of a Chromium that reaches Bluetooth over the D-Bus at this address.
+// BluetoothFlags returns the options of a Chromium that uses Bluetooth over the D-Bus at the address bus.
 func BluetoothFlags(bus string) []chromedp.ExecAllocatorOption {
 	return []chromedp.ExecAllocatorOption{
 		chromedp.Flag("enable-features", "WebBluetooth"), // off by default on Linux
@@ -32,7 +32,7 @@ func BluetoothFlags(bus string) []chromedp.ExecAllocatorOption {
 	}
 }
 
-// Chooser answers the lists of devices that Chromium shows.
+// Chooser selects devices in the lists that Chromium shows.
 type Chooser struct {
 	t       *testing.T
 	tab     context.Context
@@ -40,7 +40,7 @@ type Chooser struct {
 	done    map[deviceaccess.RequestID]bool
 }
 
-// NewChooser answers the lists that pages of a tab ask for.
+// NewChooser returns a Chooser for the lists that the pages of a tab request.
 func NewChooser(tab context.Context, t *testing.T) *Chooser {
 	t.Helper()
 	c := &Chooser{t: t, tab: tab, done: map[deviceaccess.RequestID]bool{},
@@ -58,11 +58,11 @@ func NewChooser(tab context.Context, t *testing.T) *Chooser {
 	return c
 }
 
-// Press activates a button with the keyboard: a click would miss a button that the page moves at the same moment.
+// Press activates a button with the keyboard, because a click would miss a button that the page is moving.
 func Press(button string) chromedp.Action[chromedp.Void] { return chromedp.SendKeys(button, kb.Enter) }
 
-// Pick chooses a device by name in the next list, and returns the names that were in the list. Chromium announces a
-// list again whenever a device appears, and crashes if one is answered twice.
+// Pick chooses a device by name in the next list, and returns the names that were in the list. Chromium reports a
+// list again whenever a device appears, and crashes if a list is answered twice.
 func (c *Chooser) Pick(name string) (listed []string) {
 	c.t.Helper()
 	p, i := c.await(func(p *deviceaccess.EventDeviceRequestPrompted) int {
@@ -88,7 +88,7 @@ func (c *Chooser) Cancel() {
 	}
 }
 
-// await waits for a list that was not answered and in which find does not return -1.
+// await waits for an unanswered list for which find does not return -1.
 func (c *Chooser) await(find func(*deviceaccess.EventDeviceRequestPrompted) int) (
 	*deviceaccess.EventDeviceRequestPrompted, int) {
 	c.t.Helper()

@@ -24,14 +24,14 @@ import (
 	"github.com/service-dev/service/test/reaper"
 )
 
-// StepLimit is the maximum time of one step in a page, such as a navigation or a script, also on a busy machine.
+// StepLimit is the maximum time of one step in a page, such as a navigation or a script, even on a busy machine.
 const StepLimit = 40 * time.Second
 
-// TestLimit only ends tests that hang. It is far longer than any test takes on a busy machine.
+// TestLimit only ends hanging tests. It is far longer than any test takes on a busy machine.
 const TestLimit = 20 * time.Minute
 
-// Open starts a Chromium with a profile of its own, waits until it can open pages, and returns its first tab. The
-// process ends with the test.
+// Open starts a Chromium with its own profile, waits until it can open pages, and returns its first tab. The process
+// ends with the test.
 func Open(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	Require(t)
@@ -44,12 +44,12 @@ func Open(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	return tab
 }
 
-// Tab opens another tab in the browser of a tab. It is open until it is closed or the test ends.
+// Tab opens another tab in the same browser. It is closed when the test ends, at the latest.
 func Tab(other context.Context, t *testing.T, options ...chromedp.ContextOption) (tab context.Context, closeTab func()) {
 	t.Helper()
 	tab, closeTab = chromedp.NewContext(other, options...)
 	t.Cleanup(closeTab)
-	// The tab is open as long as the context of its first call.
+	// The tab stays open as long as the context of the first call.
 	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
@@ -67,7 +67,7 @@ func Require(t *testing.T) {
 	}
 }
 
-// Start is Open for browsers that several tests use. The process runs until stop is called.
+// Start is like Open, for browsers that several tests use. The process runs until stop is called.
 func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func(), err error) {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -95,7 +95,7 @@ func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func
 		_ = os.RemoveAll(profile)
 		_ = slot.Unlock()
 	}
-	// The browser runs as long as the context of its first call.
+	// The browser runs as long as the context of the first call.
 	if err := chromedp.Do(tab, chromedp.Navigate("about:blank")); err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("start chromium: %w", err)
@@ -128,7 +128,7 @@ func (s *Shared) Start(t *testing.T) context.Context {
 }
 
 // Open opens a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests are
-// removed first, and the local storage of the page at the end.
+// removed first; the local storage of the page is removed at the end.
 func (s *Shared) Open(t *testing.T) context.Context {
 	t.Helper()
 	tab, cancel := context.WithTimeout(s.Start(t), TestLimit)
@@ -141,7 +141,7 @@ func (s *Shared) Open(t *testing.T) context.Context {
 	return tab
 }
 
-// forget removes what earlier tests left in the browser.
+// forget removes the data of earlier tests from the browser.
 func forget(ctx context.Context, tab *chromedp.Target) error {
 	_, err := cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
 	if err == nil {
@@ -153,7 +153,7 @@ func forget(ctx context.Context, tab *chromedp.Target) error {
 	return err
 }
 
-// Allow lets the pages of an origin use what the permissions name, such as "camera", without asking.
+// Allow grants the pages of an origin permissions such as "camera" without asking.
 func Allow(tab context.Context, origin string, permissions ...string) error {
 	for _, name := range permissions {
 		if _, err := chromedp.Call(tab, browser.SetPermission, browser.SetPermissionParams{Origin: origin,
@@ -183,7 +183,7 @@ func Run[T any](tab context.Context, step chromedp.Action[T]) (T, error) {
 func Eventually(tab context.Context, js string) bool {
 	ctx, cancel := context.WithTimeout(tab, StepLimit)
 	defer cancel()
-	// Each evaluation takes time of several processes, so longer waits look less often.
+	// Each evaluation involves several processes, so poll less often the longer the wait takes.
 	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 100*time.Millisecond) {
 		if yes, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
 			return true
@@ -193,8 +193,8 @@ func Eventually(tab context.Context, js string) bool {
 	return false
 }
 
-// takeSlot waits until fewer browsers than the machine has cores, or than 2, are running. The kernel releases the
-// slots of processes that are killed.
+// takeSlot waits until fewer browsers are running than the machine has cores, but at least 2. The kernel releases the
+// slots of killed processes.
 func takeSlot() (*flock.Flock, error) {
 	for {
 		for n := range max(2, runtime.NumCPU()) {

@@ -1,5 +1,5 @@
-// Command contactsheet combines screenshots of the backend's pages into one picture: of every page for README,
-// alternating between light and dark, or of the named pages, each in light, dark and phone versions.
+// Command contactsheet combines screenshots of the backend's pages into one picture: either one screenshot of every
+// page, alternating between light and dark, for README, or the light, dark and phone versions of the named pages.
 //
 //	contactsheet DIR OUT.png [NAME...]    DIR contains page-<name>.png, page-<name>-dark.png and page-<name>-phone.png
 package main

@@ -1,6 +1,6 @@
-// Package crowd fills a backend's database with people and what they leave behind: links, projects, sessions, events,
-// reports and audit entries. Tests of query plans and the benchmark of growth use it. It writes the tables directly,
-// because a million sign-ups would take days.
+// Package crowd fills a backend's database with users and their data: links, projects, sessions, events, reports and
+// audit entries. Tests of query plans and the growth benchmark use it. It writes to the tables directly, because a
+// million sign-ups would take days.
 package crowd
 
 import (
@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// Amounts are the numbers of rows that one person owns. Keys, counters and seen are for each project, events for each
-// session.
+// Amounts maps tables to the number of rows per user. The amounts of keys, counters and seen are per project, the
+// amount of events is per session.
 type Amounts map[string]int
 
-// Ordinary is what a person with a few apps owns after some weeks.
+// Ordinary returns the amounts of a user with a few apps after some weeks.
 func Ordinary() Amounts {
 	return Amounts{"links": 3, "projects": 2, "keys": 1, "counters": 2, "seen": 1, "sessions": 2, "events": 3, "audit": 4,
 		"calls": 2, "telemetry": 2, "trail": 3}
 }
 
-// Heavy is what one of the most active people owns after a year.
+// Heavy returns the amounts of one of the most active users after a year.
 func Heavy() Amounts {
 	return Amounts{"links": 40, "projects": 60, "keys": 3, "counters": 60, "seen": 50, "sessions": 2000, "events": 25,
 		"audit": 10_000, "calls": 2000, "telemetry": 2000, "trail": 3}
 }
 
-// AddPeople adds people with numbers from first to last and what each owns.
+// AddPeople adds the users with the numbers from first to last, and their data.
 func AddPeople(ctx context.Context, db *sql.DB, first, last int, each Amounts) error {
 	if err := run(ctx, db, people, "true", max(last-first+1, 0), first, each); err != nil {
 		return err
@@ -39,12 +39,12 @@ func AddPeople(ctx context.Context, db *sql.DB, first, last int, each Amounts) e
 		each)
 }
 
-// AddTo adds to what an existing account owns.
+// AddTo adds data to an existing account.
 func AddTo(ctx context.Context, db *sql.DB, email string, each Amounts) error {
 	return fill(ctx, db, "a.email = '"+strings.ReplaceAll(email, "'", "''")+"'", each)
 }
 
-// fill runs the statements of every table for the accounts that a condition selects.
+// fill runs the statements of all tables for the accounts that a condition selects.
 func fill(ctx context.Context, db *sql.DB, who string, each Amounts) error {
 	for _, t := range slices.Concat(ofAccounts, ofProjects, ofSessions, history, rare()) {
 		rows := 1
@@ -62,9 +62,9 @@ func ago(days int) string { return fmt.Sprintf("a.created_at %% %d * 86400000", 
 
 var insertInto = regexp.MustCompile(`INSERT INTO (\w+)`)
 
-// run runs one statement: {who} selects the accounts, {n} is a table with the column i of 1 to rows, {now} is the time
-// in milliseconds and {day} in days, and {agoN} is a number of milliseconds up to N days, which differs from person to
-// person.
+// run runs one statement: {who} selects the accounts, {n} is a table with the column i of 1 to rows, {now} is the
+// time in milliseconds and {day} in days, and {agoN} is a number of milliseconds up to N days, which differs between
+// users.
 func run(ctx context.Context, db *sql.DB, statement, who string, rows, first int, each Amounts) error {
 	if rows == 0 {
 		return nil

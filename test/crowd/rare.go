@@ -33,8 +33,8 @@ var rareStatements = []string{
 		{n} SELECT {session}, 0, {now}, 'request', '', 'display.show', 'frame', 'app', '{}'`,
 }
 
-// rare returns statements for tables in which one person in ten of those that AddPeople adds has a row. Amounts do not
-// change their number.
+// rare returns statements for tables in which one in ten of the users added by AddPeople has a row. Their number does
+// not depend on Amounts.
 func rare() []table {
 	var all []table
 	for _, statement := range rareStatements {

@@ -1,20 +1,20 @@
 package crowd
 
 // people inserts accounts. Their ids are in random order, as real ones are: 48271 generates the integers modulo the
-// prime 2^31-1. created_at is the person's number.
+// prime 2^31-1. created_at is the user's number.
 const people = `INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at, verified_at)
 	{n} SELECT 'crowd-' || (3000000000 + (i + {first} - 1) * 48271 % 2147483647),
 		'person' || (i + {first} - 1) || '@crowd.example.org', 'x', 'active', 1, i + {first} - 1, 1 FROM n`
 
 // table is a table to fill. rows is a key of Amounts, or "" for one row.
 type table struct {
-	rows      string // for each account, or for what the statement joins
+	rows      string // per account, or per row that the statement joins
 	statement string
 }
 
-// The keys of rows begin with the account's id or a number, so rows of many people are spread over every index.
+// Row keys begin with the account's id or a number, so that the rows of many users are spread over every index.
 
-// ofAccounts are the tables of accounts and of what identifies people.
+// ofAccounts lists the tables of accounts and of the data that identifies users.
 var ofAccounts = []table{
 	{"", `INSERT INTO web_sessions (hash, account_id, created_at, expires_at, id, method, user_agent, ip, used_at)
 			{n} SELECT a.id || '-filled', a.id, {now}, {now} + 2000000000, a.id || '-filled', 'password',
@@ -50,7 +50,7 @@ var ofAccounts = []table{
 			FROM accounts a CROSS JOIN n WHERE {who}`},
 }
 
-// ofProjects are the tables of projects and their reports.
+// ofProjects lists the tables of projects and their reports.
 var ofProjects = []table{
 	{"projects", `INSERT INTO projects (account_id, app_id, created_at) {n} SELECT a.id, 'com.example.app' || i,
 			{now} - i FROM accounts a CROSS JOIN n WHERE {who}`},
@@ -76,7 +76,7 @@ var ofProjects = []table{
 			FROM accounts a JOIN analytics_projects p ON p.account_id = a.id CROSS JOIN n WHERE {who}`},
 }
 
-// ofSessions are the tables of simulator sessions.
+// ofSessions lists the tables of simulator sessions.
 var ofSessions = []table{
 	{"sessions", `INSERT INTO sessions (id, account_id, link_id, app_id, platform, device_model, is_current,
 				created_at, last_active_at, expires_at, closed_at, last_seq, log_bytes, oldest_at)
@@ -96,7 +96,7 @@ var ofSessions = []table{
 			ON CONFLICT (account_id) DO NOTHING`},
 }
 
-// history are the tables of what people and agents have done.
+// history lists the tables that record actions of users and agents.
 var history = []table{
 	{"audit", `INSERT INTO audit (id, account_id, at, actor, link_id, action, app_id, summary)
 			{n} SELECT '0190-' || (1000000 - i) || a.id, a.id, {now} - i * 60000 - {ago390}, 'agent', a.id || '-link-1',

@@ -11,14 +11,14 @@ import (
 	"sync"
 	"testing"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "modernc.org/sqlite" // driver "sqlite"
 
 	"github.com/service-dev/service/test/pgtest"
 )
 
 var postgres *pgtest.Cluster
 
-// Run runs the tests of a binary with a PostgreSQL cluster and returns their exit code. TestMain calls UseMemory
+// Run runs the tests of a binary with a PostgreSQL cluster and returns their exit code. TestMain must call UseMemory
 // first, and then Run inside reaper.Run.
 func Run(m *testing.M) int {
 	cluster, err := pgtest.Start()
@@ -56,7 +56,7 @@ func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) st
 	})
 }
 
-// migrated holds what the first migration of this binary made of an empty database of each engine.
+// migrated holds the databases of the first migration by this binary, one per engine.
 var migrated struct {
 	sync.Mutex
 	sqlite   []byte // the file

@@ -1,6 +1,6 @@
 // Package llmtest is a model provider for tests. It serves the chat completions, responses and messages interfaces on
-// its own port, records the tokens of each call, and misbehaves as the model's name says. Each word of its answers is
-// one token. Use it only in tests.
+// its own port and records the tokens of each call. The model's name selects how it misbehaves. Each word of its
+// answers is one token. Use it only in tests.
 package llmtest
 
 import (
@@ -64,7 +64,7 @@ const (
 	HangsAfterUsage  = "hangs-after-usage" // sends nothing after its usage report
 	AboveMax         = "above-max"         // sends more tokens than allowed
 	DropsAfterRead   = "drops-after-read"
-	Reasons          = "reasons" // thinks unseen for Reasoning after its first word, and bills every token that it may
+	Reasons          = "reasons" // reasons invisibly for Reasoning after its first word, and bills its maximum of tokens
 )
 
 // Call is the record of one call to the provider.
@@ -79,8 +79,8 @@ type Call struct {
 // Provider is a running provider. Create one with Start.
 type Provider struct {
 	URL string // base address, with /v1
-	// Reasoning is how long the model Reasons thinks. Patience is how long a model hangs before the connection is
-	// broken off; 0 means until the client leaves. Set both before the first call.
+	// Reasoning is how long the model Reasons reasons. Patience is how long a model hangs before it breaks off the
+	// connection; 0 means until the client disconnects. Set both before the first call.
 	Reasoning, Patience time.Duration
 
 	server *httptest.Server
@@ -162,7 +162,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fails sends the error response of a model that fails, and reports whether it sent one.
+// fails sends the error response of a failing model, and reports whether it sent one.
 func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) bool {
 	switch model {
 	case Hangs:
@@ -228,7 +228,7 @@ func (p *Provider) wait(r *http.Request) {
 	}
 }
 
-// hang waits until the client leaves, or breaks the connection off when Patience is over.
+// hang waits until the client disconnects, or breaks off the connection when Patience is over.
 func (p *Provider) hang(r *http.Request) {
 	if p.Patience > 0 && sleep(r, p.Patience) {
 		panic(http.ErrAbortHandler)
@@ -236,7 +236,7 @@ func (p *Provider) hang(r *http.Request) {
 	<-r.Context().Done()
 }
 
-// sleep waits for d, and returns false if the client leaves earlier.
+// sleep waits for d. It returns false if the client disconnects earlier.
 func sleep(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -248,11 +248,11 @@ func sleep(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// words are the words of an answer, some with multi-byte characters.
+// words lists the words of an answer. Some contain multi-byte characters.
 var words = []string{"Grüße", " to", " the", " world", " of", " small", " glasses", " 你好", "!"}
 
 // output returns the number of words in a call's answer, and the number of its tokens. Most models bill one token per
-// word, and answer with fewer words if the call's limit is lower.
+// word and shorten the answer to the call's limit.
 func output(body map[string]any, model string) (n, tokens int) {
 	n = len(words)
 	most := n
@@ -302,8 +302,8 @@ func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body 
 	s.send(tokens)
 }
 
-// enter records the number of delivered tokens. A call is billed only from its first token on; then a model that
-// reasons bills everything.
+// enter records the number of delivered tokens. A call is billed only once its first token is sent; from then on, a
+// model that reasons bills everything.
 func (s *stream) enter(out int, done bool) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
@@ -313,7 +313,7 @@ func (s *stream) enter(out int, done bool) {
 	}
 }
 
-// usage returns a call's usage report in the format of its interface, with the error that the model's name requests.
+// usage returns a call's usage report in the format of its interface, with the error that the model's name selects.
 func usage(api, model string, in, out int64) any {
 	names := [3]string{"input_tokens", "output_tokens", "input_tokens_details"}
 	if api == "chat/completions" {

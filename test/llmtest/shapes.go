@@ -2,14 +2,14 @@ package llmtest
 
 import "net/http"
 
-// The interfaces, named by their paths.
+// Interfaces, named by their paths.
 const (
 	chat      = "chat/completions"
 	responses = "responses"
 	messages  = "messages"
 )
 
-// arguments are the tokens of a tool call's arguments.
+// arguments lists the tokens of a tool call's arguments.
 var arguments = []string{`{"city":`, `"Berlin"}`}
 
 // toolToCall returns the name of the request's first tool, or "" if its last message is a tool result.
@@ -189,7 +189,7 @@ func (s *stream) lastOfResponses(text string, report any) {
 	s.afterUsage()
 }
 
-// afterUsage misbehaves between the usage report and the end of the stream, as the model's name says.
+// afterUsage misbehaves between the usage report and the end of the stream, as selected by the model's name.
 func (s *stream) afterUsage() {
 	switch s.c.Model {
 	case CutAfterUsage:

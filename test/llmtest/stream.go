@@ -16,14 +16,14 @@ type stream struct {
 	c        *Call
 	api      string
 	tool     string // the tool that the answer calls, or "" for a text answer
-	in, out  int64  // input and output tokens of a whole answer
+	in, out  int64  // input and output tokens of the whole answer
 	sequence int    // of the next event of the responses interface
 	usage    any
 }
 
 type object = map[string]any
 
-// whole sends an answer that is not streamed.
+// whole sends an answer without streaming.
 func (s *stream) whole(tokens []string) {
 	answer := s.wholeAnswer(strings.Join(tokens, ""))
 	if !hides(s.c.Model) {
@@ -123,7 +123,7 @@ func (s *stream) write(text string) bool {
 	}
 	size := len(text)
 	if s.c.Model == OneByte {
-		size = 1 // which also splits multi-byte characters
+		size = 1 // this also splits multi-byte characters
 	}
 	control := http.NewResponseController(s.w)
 	for ; text != ""; text = text[min(size, len(text)):] {

@@ -1,4 +1,4 @@
-// Package networktest provides what tests of a guarded network need: certificates of a private authority, and the
+// Package networktest provides test helpers for restricted networks: certificates of a private authority, and the
 // tunnel of a proxy.
 package networktest
 
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// WriteCA makes an authority and returns the path of its certificate.
+// WriteCA creates a certificate authority and returns the path of its certificate.
 func WriteCA(t *testing.T) string {
 	t.Helper()
 	_, path := ForHost(t, "unused.test")
@@ -42,7 +42,7 @@ func ForHost(t *testing.T, host string) (certificate tls.Certificate, caFile str
 	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}, caFile
 }
 
-// create signs a certificate with the key of its parent, or with its own.
+// create signs a certificate with the key of its parent, or with its own key.
 func create(
 	t *testing.T, c, parent *x509.Certificate, signer *ecdsa.PrivateKey,
 ) (*x509.Certificate, *ecdsa.PrivateKey) {
@@ -66,7 +66,7 @@ func create(
 	return made, key
 }
 
-// Tunnel connects the client of a CONNECT request to an address until one side ends.
+// Tunnel connects the client of a CONNECT request to an address until one side closes the connection.
 func Tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	server, err := (&net.Dialer{}).DialContext(r.Context(), "tcp", address)
 	if err != nil {

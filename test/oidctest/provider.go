@@ -1,6 +1,6 @@
 // Package oidctest is an OpenID Connect provider for tests, with its own port and RSA key: discovery, JWKS,
 // authorisation with PKCE (S256 only) and a token endpoint, with configurable faults. It requires no password: every
-// visitor is signed in as the person that the test set. It is independent of the backend. Use it only in tests.
+// visitor is signed in as the person set by the test. It is independent of the backend. Use it only in tests.
 package oidctest
 
 import (
@@ -34,12 +34,12 @@ type Person struct {
 	Subject       string
 	Email         string
 	EmailVerified bool
-	// NoClaim omits email_verified. InUserInfo moves the address and the claim to the userinfo endpoint, which is about
-	// another person if OtherSubject is set.
+	// NoClaim omits email_verified. InUserInfo moves the address and the claim to the userinfo endpoint, which
+	// describes another person if OtherSubject is set.
 	NoClaim, InUserInfo, OtherSubject bool
 }
 
-// claims returns what the provider says about the person's address.
+// claims returns the claims about the person's address.
 func (who Person) claims() map[string]any {
 	claims := map[string]any{"email": who.Email, "email_verified": who.EmailVerified}
 	if who.NoClaim {
@@ -54,15 +54,15 @@ type Faults struct {
 	TokenStatus   int    // the token endpoint responds with this status
 	Nonce         string // replaces the correct nonce
 	Audience      string // replaces the client's id
-	AlsoAudience  string // is an audience beside the client's id
-	Party         string // is the authorized party (azp)
+	AlsoAudience  string // an audience in addition to the client's id
+	Party         string // the authorized party (azp)
 	Issuer        string // replaces the provider's URL
 	Expired       bool   // the token expired an hour ago
 	Unsigned      bool   // the token has alg none
 	ForeignKey    bool   // the token is signed with a key that is not in JWKS
 	NoIDToken     bool   // the token response has no id_token
 	DiscoveryDown bool   // discovery responds with 503
-	SecretInBody  bool   // require the client's secret in the body, as discovery says; otherwise in the header
+	SecretInBody  bool   // require the client's secret in the body, as announced in discovery, instead of in the header
 }
 
 // Provider is a running provider. Create one with Start.
@@ -85,7 +85,7 @@ type Provider struct {
 	refused []string
 }
 
-// askPage is the consent page; its fields are the person's name and the target of the form.
+// askPage is the consent page. Its parameters are the person's name and the target of the form.
 const askPage = `<!doctype html><html lang="en"><title>Test provider</title><h1>Sign in as %s?</h1>
 <form method="post" action="%s"><button id="yes" name="say" value="yes">Yes</button><button id="no" name="say" value="no">No</button></form></html>`
 
@@ -132,14 +132,14 @@ func (p *Provider) Close() {
 	<-p.done
 }
 
-// Be sets the person for the following sign-ins.
+// Be sets the person for subsequent sign-ins.
 func (p *Provider) Be(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person = who
 }
 
-// Spoil sets the faults of all following responses.
+// Spoil sets the faults of subsequent responses.
 func (p *Provider) Spoil(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,7 +153,8 @@ func (p *Provider) Calls(path string) int {
 	return p.counted[path]
 }
 
-// Ask makes the provider show a page on which the person consents or declines. By default everybody consents.
+// Ask makes the provider show a page where the person consents or declines. By default, every person consents without
+// a page.
 func (p *Provider) Ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,8 @@ func (p *Provider) Secrets() []string {
 	return slices.Clone(p.secrets)
 }
 
-// Refusals lists why each refused call of the token endpoint was refused: client, code, redirect_uri or code_verifier.
+// Refusals returns the reason for each refused call to the token endpoint: client, code, redirect_uri or
+// code_verifier.
 func (p *Provider) Refusals() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

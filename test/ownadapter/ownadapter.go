@@ -1,5 +1,5 @@
-// Package ownadapter builds the adapter of the documentation's page "adapters" as a person would: in a module of its
-// own that uses only what this repository publishes.
+// Package ownadapter builds the adapter from the documentation page "adapters" as a user would: in a separate module
+// that uses only what this repository publishes.
 package ownadapter
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const self = "github.com/service-dev/service"
 
-// Source returns the documented program.
+// Source returns the program in the documentation.
 func Source() (string, error) {
 	for _, p := range docs.Pages() {
 		if _, after, ok := strings.Cut(p.Markdown, "```go adapter\n"); ok {
@@ -28,8 +28,8 @@ func Source() (string, error) {
 	return "", errors.New("no page has the code of an adapter")
 }
 
-// Build builds source, with further files by name, and returns the program. It needs no network. root is this
-// repository, dir an empty folder, which afterwards contains the module and the program.
+// Build builds source together with further files, by name, and returns the path of the program. It needs no network.
+// root is this repository, and dir an empty folder for the module and the program.
 func Build(root, dir, source string, files map[string]string) (program string, err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -40,7 +40,7 @@ func Build(root, dir, source string, files map[string]string) (program string, e
 	if err := errors.Join(err, sumErr); err != nil {
 		return "", err
 	}
-	// The module needs what ours needs; the versions of its tools are its own.
+	// The module has the same requirements as ours, but not our tools.
 	text := strings.Replace(string(gomod), "module "+self+"\n", "module example.com/glasses\n", 1)
 	text = regexp.MustCompile(`(?ms)^tool (\(.*?^\)|[^\n]*)\n`).ReplaceAllString(text, "")
 	text += fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", self, self, root)

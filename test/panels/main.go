@@ -1,5 +1,5 @@
 // Command panels draws one display tree on every device model with a panel, side by side, for README. It writes a PNG
-// to the file given as argument.
+// to the file given as its argument.
 package main
 
 import (
@@ -26,7 +26,7 @@ const (
 	label  = 40
 )
 
-// columns are the device models in the order of the picture.
+// columns lists the device models in the order of the picture.
 var columns = [][]string{{"rayban_display", "even_g1"}, {"brilliant_frame", "even_g2"},
 	{"android_xr_display", "brilliant_halo"}}
 
@@ -77,7 +77,7 @@ func place(sheet *image.NRGBA, x, y int, picture *image.NRGBA) {
 	draw.Draw(sheet, picture.Bounds().Add(image.Pt(x, y)), picture, image.Point{}, draw.Over)
 }
 
-// caption draws the caption with the renderer on a separate panel; black becomes transparent, as on real glasses.
+// caption draws the caption with the renderer on a separate panel. Black becomes transparent, as on real glasses.
 func caption(m glasses.DeviceModel) *image.NRGBA {
 	strip := glasses.DeviceModel{Panel: &glasses.Panel{Width: 600, Height: label, Shape: glasses.ShapeRect,
 		Colour: glasses.ColourRGB, Bits: 24}}

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 
 	"github.com/service-dev/service/test/reaper"
 )
@@ -29,11 +29,11 @@ type Cluster struct {
 	next     atomic.Int32
 }
 
-// ErrMissing is the error of Start on a machine without a PostgreSQL server.
+// ErrMissing is returned by Start on a machine without a PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
-// Start creates and starts a cluster in a temporary directory. The cluster stops when this process ends, even if it is
-// killed. Commits do not wait for the disk, because tests kill processes but do not cut the machine's power.
+// Start creates and starts a cluster in a temporary directory. The cluster stops when this process ends, even if it
+// is killed. Commits do not wait for the disk, because tests kill processes but do not interrupt the machine's power.
 func Start() (*Cluster, error) { return start("fsync=off") }
 
 // StartDurable is like Start, but commits wait for the disk, as on a production server.
@@ -91,7 +91,7 @@ func (c *Cluster) halt() error {
 	return c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop")
 }
 
-// Halt stops the server like a crash. Resume starts it again.
+// Halt stops the server abruptly, as in a crash. Resume starts it again.
 func (c *Cluster) Halt(t testing.TB) {
 	t.Helper()
 	must(t, c.halt())
@@ -110,7 +110,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Files returns the directory that contains all data of the server, of every database.
+// Files returns the directory that contains all data of the server, including every database.
 func (c *Cluster) Files() string { return c.data() }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
@@ -160,8 +160,8 @@ func (c *Cluster) Create() (string, error) {
 	return c.address(name), err
 }
 
-// Copy creates a database for one test with the content of another database, which must have no connections, and
-// returns its URL.
+// Copy creates a database for one test as a copy of another database, which must have no connections, and returns its
+// URL.
 func (c *Cluster) Copy(t testing.TB, database string) string {
 	t.Helper()
 	return c.copyOf(t, databaseName(t, database))
@@ -176,7 +176,7 @@ func databaseName(t testing.TB, address string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyOf creates a database and deletes it after the test, because a hundred of them fill a gigabyte.
+// copyOf creates a copy of a database and deletes it after the test, because a hundred copies fill a gigabyte.
 func (c *Cluster) copyOf(t testing.TB, template string) string {
 	t.Helper()
 	name, err := c.create(template)
@@ -202,13 +202,13 @@ func (c *Cluster) address(name string) string {
 	return socketURL(name, c.dir)
 }
 
-// socketURL returns the URL of a database at a server whose socket is in dir.
+// socketURL returns the URL of a database on a server whose socket is in dir.
 func socketURL(name, dir string) string {
 	host := strings.ReplaceAll(url.QueryEscape(dir), "+", "%20") // pgx does not decode a plus sign
 	return "postgres://service@/" + name + "?host=" + host
 }
 
-// Dump returns the whole content of a database as SQL text.
+// Dump returns the entire content of a database as SQL text.
 func (c *Cluster) Dump(t testing.TB, database string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(c.bin, "pg_dump"), "-h", c.dir, "-U", "service", "--inserts", "--no-owner",

@@ -1,6 +1,7 @@
-// Package reaper ends the processes that a test binary started as soon as the binary ends, whether it returns, panics,
-// exceeds the time limit of go test or is killed. A watchdog process at the other end of a pipe ends them and removes
-// the binary's temporary files. It works on Linux, where the tests run; on other systems it does nothing.
+// Package reaper ends the processes that a test binary started as soon as the binary ends, whether it returns,
+// panics, exceeds the time limit of go test or is killed. A watchdog process, connected by a pipe, ends them and
+// removes the binary's temporary files. It works on Linux, where the tests run; on other systems the package does
+// nothing.
 package reaper
 
 import (
@@ -8,14 +9,14 @@ import (
 	"os"
 )
 
-// variable is the environment variable that makes a process a watchdog. It contains the directory to watch.
+// variable is the environment variable that makes a process act as a watchdog. Its value is the directory to watch.
 const variable = "SERVICE_TEST_REAPER"
 
-// MachineTempDir is the temporary directory that all test binaries share. Run replaces it, for its binary, by one
-// below.
+// MachineTempDir is the temporary directory that all test binaries share. Run replaces it with a subdirectory for its
+// own binary.
 var MachineTempDir = os.TempDir()
 
-// A binary that imports this package may run as a watchdog, which must not run its main function.
+// A binary that imports this package may be started as a watchdog, and must not run its main function then.
 func init() {
 	if dir := os.Getenv(variable); dir != "" {
 		guard(dir)
@@ -23,9 +24,9 @@ func init() {
 	}
 }
 
-// Run runs a binary's tests in a new temporary directory, ends all processes that they started, and returns their exit
-// code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises test processes, including
-// descendants, by this directory in their environment, program path or working directory.
+// Run runs a binary's tests in a new temporary directory, ends all processes that they started, and returns the exit
+// code of the tests. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises the processes,
+// including descendants, by this directory in their environment, program path or working directory.
 func Run(tests func() int) int {
 	dir, err := os.MkdirTemp("", "r")
 	if err != nil {
@@ -33,7 +34,7 @@ func Run(tests func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Tests run programs as other users, which must be able to enter the directory.
+	// Tests run programs as other users, who must be able to enter the directory.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -52,7 +52,7 @@ func Watch(dir string) (release func(), err error) {
 	}, nil
 }
 
-// guard is the watchdog: it waits until the other end of its standard input is closed.
+// guard runs the watchdog: it waits until the other end of its standard input is closed.
 func guard(dir string) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	spared := []int{os.Getpid(), os.Getppid()}
@@ -62,7 +62,7 @@ func guard(dir string) {
 	os.RemoveAll(dir)
 }
 
-// end ends the processes of dir, including those that start in the meantime.
+// end ends the processes that use dir, including those that start in the meantime.
 func end(dir string, spared []int) {
 	began := time.Now()
 	asked := map[int]bool{}
@@ -104,7 +104,7 @@ func processesOf(dir string, spared []int) []int {
 	return found
 }
 
-// mentions reports whether text contains the path dir or one below it, not just one with the same prefix.
+// mentions reports whether text contains the path dir or a path below it, not just a path with the same prefix.
 func mentions(text, dir string) bool {
 	for {
 		_, after, found := strings.Cut(text, dir)

@@ -20,8 +20,8 @@ type Runtime struct {
 	Path    string
 }
 
-// Node returns the supported versions of Node that `make npm` installs, the oldest first. In CI a missing one fails the
-// test.
+// Node returns the supported versions of Node that `make npm` installs, the oldest first. In CI the test fails if one
+// is missing.
 func Node(t testing.TB) []Runtime {
 	t.Helper()
 	return installed(t, []Runtime{
@@ -64,8 +64,8 @@ func absent(t testing.TB, what string) {
 // oldestPython is the oldest version that generated modules support: 3.9.
 const oldestPython = 309
 
-// Python returns the oldest and the newest supported Python of this machine: one or two, on PATH, installed by pyenv or
-// unpacked by python.sh. In CI a missing one fails the test.
+// Python returns the oldest and the newest supported Python of this machine: one or two versions, on PATH, installed
+// by pyenv or unpacked by python.sh. In CI the test fails if one is missing.
 func Python(t testing.TB) []Runtime {
 	t.Helper()
 	found := pythons()
@@ -83,7 +83,7 @@ func Python(t testing.TB) []Runtime {
 	return all
 }
 
-// pythons returns the programs by version: 309 is 3.9.
+// pythons maps versions, such as 309 for 3.9, to programs.
 var pythons = sync.OnceValue(func() map[int]string {
 	places := filepath.SplitList(os.Getenv("PATH"))
 	_, here, _, _ := runtime.Caller(0)
@@ -98,9 +98,9 @@ var pythons = sync.OnceValue(func() map[int]string {
 		programs, _ := filepath.Glob(filepath.Join(place, "python3*"))
 		for _, program := range programs {
 			if strings.Trim(filepath.Base(program), "python.0123456789") != "" {
-				continue // such as python3-config
+				continue // e.g. python3-config
 			}
-			// A program of pyenv's that stands for another one depends on the environment, so the other one is used.
+			// pyenv's shims depend on the environment, so use the program that a shim runs.
 			out, err := exec.Command(program, "-S", "-c",
 				"import ssl, sys; print(sys.version_info[0] * 100 + sys.version_info[1], sys.executable)").Output()
 			var version int

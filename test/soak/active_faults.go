@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ok is the outcome of a call without an error. Any other outcome is an error code, or "link:" followed by the state
-// of a link.
+// ok is the outcome of a call without an error. Other outcomes are an error code, or "link:" followed by the state of
+// a link.
 const ok = "ok"
 
-// activeFaults records when each fault was active, and therefore which outcomes a call may have.
+// activeFaults records when each fault was active, which determines the outcomes that a call may have.
 type activeFaults struct {
 	mu    sync.Mutex
 	spans []span
@@ -26,7 +26,7 @@ type span struct {
 	from, to time.Time // to is zero while the fault is active
 }
 
-// begin records the start of a fault, end records its end.
+// begin records the start of a fault. The returned function records its end.
 func (w *activeFaults) begin(f *fault) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/internal/mcpclient"
 )
 
-// callTimeout is the maximum duration of a call; a longer one counts as hanging.
+// callTimeout is the maximum duration of a call. A call that takes longer counts as hanging.
 const callTimeout = 60 * time.Second
 
 // agent is an MCP client with its own service-mcp process. It is safe for concurrent calls.
@@ -39,7 +39,7 @@ func newAgent(name string, stateless bool, cmd *exec.Cmd, l *results) (*agent, e
 
 var errHangs = errors.New("no answer in " + callTimeout.String())
 
-// call calls a tool. The outcome is ok or an error code; the status auth_required also counts as a code.
+// call calls a tool. The outcome is ok or an error code; the status auth_required counts as a code, too.
 func (a *agent) call(tool string, args map[string]any) (answer map[string]any, outcome string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (a *agent) call(tool string, args map[string]any) (answer map[string]any, o
 	case err != nil:
 		return nil, "", err
 	}
-	_ = json.Unmarshal(r.Structured, &answer) // remains nil for other content
+	_ = json.Unmarshal(r.Structured, &answer) // stays nil for other content
 	if r.IsError {
 		code, _ := answer["code"].(string)
 		return answer, code, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// app is an app under development that is attached to the browser session of an agent's project. No page is open
-// there, so the backend refuses its commands and logs them.
+// app is an app under development that is attached to the browser session of an agent's project. That session has no
+// open page, so the backend refuses the app's commands and logs them.
 type app struct {
 	*soak
 	name string
@@ -30,15 +30,14 @@ type app struct {
 	reattach  int
 }
 
-// take stores the URL from a result of createSimulatorSession.
+// take stores the URL and the token file from a result of createSimulatorSession.
 func (p *app) take(endpoint, tokenFile string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endpoint, p.tokenFile = endpoint, tokenFile
 }
 
-// work sends commands until ctx ends. It sends an unacknowledged command again on the next connection, with the same
-// id.
+// work sends commands until ctx ends. It repeats an unacknowledged command on the next connection with the same id.
 func (p *app) work(ctx context.Context) {
 	pending := ""
 	for ctx.Err() == nil {
@@ -85,7 +84,7 @@ func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// talk sends commands until the connection breaks and returns the id of the unacknowledged one.
+// talk sends commands until the connection breaks, and returns the id of the unacknowledged command.
 func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) string {
 	for ctx.Err() == nil {
 		if pending == "" {
@@ -145,7 +144,7 @@ func receive(ctx context.Context, conn *websocket.Conn) (glasses.Frame, error) {
 		if kind != websocket.MessageText {
 			continue
 		}
-		var f glasses.Frame // glasses.Parse is only for frames of peers; the service's own frames may lack an id
+		var f glasses.Frame // glasses.Parse is only for frames from peers; frames from the service may lack an id
 		return f, json.Unmarshal(data, &f)
 	}
 }

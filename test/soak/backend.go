@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/test/pgtest"
 )
 
-// newBackend starts a backend, on SQLite or on its own PostgreSQL server, which stop stops.
+// newBackend starts a backend on SQLite, or on its own PostgreSQL server, which stop stops.
 func (w *testbed) newBackend(postgres bool) (stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,7 +64,7 @@ type backend struct {
 	kills              atomic.Int64 // number of completed kills
 }
 
-// healthy reports whether the backend responds within limit.
+// healthy reports whether the backend responds within the limit.
 func (b *backend) healthy(limit time.Duration) bool {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()

@@ -28,7 +28,7 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 			"waitForEvent": {"type": "app.attached", "timeoutSeconds": 40}, "whoAmI": {},
 			"createSimulatorSession": {"project": "com.example.doomed", "openBrowser": false},
 		} {
-			calls.Go(func() { _, _, _ = a.call(tool, args) }) // the agent is killed, so nobody checks the result
+			calls.Go(func() { _, _, _ = a.call(tool, args) }) // the agent is killed, so the result is not checked
 		}
 		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // kill it at a random point of the conversation
 		_ = a.cmd.Process.Kill()
@@ -38,7 +38,7 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	return fmt.Sprint(n), nil, nil
 }
 
-// cutLogin starts a login and kills servicectl after it has printed the code. Neither may change the link.
+// cutLogin starts a login and kills servicectl after it has printed the code. This must not change the link.
 func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -51,7 +51,7 @@ func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 		return "", nil, err
 	}
 	var said struct{ Event string }
-	_ = json.NewDecoder(out).Decode(&said) // only an active fault can cause an error
+	_ = json.NewDecoder(out).Decode(&said) // it fails only because of an active fault
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	return said.Event, nil, nil
@@ -70,7 +70,7 @@ func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	return "", nil, err
 }
 
-// storm kills one adapter after each restart, until its circuit breaker opens.
+// storm kills one adapter after each of its restarts, until its circuit breaker opens.
 func (s *soak) storm(rng *rand.Rand) (string, func() error, error) {
 	name := []string{"service-plugin-backendhttp", "service-plugin-localsim"}[rng.IntN(2)]
 	killed := 0

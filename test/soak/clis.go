@@ -64,7 +64,7 @@ func (c *terminal) run(into any, args ...string) (code string, exit int) {
 		return "", -1
 	}
 	if into != nil && told.Error.Code == "" {
-		_ = json.Unmarshal([]byte(out.String()), into) // this text has already been parsed once
+		_ = json.Unmarshal([]byte(out.String()), into) // this text has already been parsed successfully
 	}
 	return told.Error.Code, cmd.ProcessState.ExitCode()
 }
@@ -97,11 +97,11 @@ func (c *terminal) whoami(flags ...string) {
 	}
 }
 
-// unreachable is the outcome of status for a daemon that still holds the directory but no longer serves because it is
-// stopping.
+// unreachable is the outcome of status while the daemon is stopping: it still holds the directory but no longer
+// serves.
 const unreachable = "unreachable"
 
-// status may find no daemon, because it does not start one.
+// status runs a command that may find no daemon, because it does not start one.
 func (c *terminal) status() {
 	since := time.Now()
 	var said struct {
@@ -115,7 +115,7 @@ func (c *terminal) status() {
 	}
 	outcome := code
 	switch {
-	case code == "daemon_unavailable": // it starts no daemon, so it may find one that is stopping
+	case code == "daemon_unavailable": // it does not start a daemon, so it may find one that is stopping
 		outcome = unreachable
 	case code == "" && said.Running != nil && !*said.Running:
 		outcome = "not running"
@@ -149,7 +149,7 @@ func (c *terminal) plain(call string, args ...string) {
 	}
 }
 
-// doctor may report the active faults, but it must print JSON and exit.
+// doctor runs a command that may report the active faults, but must print JSON and exit.
 func (c *terminal) doctor() {
 	since := time.Now()
 	code, exit := c.run(nil, "doctor")

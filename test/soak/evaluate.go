@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// recovery is the maximum time the service may take to recover. An adapter's circuit breaker stays open for a minute.
+// recovery is the maximum time that the service may take to recover. The circuit breaker of an adapter stays open for
+// a minute.
 const recovery = 75 * time.Second
 
-// evaluate checks after the last fault that link, agents and processes are unchanged.
+// evaluate checks that link, agents and processes are unchanged after the last fault.
 func (s *soak) evaluate(before []string) error {
 	fmt.Println("the last fault is over: checking for lost data and leaks")
 	if err := s.awaitRecovery("the last fault"); err != nil {
@@ -73,7 +74,7 @@ func (s *soak) awaitRecovery(from string) (err error) {
 	return nil
 }
 
-// onlyDaemon returns the process of the only daemon. A stopped daemon may need a moment to exit, because the race
+// onlyDaemon returns the process of the only daemon. A stopped daemon may take a moment to exit, because the race
 // detector waits for a second.
 func (s *soak) onlyDaemon() (pid int, err error) {
 	var daemons []int
@@ -95,7 +96,7 @@ func (s *soak) adapters() map[string]holding {
 	return held
 }
 
-// shims returns the number of descriptors of each agent's service-mcp, which ran through all faults.
+// shims returns the number of descriptors of each agent's service-mcp, which kept running during all faults.
 func (s *soak) shims() map[string]int {
 	held := map[string]int{}
 	for _, a := range s.agents {
@@ -104,8 +105,8 @@ func (s *soak) shims() map[string]int {
 	return held
 }
 
-// openSessions returns the ids of open sessions, whose files may remain. Sessions of the other account were opened
-// while its auth.json was in place.
+// openSessions returns the ids of open sessions, whose files may remain. This includes sessions of the other account,
+// which were opened while its auth.json was in place.
 func (s *soak) openSessions() (map[string]bool, error) {
 	open := map[string]bool{}
 	for _, as := range []struct {
@@ -137,7 +138,7 @@ func (s *soak) openSessions() (map[string]bool, error) {
 	return open, nil
 }
 
-// end closes everything in order and checks what remains.
+// end closes everything in order and checks what is left.
 func (s *soak) end(before []string, shims map[string]int) error {
 	fresh, err := newAgent("a fresh agent", false, s.command(context.Background(), "service-mcp"), s.results)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *soak) end(before []string, shims map[string]int) error {
 		return err
 	}
 	for name, n := range shims {
-		if most = max(most, n); n > want+1 { // the one that started the daemon holds its descriptor
+		if most = max(most, n); n > want+1 { // the client that started the daemon holds its descriptor
 			s.results.report("the shim of %s has %d open descriptors, a new one %d", name, n, want)
 		}
 	}

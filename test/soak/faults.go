@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// fault is one kind of fault. apply starts it and describes what it did; undo ends it and is nil for faults that end
-// by themselves.
+// fault is one kind of fault. apply starts the fault and returns a description and undo, which ends the fault. undo
+// is nil for faults that end by themselves.
 type fault struct {
 	name  string
 	apply func(rng *rand.Rand) (what string, undo func() error, err error)
@@ -33,10 +33,10 @@ type fault struct {
 	kills bool
 }
 
-// breakerTime is the minimum length of a run in which a breaker may stay open for a minute.
+// breakerTime is the minimum length of a run in which a circuit breaker may stay open for a minute.
 const breakerTime = 5 * time.Minute
 
-// replaced is the maximum time until the daemon replaces a stopped adapter.
+// replaced is the maximum time until the daemon has replaced a stopped adapter.
 const replaced = 30 * time.Second
 
 // gone lists the outcomes of calls to a daemon that is stopping. The doctor then reports problems.
@@ -103,7 +103,7 @@ func (s *soak) faults() []*fault {
 }
 
 // injectFaults applies faults until ctx ends: first each one once in random order, then at random, a third of them in
-// pairs. Once calm is closed it no longer ends the daemon, so that leaks of the last daemon show.
+// pairs. Once calm is closed, it no longer ends the daemon, so that leaks of the last daemon are detected.
 func (s *soak) injectFaults(ctx context.Context, calm <-chan struct{}) {
 	rng := s.random(1)
 	list := s.faults()
@@ -167,7 +167,7 @@ func (s *soak) applyFaults(ctx context.Context, rng *rand.Rand, now []*fault) {
 		time.Since(s.results.began).Seconds(), strings.Join(told, " + "), calls, errs, findings)
 }
 
-// killDaemon kills the daemon so that it cannot clean up.
+// killDaemon kills the daemon, which cannot clean up.
 func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {

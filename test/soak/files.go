@@ -32,8 +32,8 @@ func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
 	return fmt.Sprintf("(%d KB)", written>>10), func() error { return os.Remove(path) }, nil
 }
 
-// jumpClock moves the daemon's clock by minutes, hours or days in either direction and back. It stays below the idle
-// limit of local sessions, which would otherwise be closed.
+// jumpClock moves the daemon's clock by minutes, hours or days in either direction and then back. The jump is shorter
+// than the idle limit of local sessions, which would otherwise be closed.
 func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
 	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour,
 		-24 * time.Hour, -6 * 24 * time.Hour}
@@ -63,7 +63,7 @@ func (s *soak) putAuth(content []byte) error {
 		os.Remove(path)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		return nil // saving failed and the old file remains
+		return nil // saving failed, so the old file remains
 	}
 	return err
 }

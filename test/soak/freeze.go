@@ -19,9 +19,9 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// freezeDaemon stops the daemon with SIGSTOP. It then continues the daemon with SIGCONT or, half of the time, replaces
-// it with a restart. It does not stop children: one that is stopped before it runs the adapter's program keeps the
-// daemon's lock, and the restart, which kills only the daemon, would fail.
+// freezeDaemon stops the daemon with SIGSTOP. It then continues the daemon with SIGCONT or, half of the time,
+// replaces it with a restart. It does not stop children: a child that is stopped before it runs the adapter's program
+// would keep the daemon's lock, and the restart, which kills only the daemon, would fail.
 func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
 	pids := s.daemons()
 	for _, pid := range pids {

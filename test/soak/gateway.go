@@ -18,29 +18,30 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// gateway tracks what model calls cost during the run.
+// gateway tracks the cost of model calls during the run.
 type gateway struct {
 	apps   []*modelApp
 	greedy *greedy
-	// Apps hold a read lock on calling from the start of calls until their charge is known, so no call is in flight while
-	// it is locked for writing.
+	// Apps hold a read lock on calling from the start of calls until their charge is known. So no call is in flight
+	// while calling is locked for writing.
 	calling sync.RWMutex
 }
 
 const (
-	modelApps    = 6 // half of them per account; the first has a cap, the last pays with its own key
+	modelApps    = 6 // half of them per account; the first one has a cap, and the last one pays with its own key
 	ledgerChecks = time.Minute
-	// swept is the maximum lifetime of a hold of a killed backend: its lease plus the time between two sweeps.
+	// swept is the maximum lifetime of a hold of a killed backend: its lease plus the interval between two sweeps.
 	swept = 100 * time.Second
-	// ownKeys is the provider for which projects store their own keys.
+	// ownKeys is the provider that projects store their own keys for.
 	ownKeys = "openai"
 )
 
-// honest lists the models whose provider reports what it bills. All others report something else, or fail.
+// honest lists the models whose provider reports exactly what it bills. All other models report something else, or
+// fail.
 var honest = []string{llmtest.Good, llmtest.OneByte, llmtest.CRLF, llmtest.UsageNull, llmtest.UsageNoChoices,
 	llmtest.UsageWithDelta, llmtest.HangsAtEnd, llmtest.EchoesKey}
 
-// dishonest lists all other models. The apps abandon calls of models that hang.
+// dishonest lists all other models. The apps abandon calls to models that hang.
 var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.UsageStrings, llmtest.UsageNegative,
 	llmtest.UsageHuge, llmtest.UsageIsNull, llmtest.CachedAbove, llmtest.LongLine, llmtest.CutBeforeUsage,
 	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame,
@@ -51,13 +52,13 @@ var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.U
 
 var hanging = []string{llmtest.Hangs, llmtest.HangsInside, llmtest.HangsAfterUsage}
 
-// reasoning is how long a model reasons unseen. patience is how long a model hangs before its provider gives up.
+// reasoning is how long a model reasons invisibly. patience is how long a model hangs before its provider gives up.
 const (
 	reasoning = 6 * time.Second
 	patience  = 8 * time.Second
 )
 
-// offerModels starts the model provider and returns the backend's settings for it.
+// offerModels starts the model provider and returns the backend settings for it.
 func (w *testbed) offerModels() (env []string, err error) {
 	dir := filepath.Join(w.root, "models")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -88,7 +89,7 @@ func (w *testbed) offerModels() (env []string, err error) {
 		"SERVICE_BACKEND_FREE_CREDIT=1000.00"}, nil
 }
 
-// startApps creates the apps and their projects.
+// startApps creates the apps with their projects.
 func (s *soak) startApps() error {
 	for n := range modelApps {
 		a := newModelApp(s, n)
@@ -139,9 +140,9 @@ func (s *soak) checkLedger(ctx context.Context) {
 	}
 }
 
-// compareLedger compares the ledger, while no app makes a call, with the charges that the apps saw in their usage. Only
-// calls of the greedy account cost the operator something. The gateway may still be settling calls that this account
-// left in a burst that a kill interrupted.
+// compareLedger compares the ledger, while no app makes a call, with the charges in the usage that the apps read.
+// Only calls of the greedy account cost the operator money. The gateway may still be settling calls that this account
+// abandoned in a burst interrupted by a kill.
 func (s *soak) compareLedger() {
 	var charged int64
 	var l ledger
@@ -163,7 +164,7 @@ func (s *soak) compareLedger() {
 	s.results.answered("ledger compared at rest", ok)
 }
 
-// compareMoney compares all views of the money with each other and with the provider's records.
+// compareMoney compares all amounts with each other and with the provider's records.
 func (s *soak) compareMoney() {
 	var l ledger
 	if !eventually(swept, func() bool { l, _ = s.readLedger(); return l.OpenHolds == 0 && l.OK }) {
@@ -179,7 +180,7 @@ func (s *soak) compareMoney() {
 	s.compareBook()
 }
 
-// compareViews compares the project's page, the API and the tool with what the app observed.
+// compareViews compares the project's page, the API and the tool with the app's own records.
 func (a *modelApp) compareViews(s *soak) {
 	page, _, err := a.owner.Browser.Get(a.owner.Base + a.page())
 	if want := "<dt>Spent</dt><dd>" + backendapi.Dollars(a.seen.MicroUSD) + "</dd>"; !strings.Contains(page, want) {
@@ -200,8 +201,8 @@ func (a *modelApp) compareViews(s *soak) {
 	}
 }
 
-// compareBook compares the provider's records with the charges. The provider's bill for answers that reached their app
-// must be charged exactly; the rest of the bill is listed by the reason why it was not charged.
+// compareBook compares the provider's records with the charges. The provider's bill for answers that reached their
+// app must have been charged exactly. The rest of the bill is listed by the reason for not charging it.
 func (s *soak) compareBook() {
 	known, charged, calls := map[string]string{}, map[string]int64{}, map[string]int{}
 	for _, a := range s.gateway.apps {

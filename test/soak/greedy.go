@@ -17,28 +17,29 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// greedy is an account that makes as many calls at once as it can, from many addresses. Most of its apps leave before
-// the answer. The other accounts' calls must succeed meanwhile, and the provider's bill must be paid.
+// greedy is an account that makes as many calls at once as it can, from many addresses. Most of its apps disconnect
+// before the answer. Meanwhile the other accounts' calls must succeed, and the provider's bill must be paid.
 type greedy struct {
 	*soak
 	owner *browser.Linked
-	// apps have keys of one project and are on different addresses of this machine, because each key and each address
-	// has a limit of its own.
+	// apps have keys of one project and use different addresses of this machine, because each key and each address
+	// has its own limit.
 	apps []*modelApp
 	rng  *rand.Rand
-	from int // number of the provider's records before the next burst
+	from int // number of the provider's records before the current burst
 	seen backendapi.GatewaySums
 
 	// In micro-USD: what the account paid, what the provider billed for it, and the part of the bill for calls that
-	// cost more than their holds. lost was billed while the backend was killed, which returns the holds of its calls.
+	// cost more than their holds. lost was billed while the backend was killed, in which case the holds of the calls
+	// are returned.
 	charged, billed, aboveHolds, lost int64
 }
 
 const (
 	greedyProject = "com.example.greedy"
-	// greedyCalls is the number of calls at once: more than the gateway serves at once for all accounts.
+	// greedyCalls is the number of concurrent calls, which is more than the gateway serves at once for all accounts.
 	greedyCalls   = 1100
-	greedyApps    = 10 // one link creates no more keys in a minute
+	greedyApps    = 10 // one link cannot create more keys in a minute
 	greedyOutput  = 400
 	betweenBursts = 5 * time.Second
 	fullShare     = "too_many_calls"
@@ -77,7 +78,7 @@ func (g *greedy) burst() {
 	var all sync.WaitGroup
 	for n := range greedyCalls {
 		a := g.apps[n%greedyApps]
-		after := time.Duration(g.rng.Int64N(int64(reasoning))) // 2 of 3 leave
+		after := time.Duration(g.rng.Int64N(int64(reasoning))) // two of three disconnect
 		c := &modelCall{id: fmt.Sprintf("%s/%d/%d", greedyProject, g.from, n), api: "chat", model: llmtest.Reasons,
 			streamed: n%2 == 0, leaves: n%3 > 0, output: greedyOutput}
 		if n%100 == 0 {
@@ -101,7 +102,8 @@ func (g *greedy) burst() {
 	g.count(kills)
 }
 
-// count waits until the usage includes all calls that the provider received in the burst, or a kill interrupted them.
+// count waits until the usage includes all calls that the provider received in the burst, or a kill has interrupted
+// them.
 func (g *greedy) count(kills int64) {
 	var calls int
 	var billed, above int64
@@ -123,7 +125,7 @@ func (g *greedy) count(kills int64) {
 	g.billed, g.aboveHolds = g.billed+billed, g.aboveHolds+above
 }
 
-// readUsage reads what the account has paid so far.
+// readUsage reads how much the account has paid so far.
 func (g *greedy) readUsage() error {
 	now, err := g.apps[0].usage()
 	if err == nil {
@@ -149,8 +151,8 @@ func (g *greedy) bill() (calls int, billed, above int64) {
 	return calls, billed, above
 }
 
-// compare compares the provider's bill with what the account and the operator paid. The operator pays only what calls
-// cost beyond their holds.
+// compare compares the provider's bill with the payments of the account and the operator. The operator pays only the
+// cost of calls beyond their holds.
 func (g *greedy) compare(l ledger) {
 	if g.charged+l.Operator < g.billed || l.Operator > g.aboveHolds+g.lost || g.aboveHolds > 0 && l.Operator == 0 {
 		g.results.report("greedy account: the provider billed %d micro-USD, %d of them above holds, and %d lost "+

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// hostileAnswers lists responses of a hostile backend, or of a server that is not a backend.
+// hostileAnswers maps names to responses of a hostile backend, or of a server that is not a backend.
 var hostileAnswers = map[string]http.HandlerFunc{
 	"a page": func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!doctype html><title>hello</title>")
@@ -110,10 +110,10 @@ func (s *soak) meetHostile(url string, args []string) error {
 	return nil
 }
 
-// maxRaise is the maximum number of times the interval of an honest client may be raised.
+// maxRaise is how often the interval of an honest client may be raised.
 const maxRaise = 5
 
-// fastPoller polls a code like a client whose clock runs a quarter fast. The backend may raise its interval once.
+// fastPoller polls a code like a client whose clock runs 25% fast. The backend may raise its interval once.
 func (s *soak) fastPoller(*rand.Rand) (string, func() error, error) {
 	var code struct {
 		DeviceCode          string
@@ -154,7 +154,7 @@ func (s *soak) post(client *http.Client, path, body string, into any) bool {
 }
 
 // noRoomForLink links a second state directory and fills its disk before the approval. The login must report that
-// nothing was written, and auth.json must appear when there is space again.
+// auth.json was not written, and the file must appear when there is space again.
 func (s *soak) noRoomForLink(rng *rand.Rand) (what string, undo func() error, err error) {
 	dir := filepath.Join(s.disk, "second")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -214,8 +214,8 @@ func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (wh
 	return fmt.Sprintf("(written at once: %v)", said), err
 }
 
-// approveFull approves the login and returns whether it reports that auth.json was written. It may be, if another
-// program has freed space.
+// approveFull approves the login and returns whether it reports that auth.json was written, which is possible if
+// another program has freed space.
 func (s *soak) approveFull(lines *json.Decoder, page string) (written bool, err error) {
 	user, err := browser.New()
 	if err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// otherUser is the user id of nobody, another user of this machine.
+// otherUser is the uid of the user nobody, another user of this machine.
 const otherUser = 65534
 
 // intrudeCommand is the argument that makes this program act as the other user.
 const intrudeCommand = "intrude"
 
-// targets are what the other user attacks: sockets, files, and URLs of apps whose secret leaked.
+// targets lists what the other user attacks: sockets, files, and URLs of apps whose secret has leaked.
 type targets struct {
 	Sockets   []string
 	Files     []string
@@ -35,7 +35,7 @@ type targets struct {
 	Secret    string
 }
 
-// intrude runs another user of the machine that tries to access everything within reach.
+// intrude runs a process of another user of the machine, which tries to access everything within reach.
 func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 	run := filepath.Join(s.state, "run")
 	t := targets{
@@ -98,7 +98,7 @@ func (w *testbed) copyIntruder() error {
 	return os.Chmod(dir, 0o755)
 }
 
-// tryAll runs as the other user and prints what it could access, as a JSON list.
+// tryAll runs as the other user. It prints what it was able to access, as a JSON list.
 func tryAll(in io.Reader, out io.Writer) error {
 	var t targets
 	if err := json.NewDecoder(in).Decode(&t); err != nil {

@@ -20,7 +20,7 @@ type holding struct{ goroutines, descriptors int }
 
 const unknown = -1
 
-// settle lowers the counts to the current ones and reports whether any fell. A failed count changes nothing.
+// settle lowers each count to its current value and reports whether any was lowered. Failed counts change nothing.
 func (h *holding) settle(now holding) (fell bool) {
 	for _, count := range []struct {
 		least *int
@@ -40,7 +40,7 @@ func (h holding) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors", h.goroutines, h.descriptors)
 }
 
-// descriptors counts a process's open files, excluding those of databases, whose pool has its own limit and grows with
+// descriptors counts a process's open files, except those of databases, whose pool has its own limit and grows with
 // the load.
 func descriptors(pid int) int {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
@@ -74,7 +74,7 @@ func (w *testbed) goroutines(pid int) (n int, stacks []byte) {
 	return unknown, nil
 }
 
-// settled measures until the counts have stopped falling. It reports a count that always failed.
+// settled measures until the counts no longer fall. It reports counts that always failed.
 func (w *testbed) settled(name string, pid int, counts bool) (least holding, stacks []byte) {
 	least = holding{unknown, unknown}
 	for quiet := 0; quiet < 6; quiet++ {
@@ -96,14 +96,14 @@ func (w *testbed) settled(name string, pid int, counts bool) (least holding, sta
 	return least, stacks
 }
 
-// How much more a process may hold than a new one with the same role. Most of it is connection pools. The pool for
-// PostgreSQL may have 16 connections.
+// How much more a process may hold than a new process with the same role. Most of it is connection pools. The pool
+// for PostgreSQL may have 16 connections.
 const (
 	slack         = 4
 	slackPostgres = 16
 )
 
-// compare compares the resources of a process after the soak with those of a new one.
+// compare compares the resources of a process after the soak with those of a new process.
 func (w *testbed) compare(name string, after, fresh holding, slack int, stacks []byte) {
 	w.results.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
 	if after.goroutines <= fresh.goroutines+slack && after.descriptors <= fresh.descriptors+slack {
@@ -136,7 +136,7 @@ func keep(what string, text []byte) {
 	}
 }
 
-// tree lists the files in the machine's directories except those of the soak itself.
+// tree lists the files in the machine's directories, except the files of the soak itself.
 func (w *testbed) tree() []string {
 	var list []string
 	for _, top := range []string{w.state, w.tmp, filepath.Join(w.root, "data")} {
@@ -174,8 +174,8 @@ func temporary(name string) bool {
 		strings.HasSuffix(name, ".sock")
 }
 
-// swept reports whether a file is a temporary file of a killed daemon that is too new for the last start to remove,
-// because its writer might still have been running.
+// swept reports whether a file is a temporary file of a killed daemon that was too new to be removed by the last
+// start, because its writer might still have been running.
 func (w *testbed) swept(path string) bool {
 	if !strings.Contains(filepath.Base(path), ".tmp-") {
 		return false
@@ -184,7 +184,7 @@ func (w *testbed) swept(path string) bool {
 	return err == nil && time.Since(info.ModTime()) < 2*time.Minute
 }
 
-// left compares the tree with the one before the soak. open are the open sessions.
+// left compares the file tree with the tree before the soak. open holds the open sessions.
 func (w *testbed) left(before []string, open map[string]bool) {
 	after := w.tree()
 	more := 0

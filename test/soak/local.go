@@ -16,7 +16,7 @@ type localLog struct {
 	rows  int   // inputs found in the log
 }
 
-// localSession performs one action on the agent's local session, or opens it.
+// localSession performs one action in the agent's local session, or opens the session.
 func (h *worker) localSession() {
 	switch {
 	case h.local.id == "" || h.rng.IntN(8) == 0:
@@ -37,7 +37,7 @@ func (h *worker) localSession() {
 	}
 }
 
-// openLocal opens or finds the session of the agent's project. It must remain the same session through every fault.
+// openLocal opens or finds the session of the agent's project, which must remain the same through every fault.
 func (h *worker) openLocal() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.local%d", h.n)
@@ -76,7 +76,7 @@ func (h *worker) readLocal() {
 	}
 }
 
-// readOn reads a log from the last row read to its end, and calls see with each row. It reports missing and repeated
+// readOn reads a log from the last row read to its end, and calls see for each row. It reports missing and repeated
 // rows, and returns false if a fault interrupted it.
 func (h *worker) readOn(id string, last *int64, see func(row map[string]any)) bool {
 	for {
@@ -100,7 +100,7 @@ func (h *worker) readOn(id string, last *int64, see func(row map[string]any)) bo
 	}
 }
 
-// readBrowser reads new rows of the browser session's log and remembers an app's rows by id.
+// readBrowser reads new rows of the browser session's log and records an app's rows by id.
 func (h *worker) readBrowser() bool {
 	return h.readOn(h.browser, &h.browserSince, func(row map[string]any) {
 		if id, _ := row["id"].(string); row["kind"] == "request" {
@@ -109,7 +109,7 @@ func (h *worker) readBrowser() bool {
 	})
 }
 
-// readToEnd reads the logs to their ends after the last fault.
+// readToEnd reads the logs to the end after the last fault.
 func (h *worker) readToEnd() {
 	if h.local.id != "" {
 		h.readLocal()

@@ -24,7 +24,7 @@ const (
 	agents    = 8
 	terminals = 4
 	apps      = 2 // attached to the browser sessions of the first agents
-	// limit is the maximum time that a run may take in addition to its length before it fails.
+	// limit is the maximum time that a run may take in addition to its length.
 	limit = 4 * time.Minute
 )
 
@@ -122,7 +122,7 @@ func run(o options) (good bool, err error) {
 	return false, nil
 }
 
-// prepare links the machine, uses everything once, and stops everything. It returns the files that exist then.
+// prepare links the machine, uses everything once, and stops everything. It returns the files that exist afterwards.
 func (s *soak) prepare() (files []string, err error) {
 	for _, step := range []func() error{s.configure, s.link, s.startApps, s.connect, s.useEverything} {
 		if err := step(); err != nil {
@@ -164,7 +164,7 @@ func (s *soak) disconnect() {
 	s.agents = nil
 }
 
-// useEverything lets each agent use each feature once. Every call must succeed.
+// useEverything makes each agent use each feature once. Every call must succeed.
 func (s *soak) useEverything() error {
 	for n, a := range s.agents {
 		for tool, args := range map[string]map[string]any{
@@ -187,7 +187,7 @@ func (s *soak) useEverything() error {
 	return nil
 }
 
-// workUnderFaults lets agents and terminals work during faults, until the time is up.
+// workUnderFaults lets agents and terminals work during faults until the time is up.
 func (s *soak) workUnderFaults(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()

@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// modelApp is an app that calls models through the gateway. It has its own project, so the project's usage shows what
-// each of its calls costs.
+// modelApp is an app that calls models through the gateway. It has its own project, so that the project's usage shows
+// the cost of its calls.
 type modelApp struct {
 	*soak
 	name, project, key string
@@ -35,7 +35,7 @@ type modelApp struct {
 	ownKey             bool
 	cap                int // daily cap in cents; 0 means none
 
-	seen    backendapi.GatewaySums // as last read
+	seen    backendapi.GatewaySums // the last usage that was read
 	ends    map[string]string      // how each call ended, by call id
 	charged map[string]int64       // charges by how the calls ended, in micro-USD
 }
@@ -44,12 +44,12 @@ func newModelApp(s *soak, n int) *modelApp {
 	return &modelApp{soak: s, name: fmt.Sprintf("model app %d", n), project: fmt.Sprintf("com.example.models%d", n),
 		owner: s.people[1-n*len(s.people)/modelApps], rng: s.random(uint64(300 + n)), ends: map[string]string{},
 		charged: map[string]int64{},
-		// Use a new connection for each call, so that a process has received a call if and only if it accepted the
+		// Use a new connection for each call, so that a process has received a call exactly if it has accepted the
 		// connection.
 		client: &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// Outcomes of model calls, besides ok and the codes of refusals.
+// Outcomes of model calls, in addition to ok and the codes of refusals.
 const (
 	noBackend  = "backend_unreachable"
 	notSent    = "not sent" // no process was listening
@@ -59,12 +59,12 @@ const (
 	capHeld    = "credit_reserved" // reserved by other calls in flight
 )
 
-// refusals lists the refusals that a failing provider may cause. A model with false usage reports is no longer
+// refusals lists the refusals that a failing provider may cause. A model with wrong usage reports is no longer
 // offered.
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
 	"own_key_refused", "model_not_found"}
 
-// The ways in which calls end.
+// Ways in which calls end.
 const (
 	answered     = "answered"
 	ofOwnKey     = "paid by an own key"
@@ -90,8 +90,8 @@ func (c *modelCall) honest() bool {
 	return c.model == llmtest.Reasons || slices.Contains(honest, c.model)
 }
 
-// least returns the least that the account pays for a call without a receipt: nothing, but the whole hold if the app
-// has left although the provider was working. The hold covers at least the whole output.
+// least returns the least that the account pays for a call without a receipt. This is nothing, except if the app has
+// disconnected although the provider was working: then it is the whole hold, which covers at least the whole output.
 func (c *modelCall) least() int64 {
 	if c.outcome == left && (c.model == llmtest.Hangs || c.model == llmtest.HangsInside) {
 		return llmtest.CataloguePrices.Out * int64(c.output)
@@ -206,8 +206,8 @@ func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, cou
 	return now, counted, err
 }
 
-// account compares the cost of calls in the usage with the provider's records. counted is the number of them that the
-// usage includes: a kill interrupted the others, and they cost nothing.
+// account compares the cost of calls in the usage with the provider's records. counted is the number of calls that
+// the usage includes. A kill interrupted the others, which cost nothing.
 func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []llmtest.Call) {
 	charged, guessed := now.Totals.MicroUSD-a.seen.MicroUSD, now.Totals.Estimated > a.seen.Estimated
 	a.seen = now.Totals
@@ -293,12 +293,12 @@ func (c *modelCall) body() []byte {
 	return data
 }
 
-// lastEvents are the final events of complete streams.
+// lastEvents maps interfaces to the final events of complete streams.
 var lastEvents = map[string]string{
 	"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop",
 }
 
-// call makes a call. from is the number of records that the provider had before it.
+// call makes a call. from is the number of the provider's records before the call.
 func (a *modelApp) call(c *modelCall, from int) (outcome string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.leaves {
@@ -363,7 +363,7 @@ func callError(ctx context.Context, err error) string {
 	return noBackend
 }
 
-// page is the path of the project's gateway page.
+// page returns the path of the project's gateway page.
 func (a *modelApp) page() string { return "/account/projects/" + a.project + "/gateway" }
 
 func (a *modelApp) usage() (now backendapi.GatewayUsage, err error) {

@@ -35,7 +35,7 @@ func (w *testbed) processes() []process {
 	return found
 }
 
-// pids returns the processes of one program.
+// pids returns the processes whose program has the given prefix.
 func (w *testbed) pids(prefix string) []int {
 	var found []int
 	for _, p := range w.processes() {
@@ -46,7 +46,8 @@ func (w *testbed) pids(prefix string) []int {
 	return found
 }
 
-// daemons returns the running daemons, without their children, whose program is serviced until they run an adapter's.
+// daemons returns the running daemons without their children, which also run serviced until they execute an adapter's
+// program.
 func (w *testbed) daemons() []int {
 	all := w.pids("serviced")
 	return slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return slices.Contains(all, parentOf(pid)) })
@@ -64,7 +65,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// eventually polls until yes returns true or the limit is reached, because other processes send no events.
+// eventually polls until yes returns true or the limit is reached, because other processes do not send events.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {

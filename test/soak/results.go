@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// maxKept limits the findings that are printed, and those with the same format; the rest is only counted.
+// maxKept limits the findings that are printed, and alike the findings with the same format. Further ones are only
+// counted.
 const (
 	maxKept = 60
 	alike   = 6
@@ -28,7 +29,7 @@ type results struct {
 	faults   map[string]int
 	skipped  []string
 	findings []string
-	same     map[string]int // findings by the line of this program that reported them
+	same     map[string]int // findings by the source line that reported them
 	dropped  int
 	notes    [][2]string
 }
@@ -53,7 +54,7 @@ func (l *results) fault(name string) {
 	l.faults[name]++
 }
 
-// skip records a check that is impossible on this machine.
+// skip records a check that is not possible on this machine.
 func (l *results) skip(what string) {
 	fmt.Println("NOT DONE:", what)
 	l.mu.Lock()
@@ -68,7 +69,7 @@ func (l *results) note(what, value string) {
 	l.notes = append(l.notes, [2]string{what, value})
 }
 
-// report records a finding with its time.
+// report records a finding with the current time.
 func (l *results) report(format string, args ...any) {
 	text := fmt.Sprintf("%6.1fs  ", time.Since(l.began).Seconds()) + fmt.Sprintf(format, args...)
 	l.mu.Lock()

@@ -19,12 +19,12 @@ const (
 	stalledReaders = 100
 	// cutWithin is how soon the backend must disconnect a client that does not read. Its own limit is 30 s.
 	cutWithin = 90 * time.Second
-	// mostMemory is the most memory that the backend may take during a run, and restMemory after it, in KB.
+	// mostMemory is the maximum memory in KB that the backend may use during a run, and restMemory after it.
 	mostMemory, restMemory = 300 << 10, 150 << 10
 )
 
-// stallReaders keeps clients connected to the backend that request a large file and never read it, until ctx ends. The
-// backend must disconnect them.
+// stallReaders keeps connections to the backend whose clients request a large file and never read it, until ctx ends.
+// The backend must close them.
 func (s *soak) stallReaders(ctx context.Context) {
 	var all sync.WaitGroup
 	for n := range stalledReaders {
@@ -41,9 +41,9 @@ func (s *soak) stallReaders(ctx context.Context) {
 	all.Wait()
 }
 
-// stallOnce requests a file, compressed or not, and returns how the connection ended. The result is empty if the
-// backend did not accept it or was killed, or if ctx ended. The kernel does not close the connections of a killed
-// backend until it gives up sending the rest.
+// stallOnce requests a file, compressed or not, and returns how the connection ended. The outcome is empty if the
+// backend did not accept the connection or was killed, or if ctx ended. The kernel does not close the connections of
+// a killed backend until it gives up sending the rest.
 func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	kills := s.backend.kills.Load()
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
@@ -71,7 +71,7 @@ func (s *soak) stallOnce(ctx context.Context, n int) (outcome string) {
 	return "not disconnected"
 }
 
-// isOpen reports whether the other side has not closed a connection, without reading from it.
+// isOpen reports, without reading from a connection, whether the other side has not closed it.
 func isOpen(conn net.Conn) (open bool, err error) {
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -88,7 +88,7 @@ func isOpen(conn net.Conn) (open bool, err error) {
 	return info.State == established, nil
 }
 
-// watchMemory measures the backend's memory until ctx ends, and notes and judges the most.
+// watchMemory measures the backend's memory until ctx ends. It notes the maximum and checks it against the limits.
 func (s *soak) watchMemory(ctx context.Context) {
 	most := 0
 	for ; ctx.Err() == nil; pause(ctx, time.Second) {

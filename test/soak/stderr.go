@@ -15,8 +15,7 @@ import (
 // maxStderr is the maximum amount of the daemons' stderr that is kept, in bytes.
 const maxStderr = 16 << 20
 
-// stderrLog is the text that daemons wrote to serviced.stderr, including text lost when a later start truncated the
-// file.
+// stderrLog holds the text that daemons wrote to serviced.stderr, including text that a later start truncated.
 type stderrLog struct {
 	path string
 	at   int64 // offset up to which the file was read

@@ -30,26 +30,27 @@ type testbed struct {
 	bin     string // directory of the programs; serviced is the soak build
 	disk    string // mount point of the small disk; a plain directory if mounted is false
 	state   string // SERVICE_CONFIG_DIR
-	tmp     string // TMPDIR of every program
-	seam    string // file through which the soak build's clock is set and its counts are read
+	tmp     string // TMPDIR of all programs
+	seam    string // file for setting the soak build's clock and reading its counts
 	env     []string
 	results *results
 
 	mounted  bool
 	intruder string // copy of this program that another user may run; empty if switching users is impossible
 	backend  *backend
-	// own and foreign are the auth.json of the linked and of another account. install and account are the linked ids.
+	// own and foreign are the auth.json of the linked account and of another account. install and account are the
+	// linked ids.
 	own, foreign                []byte
 	install, account, foreigner string
 
 	provider *llmtest.Provider
-	people   []*browser.Linked // the owners of the two accounts, the linked one last
+	people   []*browser.Linked // the owners of the two accounts; the owner of the linked one is last
 	// greedyOwner owns the account that uses as much of the gateway as it can.
 	greedyOwner *browser.Linked
 }
 
-// newTestbed creates the machine. from is the folder of the built programs; race builds the daemon with the race
-// detector.
+// newTestbed creates the machine. from is the folder of the built programs. If race is set, the daemon is built with
+// the race detector.
 func newTestbed(from string, race bool, l *results) (*testbed, error) {
 	root, err := os.MkdirTemp("/tmp", "soak") // short, because the length of socket paths is limited
 	if err != nil {
@@ -81,7 +82,7 @@ func newTestbed(from string, race bool, l *results) (*testbed, error) {
 	return w, w.programs(from, race)
 }
 
-// programs copies the programs and builds the daemon with test hooks that a shipped build must not have.
+// programs copies the programs and builds the daemon with test hooks, which a shipped build must not have.
 func (w *testbed) programs(from string, race bool) error {
 	for _, name := range []string{"servicectl", "service-mcp", "service-backend"} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(w.bin, name)); err != nil {
@@ -113,7 +114,7 @@ func (w *testbed) programs(from string, race bool) error {
 	return nil
 }
 
-// adapters installs the shipped serviced as the adapters, with names of their own, because the daemon differs from it.
+// adapters installs the shipped serviced under the adapters' names, because the daemon is a different build.
 func (w *testbed) adapters(shipped string) error {
 	data, err := os.ReadFile(shipped)
 	if err != nil {
@@ -164,8 +165,8 @@ func (w *testbed) configure() error {
 
 const owner, password = "soak@example.org", "a long enough password"
 
-// link links the machine to its own account with servicectl, and creates the auth.json of another account. A third
-// account is the greedy one.
+// link links the machine to its own account with servicectl, and creates the auth.json of another account. It also
+// creates a third account, the greedy one.
 func (w *testbed) link() error {
 	var foreign []byte
 	for _, email := range []string{"greedy@example.org", "other@example.org"} {
@@ -173,7 +174,7 @@ func (w *testbed) link() error {
 		if foreign, err = w.loginAs(email); err != nil {
 			return err
 		}
-		if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is restored later
+		if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is needed later
 			return err
 		}
 		if !eventually(10*time.Second, func() bool { _, err := w.run("whoami"); return err != nil }) {
@@ -259,7 +260,7 @@ func (w *testbed) loginAs(email string) ([]byte, error) {
 	return auth, json.Unmarshal(auth, &struct{ AuthToken *string }{&who.Token})
 }
 
-// run runs servicectl, which must exit with 0.
+// run runs servicectl and fails unless it exits with 0.
 func (w *testbed) run(args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// soak is one run: the machine, its clients and the faults.
+// soak is the state of one run: the machine, its clients and the faults.
 type soak struct {
 	*testbed
 	options
@@ -23,10 +23,10 @@ type soak struct {
 	gateway      gateway
 }
 
-// random returns the random source of one part of a run. The same seed repeats the choices of each part.
+// random returns the random source for one part of a run. The same seed repeats the choices of each part.
 func (s *soak) random(part uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, part)) }
 
-// checkOutcome counts an outcome and checks that the faults that may have affected the call explain it.
+// checkOutcome counts an outcome and checks that it is explained by the faults that may have affected the call.
 func (s *soak) checkOutcome(client, call, outcome string, since time.Time, detail any) bool {
 	s.results.answered(call, outcome)
 	if outcome == ok {
@@ -46,7 +46,7 @@ type identity struct {
 	AccountID string
 }
 
-// linkOutcome compares a client's report with the real link.
+// linkOutcome compares a client's report with the actual link.
 func (s *soak) linkOutcome(by string, w identity) string {
 	switch {
 	case w.InstallID != s.install:
@@ -63,19 +63,19 @@ func (s *soak) linkOutcome(by string, w identity) string {
 	return ok
 }
 
-// worker is an agent and its state.
+// worker is an agent with its state.
 type worker struct {
 	*soak
 	a   *agent
 	rng *rand.Rand
 	n   int
-	// browser is the browser session of its project, or empty before it has one.
+	// browser is the id of the project's browser session; empty before it has one.
 	browser string
 	local   localLog
-	// address is where apps attach to the local session.
+	// address is the address where apps attach to the local session.
 	address atomic.Pointer[appAddress]
-	// app is attached to the browser session; nil for most workers. requests are the ids of its rows that were read
-	// from the log.
+	// app is attached to the browser session; nil for most workers. requests holds the ids of its rows that have been
+	// read from the log.
 	app          *app
 	browserSince int64
 	requests     map[string]int
@@ -84,7 +84,7 @@ type worker struct {
 // appAddress is an app endpoint and the file with its secret.
 type appAddress struct{ endpoint, tokenFile string }
 
-// localEndpoint returns the app endpoint of the local session, or an empty one without a session.
+// localEndpoint returns the app endpoint of the local session, or empty strings if there is no session.
 func (h *worker) localEndpoint() (endpoint, tokenFile string) {
 	if a := h.address.Load(); a != nil {
 		return a.endpoint, a.tokenFile
@@ -128,10 +128,10 @@ func (h *worker) call(tool string, args map[string]any) (answer map[string]any, 
 	return answer, outcome
 }
 
-// capabilities are arguments that also appear in their results, so that swapped results are noticed.
+// capabilities lists arguments that also appear in their results, so that swapped results are detected.
 var capabilities = []string{"display", "camera", "microphone", "speech"}
 
-// together makes several calls concurrently; each must get its own result.
+// together makes several calls concurrently. Each must get its own result.
 func (h *worker) together(n int) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -169,7 +169,7 @@ func text(answer map[string]any, field string) string {
 	return s
 }
 
-// browserSession requests the project's session, which stays the same as long as the account does.
+// browserSession requests the project's session, which stays the same as long as the account does not change.
 func (h *worker) browserSession() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.soak%d", h.n)

@@ -24,7 +24,7 @@ const (
 )
 
 // encode writes pictures of one size as an APNG that loops (PNG, third edition, section 11.3.6). Programs that do not
-// know animations show the first picture.
+// support animations show the first picture.
 func encode(w io.Writer, frames []frame) error {
 	out := bytes.NewBufferString(signature)
 	var header []byte
@@ -45,7 +45,7 @@ func encode(w io.Writer, frames []frame) error {
 			header = head
 			chunk(out, "IHDR", head)
 			control := binary.BigEndian.AppendUint32(nil, uint32(len(frames)))
-			chunk(out, "acTL", binary.BigEndian.AppendUint32(control, 0)) // loop for ever
+			chunk(out, "acTL", binary.BigEndian.AppendUint32(control, 0)) // loop forever
 		}
 		size := f.img.Bounds().Size()
 		control := binary.BigEndian.AppendUint32(next(), uint32(size.X))
@@ -53,7 +53,7 @@ func encode(w io.Writer, frames []frame) error {
 		control = append(control, make([]byte, 8)...) // at 0, 0
 		control = binary.BigEndian.AppendUint16(control, uint16(f.time.Milliseconds()))
 		control = binary.BigEndian.AppendUint16(control, 1000)
-		chunk(out, "fcTL", append(control, 0, 0)) // keep, and replace
+		chunk(out, "fcTL", append(control, 0, 0)) // keep the frame, and replace the previous one
 		if i == 0 {
 			chunk(out, "IDAT", data)
 		} else {
@@ -65,7 +65,7 @@ func encode(w io.Writer, frames []frame) error {
 	return err
 }
 
-// partsOf returns the header and the compressed pixels of a picture.
+// partsOf returns the header and the compressed pixels of a PNG.
 func partsOf(img image.Image) (head, data []byte, err error) {
 	var file bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&file, img); err != nil {

@@ -21,7 +21,7 @@ var (
 	warn   = color.RGBA{0xF0, 0xC3, 0x6D, 0xFF}
 )
 
-// Dimensions of the text of a terminal in pixels.
+// Dimensions of terminal text in pixels.
 const (
 	textSize   = 15
 	lineHeight = 22
@@ -48,7 +48,7 @@ func scene(text string, picture image.Image) *image.RGBA {
 	return img
 }
 
-// terminalPictures returns the beginning and the end of a program's output, as on a terminal.
+// terminalPictures returns pictures of the beginning and the end of a program's output in a terminal.
 func terminalPictures(output string) (first, last *image.RGBA) {
 	lines := append([]string{"$ servicectl session run desk.json -- bin/desk-go"},
 		strings.Split(strings.TrimRight(output, "\n"), "\n")...)

@@ -1,5 +1,5 @@
-// Command tour combines pictures of running programs into README's looping picture: a person approves an agent, the app
-// runs on the glasses of the simulator page, and a scenario passes.
+// Command tour combines pictures of running programs into README's animated picture: a user approves an agent, the
+// app runs on the glasses of the simulator page, and a scenario passes.
 //
 //	tour DIR OUT.png    DIR contains approve.png, simulator.png and session-run.txt
 package main
@@ -60,7 +60,7 @@ func run(dir, out string) error {
 	return os.WriteFile(out, data.Bytes(), 0o644)
 }
 
-// screenshot reads a picture of a page and scales its upper part to the width and height of a scene.
+// screenshot reads a picture of a page and scales its upper part to the size of a scene.
 func screenshot(file string) (image.Image, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

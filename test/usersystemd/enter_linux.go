@@ -26,13 +26,13 @@ var systemScript string
 const (
 	// nobody is an ordinary user without privileges or an account.
 	nobody = 65534
-	// limit is the maximum duration of a test inside.
+	// limit is the maximum duration of a test under systemd.
 	limit = 5 * time.Minute
 )
 
 // Enter runs the calling test again under the systemd of an ordinary user, with $HOME/tools and the directory bin
-// first in PATH. It returns true inside, where the test continues once systemd is running, and false outside after
-// that run has passed. If the run fails, the test fails. If a requirement is missing, Enter skips the test with the
+// first in PATH. It returns true in that second run, once systemd is running, and false in the first one after the
+// second one has passed. If the run fails, the test fails. If a requirement is missing, Enter skips the test with the
 // reason, or fails it in CI.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
@@ -118,7 +118,7 @@ func run(t *testing.T, bin, script string, tools ...string) {
 	t.Logf("under systemd:\n%s", out)
 }
 
-// directory creates the test's directory: home, run and tmp belong to the user, the other directories are mount
+// directory creates the test's directory. home, run and tmp belong to the user; the other directories are mount
 // points.
 func directory(t *testing.T) string {
 	t.Helper()
@@ -165,7 +165,7 @@ func program(t *testing.T) string {
 	return ""
 }
 
-// boot starts the user's systemd and waits until it is running. It ends with the process namespace.
+// boot starts the user's systemd and waits until it is running. The systemd ends with the process namespace.
 func boot(t *testing.T) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(os.Getenv("HOME"), "systemd.log"))
@@ -191,6 +191,6 @@ func boot(t *testing.T) {
 	}
 	cmd = exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // as desktops do
+		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // desktops do the same
 	}
 }

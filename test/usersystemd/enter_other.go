@@ -4,14 +4,14 @@ package usersystemd
 
 import "testing"
 
-// Enter skips the test: systemd runs on Linux only.
+// Enter skips the test, because systemd runs only on Linux.
 func Enter(t *testing.T, _ string) bool {
 	t.Helper()
 	t.Skip("SKIPPED: systemd runs on Linux only")
 	return false
 }
 
-// EnterSystem skips the test like Enter.
+// EnterSystem skips the test, like Enter.
 func EnterSystem(t *testing.T, bin string) bool {
 	t.Helper()
 	return Enter(t, bin)

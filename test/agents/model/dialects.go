@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// part is a piece of message content on the wire.
+// part is one part of a message's content on the wire.
 type part struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
@@ -59,7 +59,7 @@ func (responses) read(body []byte) (conversation, error) {
 		CallID string `json:"call_id"`
 		Output json.RawMessage
 	}
-	_ = json.Unmarshal(in.Input, &items) // if it is a string, it contains no tool results
+	_ = json.Unmarshal(in.Input, &items) // a string contains no tool results
 	for _, item := range items {
 		if item.Type == "function_call_output" {
 			c.answered(item.CallID, answerOf(item.Output))
@@ -171,7 +171,7 @@ func (messages) read(body []byte) (conversation, error) {
 	}
 	for _, m := range in.Messages {
 		var parts []part
-		_ = json.Unmarshal(m.Content, &parts) // if it is a string, it contains no tool results
+		_ = json.Unmarshal(m.Content, &parts) // a string contains no tool results
 		for _, p := range parts {
 			if p.Type == "tool_result" {
 				c.answered(p.ToolUseID, answerOf(p.Content))

@@ -36,11 +36,11 @@ type Server struct {
 	mu      sync.Mutex
 	answers []Answer // results in the longest conversation
 	offered []string // names of the tools in the last request that offered the script's first tool
-	seen    []string // one line per request: method, path, number of tools and of results
+	seen    []string // one line per request: method, path, number of tools and number of results
 	done    bool
 }
 
-// New returns a model with a script.
+// New returns a model that follows the script.
 func New(script []Step) *Server { return &Server{script: script} }
 
 // Answers returns the results of the script's calls, in order, and whether the model reached the end of the script.
@@ -57,7 +57,7 @@ func (s *Server) Offered() []string {
 	return append([]string(nil), s.offered...)
 }
 
-// Seen describes the requests in order, for the message of a failed test.
+// Seen describes the requests in order, for failure messages.
 func (s *Server) Seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ type dialect interface {
 	write(w http.ResponseWriter, r reply, stream bool)
 }
 
-// ServeHTTP selects the vendor's API by the path of the request.
+// ServeHTTP selects the vendor's API by the request path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
@@ -131,7 +131,7 @@ func dialectOf(r *http.Request) dialect {
 	return nil
 }
 
-// other answers the agents' requests that are not for the model.
+// other answers the agents' requests that are not model requests.
 func other(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
@@ -152,8 +152,8 @@ func (s *Server) note(r *http.Request, c conversation) {
 	s.seen = append(s.seen, fmt.Sprintf("%s %s: %d tools, %d answers", r.Method, r.URL.Path, len(c.tools), len(c.answers)))
 }
 
-// next returns the model's next turn for a conversation. Requests without the script's tools are the agent's own, for
-// example for a title.
+// next returns the model's next turn for a conversation. Requests without the script's tools are for the agent's own
+// purposes, such as a title.
 func (s *Server) next(c conversation) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,19 +8,19 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Times in ms of a discovery. Real devices advertise each 20 ms to 10 s.
+// Times of a discovery in ms. Real devices advertise every 20 ms to 10 s.
 const (
 	firstAdvertisement = 20
 	advertisementEach  = 100
 )
 
-// filter is what a client asked SetDiscoveryFilter for.
+// filter is a client's filter from SetDiscoveryFilter.
 type filter struct {
 	active bool // the client has started a discovery
 	uuids  []string
 }
 
-// adapter is one adapter and what it knows of the devices in its range.
+// adapter is one adapter and its state of the devices in its range.
 type adapter struct {
 	r       *Radio
 	path    dbus.ObjectPath
@@ -29,7 +29,7 @@ type adapter struct {
 	powered bool
 	absent  bool
 	devices []*device
-	// advertising is set while a step is due in which devices advertise.
+	// advertising is set while a step in which devices advertise is scheduled.
 	advertising bool
 	scans       map[string]filter // by the unique name of the client
 }
@@ -166,7 +166,7 @@ func (a *adapter) startScan(c *call) {
 	}
 }
 
-// advertise lets clients that scan see the devices in range, again and again.
+// advertise repeatedly reports the devices in range to the clients that scan.
 func (a *adapter) advertise() {
 	a.advertising = a.discovering()
 	if !a.advertising {
@@ -180,7 +180,7 @@ func (a *adapter) advertise() {
 	a.r.after(advertisementEach, a.advertise)
 }
 
-// wanted reports whether a client scans for a device with these services.
+// wanted reports whether a client is scanning for a device with these services.
 func (a *adapter) wanted(services []string) bool {
 	for _, f := range a.scans {
 		if f.active && (len(f.uuids) == 0 ||
@@ -191,7 +191,7 @@ func (a *adapter) wanted(services []string) bool {
 	return false
 }
 
-// stopScan ends a client's discovery. When the last one ends, devices have no signal strength any more.
+// stopScan ends a client's discovery. When the last one ends, devices no longer have a signal strength.
 func (a *adapter) stopScan(client string) {
 	was := a.scans[client].active
 	delete(a.scans, client)
@@ -222,7 +222,7 @@ func (a *adapter) power(on bool) {
 	a.r.changed(a.path, adapterInterface, props("Powered", on))
 }
 
-// forgetAll ends all connections and discoveries without a word of each, as a crash does.
+// forgetAll ends all connections and discoveries without signals, as a crash does.
 func (r *Radio) forgetAll() {
 	for _, a := range r.adapters {
 		clear(a.scans)

@@ -14,7 +14,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// busConfig is a bus without services that it could start. The arguments are its directory and further rules.
+// busConfig is the configuration of a bus that cannot start services. The arguments are its directory and additional
+// rules.
 const busConfig = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -91,19 +92,20 @@ func runBus(denied bool) (address string, stop func(), err error) {
 	return strings.TrimSpace(address), stop, nil
 }
 
-// maxMessages is the number of messages that may wait for the loop. godbus discards more.
+// maxMessages is the number of messages that may wait for the loop. Further ones are discarded by godbus.
 const maxMessages = 16_384
 
-// appear offers org.bluez on the bus.
+// appear registers org.bluez on the bus.
 func (r *Radio) appear() error {
 	conn, err := dbus.Connect(r.Address)
 	if err != nil {
 		return err
 	}
-	// A client that leaves ends its discovery, its subscriptions and its agent.
+	// When a client disconnects, its discovery, its subscriptions and its agent end.
 	err = conn.AddMatchSignal(dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"))
 	if err == nil {
-		// Calls are taken from the connection directly: godbus would handle each in a goroutine, in no order.
+		// Receive calls from the connection directly, because godbus would handle each in its own goroutine, in no
+		// particular order.
 		r.messages = make(chan *dbus.Message, maxMessages)
 		err = claim(conn, r.messages)
 	}
@@ -119,7 +121,8 @@ func (r *Radio) appear() error {
 	return nil
 }
 
-// claim requests the name after messages receives all that arrives, so that no call is missed. The reply arrives there.
+// claim requests the name after messages has been set to receive everything, so that no call is missed. The reply
+// arrives there too.
 func claim(conn *dbus.Conn, messages chan *dbus.Message) error {
 	conn.Eavesdrop(messages)
 	conn.BusObject().Go("org.freedesktop.DBus.RequestName", 0, nil, "org.bluez", uint32(dbus.NameFlagDoNotQueue))
@@ -139,7 +142,7 @@ func (r *Radio) leave() {
 	if r.conn == nil {
 		return
 	}
-	r.conn.Eavesdrop(nil) // Close would close the channel, to which godbus may still be sending
+	r.conn.Eavesdrop(nil) // Close would close the channel while godbus may still be sending to it
 	r.conn.Close()
 	r.conn, r.messages = nil, nil
 }

@@ -12,30 +12,30 @@ import (
 
 // Times in ms.
 const (
-	resolveAfter = 20     // from a connection until its services are found
+	resolveAfter = 20     // from a connection until its services are resolved
 	connectLimit = 25_000 // for a device that does not answer
 )
 
-// device is a peripheral and what the adapter knows of it.
+// device is a peripheral and the adapter's state of it.
 type device struct {
 	r      *Radio
 	a      *adapter
 	p      peripheral.Peripheral
 	faults Faults
-	rename string // replaces the name, unless it is empty
+	rename string // replaces the name unless empty
 
-	known     bool // the device has an object
+	known     bool // whether the device has an object
 	path      dbus.ObjectPath
-	adv       peripheral.Advertisement // the latest
-	rssi      bool                     // it was seen during the current discovery
+	adv       peripheral.Advertisement // the latest advertisement
+	rssi      bool                     // whether it was seen during the current discovery
 	paired    bool
 	trusted   bool
-	refreshed bool // RemoveDevice was called, which ends StaleServices
+	refreshed bool // whether RemoveDevice was called, which ends StaleServices
 
 	connecting      *call // an unanswered Connect
 	connected       bool
 	resolved        bool
-	connection      int // counts connections, so that no step outlives its own
+	connection      int // counts connections, so that steps of an earlier connection do not run
 	tree            map[dbus.ObjectPath]object
 	characteristics map[dbus.ObjectPath]*characteristic
 	notified        int // counts notifications
@@ -51,7 +51,7 @@ func (d *device) advertisement() (peripheral.Advertisement, bool) {
 	return adv, ok
 }
 
-// seen makes a device known, or announces what changed.
+// seen makes a device known, or reports its changes.
 func (d *device) seen(adv peripheral.Advertisement) {
 	renamed := d.adv.Name != adv.Name
 	d.adv, d.rssi = adv, true
@@ -68,7 +68,7 @@ func (d *device) seen(adv peripheral.Advertisement) {
 	d.r.changed(d.path, deviceInterface, p)
 }
 
-// unseen forgets the signal strength and, later, the device.
+// unseen removes the signal strength and, later, the device.
 func (d *device) unseen() {
 	if !d.rssi {
 		return
@@ -131,7 +131,7 @@ func (d *device) connect(c *call) {
 		c.inProgress()
 	case d.faults.AbortConnects != 0:
 		d.faults.AbortConnects--
-		// The controller did connect, so that clients see the connection begin and end.
+		// The controller did connect, so clients see the connection begin and end.
 		d.r.changed(d.path, deviceInterface, props("Connected", true))
 		c.fail("Failed", abortByLocal)
 		d.r.changed(d.path, deviceInterface, props("Connected", false))
@@ -185,7 +185,7 @@ func (d *device) attempt(c *call) {
 	})
 }
 
-// Reasons why a connection ended, in the signal Disconnected of newer versions of BlueZ.
+// Reasons for the end of a connection in the signal Disconnected, which newer versions of BlueZ send.
 const (
 	byTimeout = "Timeout"
 	byLocal   = "Local"
@@ -205,7 +205,7 @@ func (d *device) isConnectedElsewhere() bool {
 	return slices.ContainsFunc(d.r.devicesOf(d.p), func(o *device) bool { return o != d && o.connected })
 }
 
-// disconnected announces the end of a connection.
+// disconnected reports the end of a connection.
 func (d *device) disconnected(reason string) {
 	if !d.connected {
 		return
@@ -222,7 +222,7 @@ func (d *device) disconnected(reason string) {
 	d.r.changed(d.path, deviceInterface, props("Connected", false))
 }
 
-// remove forgets a device and its bond.
+// remove removes a device and its bond.
 func (d *device) remove() {
 	d.cancel()
 	d.disconnect(byLocal)
@@ -233,13 +233,13 @@ func (d *device) remove() {
 	d.refreshed = true
 }
 
-// reset forgets all that the adapter knows of a device.
+// reset clears the adapter's state of a device.
 func (d *device) reset() {
 	d.known, d.rssi, d.paired, d.trusted, d.connected, d.resolved = false, false, false, false, false, false
 	d.connecting, d.tree, d.characteristics, d.held = nil, nil, nil, nil
 }
 
-// pair answers Pair. If the client has an agent, it is asked first.
+// pair answers Pair. If the client has an agent, it calls the agent first.
 func (d *device) pair(c *call) {
 	switch {
 	case !d.a.powered:
@@ -293,7 +293,7 @@ func (r *Radio) askAgent(client string, path dbus.ObjectPath, method string, arg
 	return msg.Serial()
 }
 
-// gattError answers with the error that a peripheral gave.
+// gattError answers with the error that a peripheral returned.
 func (c *call) gattError(err error) {
 	switch {
 	case errors.Is(err, peripheral.ErrAuthentication):

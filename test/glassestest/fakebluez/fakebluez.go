@@ -1,9 +1,9 @@
-// Package fakebluez is an org.bluez on a private D-Bus, with emulated peripherals in range of its adapter. Clients use
-// it like the system's own: Chromium, Python's bleak and our own native client. It needs neither a kernel with
-// Bluetooth nor root, only dbus-daemon.
+// Package fakebluez is an org.bluez on a private D-Bus, with emulated peripherals in range of its adapter. Chromium,
+// Python's bleak and our native client can use it like the system's BlueZ. It needs only dbus-daemon, but neither a
+// kernel with Bluetooth nor root.
 //
-// It follows BlueZ 5.66 in what clients can observe: object paths, the order of signals, error names, discovery that
-// belongs to a client and ends with it, connections that do not, and devices that are forgotten when nobody scans.
+// To clients it behaves like BlueZ 5.66: object paths, the order of signals, error names, discovery that ends when
+// its client disconnects, connections that do not, and devices that are removed some time after the last scan.
 package fakebluez
 
 import (
@@ -20,72 +20,72 @@ import (
 // Adapter is the object path of the first adapter.
 const Adapter dbus.ObjectPath = "/org/bluez/hci0"
 
-// Options describes a radio and what is in its range.
+// Options describes a radio and the peripherals in its range.
 type Options struct {
 	Peripherals []peripheral.Peripheral // in range of the first adapter, hci0
-	// More are further adapters: hci1 and so on.
+	// More lists further adapters: hci1 and so on.
 	More []AdapterOptions
-	// MTU is what both sides agree on; 0 means peripheral.MaxMTU.
+	// MTU is the MTU that both sides agree on; 0 means peripheral.MaxMTU.
 	MTU int
-	// WithoutMTU leaves out the property MTU, which BlueZ has since 5.62.
+	// WithoutMTU omits the property MTU, which BlueZ has since version 5.62.
 	WithoutMTU bool
-	// WithReasons adds the signal Disconnected, by which newer versions say why a connection has ended.
+	// WithReasons adds the signal Disconnected, in which newer versions report why a connection has ended.
 	WithReasons bool
-	// PoweredOff and WithoutAdapter are the first states of hci0; SetPowered and SetAdapter change them.
+	// PoweredOff and WithoutAdapter set the initial state of hci0; SetPowered and SetAdapter change it.
 	PoweredOff, WithoutAdapter bool
-	// Bus is the address of a bus on which no other radio is running; "" means a bus of its own.
+	// Bus is the address of a bus without another radio; "" means that Start runs its own bus.
 	Bus string
-	// Denied lets a bus of its own refuse all calls, as for a user without the permission to use Bluetooth.
+	// Denied makes its own bus refuse all calls, as for a user without permission to use Bluetooth.
 	Denied bool
-	// PairOnDemand pairs without an agent when a client subscribes to what needs a bond, as BlueZ does for glasses that
-	// need no confirmation.
+	// PairOnDemand makes a subscription that needs a bond pair without an agent, as BlueZ does for glasses that need
+	// no confirmation.
 	PairOnDemand bool
-	// Forget is the time after a discovery when unpaired devices are removed; 0 means 30 s, as in BlueZ.
+	// Forget is how long after a discovery unpaired devices are removed; 0 means 30 s, as in BlueZ.
 	Forget time.Duration
 }
 
-// AdapterOptions describes an adapter and what is in its range, which may be in range of others, too.
+// AdapterOptions describes an adapter and the peripherals in its range, which may also be in range of others.
 type AdapterOptions struct {
 	Peripherals []peripheral.Peripheral
-	// Gain in dB is added to the strength of all that it receives.
+	// Gain is added to the strength of every received signal, in dB.
 	Gain                int
 	PoweredOff, Missing bool
 }
 
-// Faults is what goes wrong with one device; the zero value is a good connection. A count of -1 means always.
+// Faults are the faults of one device; the zero value is a good connection. A count of -1 means always.
 type Faults struct {
-	AbortConnects int  // so many calls of Connect fail with le-connection-abort-by-local
+	AbortConnects int  // number of Connect calls that fail with le-connection-abort-by-local
 	HangConnect   bool // Connect is not answered until Disconnect
-	NeverResolve  bool // after Connect no services are found
-	StaleServices bool // the services of an earlier firmware are found until RemoveDevice
+	NeverResolve  bool // services are never resolved after Connect
+	StaleServices bool // the services of an earlier firmware are found until RemoveDevice is called
 	RejectPairing bool // Pair fails with AuthenticationFailed
-	BusyWrites    int  // so many calls of WriteValue fail with InProgress
+	BusyWrites    int  // number of WriteValue calls that fail with InProgress
 	HangWrites    bool // WriteValue is not answered
-	// Of each so many notifications one is lost, sent twice, or sent after its successor; 0 means none.
+	// One of every N notifications is lost, sent twice, or sent after its successor; 0 means none.
 	LoseEach, RepeatEach, SwapEach int
 }
 
-// Radio is a running fake. Its methods may be called from any goroutine and return after their effect was sent.
+// Radio is a running fake. Its methods are safe for concurrent use and return after their effect has been sent.
 type Radio struct {
 	// Address is the bus, for DBUS_SYSTEM_BUS_ADDRESS.
 	Address string
 
 	opts  Options
 	start time.Time
-	ask   chan func()   // to be run by the loop
+	ask   chan func()   // functions for the loop to run
 	ended chan struct{} // closed when the loop has returned
 
-	// The rest belongs to the loop.
-	conn     *dbus.Conn // nil while org.bluez is gone
+	// The following fields belong to the loop.
+	conn     *dbus.Conn // nil while org.bluez is not on the bus
 	messages chan *dbus.Message
 	steps    []step
 	adapters []*adapter
 	agents   map[string]dbus.ObjectPath // by the unique name of the client
-	replies  map[uint32]func(ok bool)   // to calls of agents
+	replies  map[uint32]func(ok bool)   // handlers of replies to agent calls
 	calls    map[string]int
 }
 
-// Start runs a radio until the test ends. If the machine has no dbus-daemon, it skips the test, or fails it in CI.
+// Start runs a radio until the test ends. If the machine has no dbus-daemon, it skips the test, or in CI fails it.
 func Start(t testing.TB, opts Options) *Radio {
 	t.Helper()
 	if opts.MTU == 0 {
@@ -159,7 +159,7 @@ func (r *Radio) Rename(p peripheral.Peripheral, name string) {
 	})
 }
 
-// SetPowered switches hci0 on or off, as the user may do.
+// SetPowered switches hci0 on or off, as a user can do.
 func (r *Radio) SetPowered(on bool) { r.SetPoweredOf(0, on) }
 
 // SetPoweredOf switches the adapter hci<n> on or off.
@@ -171,7 +171,7 @@ func (r *Radio) SetAdapter(present bool) { r.SetAdapterOf(0, present) }
 // SetAdapterOf plugs the adapter hci<n> in or out.
 func (r *Radio) SetAdapterOf(n int, present bool) { r.do(func() { r.adapters[n].plug(present) }) }
 
-// Vanish takes org.bluez from the bus as if the system's Bluetooth service had crashed, and Return starts it again.
+// Vanish removes org.bluez from the bus as if the system's Bluetooth service had crashed. Return starts it again.
 func (r *Radio) Vanish() {
 	r.do(func() {
 		r.forgetAll()
@@ -190,7 +190,7 @@ func (r *Radio) Return() (err error) {
 }
 
 // Calls returns how often clients called a method of org.bluez, e.g. "WriteValue". Writes are also counted by their
-// type: "WriteValue command" and "WriteValue request". A property that was set counts as "Set Powered".
+// type: "WriteValue command" and "WriteValue request". Setting a property counts as e.g. "Set Powered".
 func (r *Radio) Calls(method string) (n int) {
 	r.do(func() { n = r.calls[method] })
 	return n
@@ -217,7 +217,7 @@ func (r *Radio) ConnectedBy(p peripheral.Peripheral) (path dbus.ObjectPath) {
 	return path
 }
 
-// devicesOf returns what the adapters that have a peripheral in range know of it.
+// devicesOf returns the devices of a peripheral on all adapters that have it in range.
 func (r *Radio) devicesOf(p peripheral.Peripheral) (list []*device) {
 	for d := range r.devices() {
 		if d.p == p {

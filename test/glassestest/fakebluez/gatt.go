@@ -13,10 +13,10 @@ import (
 // maxValue is the maximum length of a value, as in the ATT protocol.
 const maxValue = 512
 
-// clientConfiguration is the descriptor by which notifications are switched.
+// clientConfiguration is the descriptor that switches notifications.
 const clientConfiguration = "00002902-0000-1000-8000-00805f9b34fb"
 
-// characteristic is a GATT characteristic and who wants its notifications.
+// characteristic is a GATT characteristic and the clients that subscribed to it.
 type characteristic struct {
 	path    dbus.ObjectPath
 	uuid    string
@@ -24,7 +24,7 @@ type characteristic struct {
 	clients []string
 }
 
-// services returns what a discovery finds.
+// services returns the services that a discovery finds.
 func (d *device) services() []peripheral.Service {
 	if d.faults.StaleServices && !d.refreshed {
 		return []peripheral.Service{{UUID: "00001800-0000-1000-8000-00805f9b34fb"}}
@@ -32,7 +32,7 @@ func (d *device) services() []peripheral.Service {
 	return d.p.Services()
 }
 
-// resolve offers the services of a connected device.
+// resolve publishes the services of a connected device.
 func (d *device) resolve() {
 	d.tree, d.characteristics = map[dbus.ObjectPath]object{}, map[dbus.ObjectPath]*characteristic{}
 	handle := 1
@@ -47,7 +47,7 @@ func (d *device) resolve() {
 			"Includes", []dbus.ObjectPath{})}
 		for _, c := range s.Characteristics {
 			ch := &characteristic{path: child(service, "char"), uuid: c.UUID, flags: c.Flags}
-			handle++ // that of the value
+			handle++ // the handle of the value
 			d.characteristics[ch.path] = ch
 			p := props("UUID", c.UUID, "Service", service, "Value", []byte{}, "Flags", c.Flags)
 			if !d.r.opts.WithoutMTU {
@@ -127,7 +127,7 @@ func (d *device) write(c *call, ch *characteristic) {
 			return
 		}
 		c.reply()
-	default: // a command: what the peripheral makes of it is not known
+	default: // a command: its outcome is not known
 		_ = d.p.Write(d.r.now(), ch.uuid, value, false)
 		c.reply()
 	}
@@ -162,7 +162,7 @@ func (d *device) unsubscribe(ch *characteristic, client string) {
 		return
 	}
 	if ch.clients = slices.Delete(ch.clients, i, i+1); len(ch.clients) == 0 && d.connected {
-		_ = d.p.Subscribe(d.r.now(), ch.uuid, false) // the peripheral has allowed it to begin
+		_ = d.p.Subscribe(d.r.now(), ch.uuid, false) // cannot fail, because subscribing succeeded
 		d.notifying(ch, false)
 	}
 }
@@ -177,7 +177,7 @@ func (d *device) value(ch *characteristic, value []byte) {
 	d.r.changed(ch.path, characteristicInterface, props("Value", value))
 }
 
-// pump sends what the peripheral has sent.
+// pump forwards the output of the peripheral.
 func (d *device) pump() {
 	for _, out := range d.p.Take() {
 		switch {
@@ -189,7 +189,7 @@ func (d *device) pump() {
 	}
 }
 
-// disturb notifies, with the faults of a disturbed radio.
+// disturb sends a notification with the faults of a disturbed radio.
 func (d *device) disturb(out peripheral.Out) {
 	d.notified++
 	each := func(n int) bool { return n > 0 && d.notified%n == 0 }

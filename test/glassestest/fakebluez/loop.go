@@ -9,7 +9,7 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// step is something that happens at a time.
+// step is a function that runs at a given time.
 type step struct {
 	at int64
 	do func()
@@ -28,7 +28,7 @@ func (r *Radio) run(ctx context.Context) {
 		case f := <-r.ask:
 			f()
 		case msg, ok := <-r.messages:
-			if !ok { // the bus has ended
+			if !ok { // the bus has stopped
 				r.conn, r.messages = nil, nil
 				break
 			}
@@ -54,7 +54,7 @@ func (r *Radio) wait() time.Duration {
 	return time.Until(r.start.Add(time.Duration(next) * time.Millisecond))
 }
 
-// tick runs what is due and sends what the peripherals have sent.
+// tick runs the due steps and forwards the output of the peripherals.
 func (r *Radio) tick() {
 	for len(r.steps) > 0 && r.steps[0].at <= r.now() {
 		s := r.steps[0]
@@ -75,7 +75,7 @@ func (r *Radio) after(ms int64, do func()) {
 	slices.SortStableFunc(r.steps, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 }
 
-// call is a method call of a client, answered once by reply or fail.
+// call is a client's method call. It is answered once, by reply or fail.
 type call struct {
 	r             *Radio
 	conn          *dbus.Conn
@@ -117,7 +117,7 @@ func (r *Radio) receive(msg *dbus.Message) {
 	}
 }
 
-// gone ends what belonged to a client.
+// gone removes the state of a client that has disconnected.
 func (r *Radio) gone(client string) {
 	delete(r.agents, client)
 	for _, a := range r.adapters {
@@ -174,7 +174,7 @@ func (c *call) reply(values ...any) {
 	c.send(msg)
 }
 
-// fail answers with an error of org.bluez, e.g. Failed.
+// fail answers with an org.bluez error, e.g. Failed.
 func (c *call) fail(name, text string) { c.failAs("org.bluez.Error."+name, text) }
 
 func (c *call) failAs(name, text string) {

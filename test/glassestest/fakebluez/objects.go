@@ -20,7 +20,7 @@ type (
 	object     = map[string]properties // by interface
 )
 
-// props makes properties of alternating names and values.
+// props returns properties from alternating names and values.
 func props(pairs ...any) properties {
 	p := properties{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -80,7 +80,7 @@ func (r *Radio) properties(c *call) {
 	case c.member == "Set" && iface == deviceInterface && name == "Trusted" && len(c.args) == 3:
 		for d := range r.devices() {
 			if d.known && d.path == c.path {
-				d.trusted = true // clients only ever set it
+				d.trusted = true // clients only ever set it to true
 				r.changed(d.path, deviceInterface, props("Trusted", true))
 			}
 		}
@@ -96,11 +96,11 @@ func (r *Radio) properties(c *call) {
 // emit sends a signal while org.bluez is on the bus.
 func (r *Radio) emit(path dbus.ObjectPath, name string, values ...any) {
 	if r.conn != nil {
-		_ = r.conn.Emit(path, name, values...) // fails only if the bus has ended, which the loop notices
+		_ = r.conn.Emit(path, name, values...) // fails only if the bus has stopped, which the loop detects
 	}
 }
 
-// changed announces new values of properties, and those that have none any more.
+// changed sends the new values of properties, and the names of properties that no longer have a value.
 func (r *Radio) changed(path dbus.ObjectPath, iface string, p properties, invalidated ...string) {
 	if invalidated == nil {
 		invalidated = []string{}
@@ -116,5 +116,5 @@ func (r *Radio) removed(path dbus.ObjectPath, interfaces ...string) {
 	r.emit("/", "org.freedesktop.DBus.ObjectManager.InterfacesRemoved", path, interfaces)
 }
 
-// sorted returns the paths of a tree of objects, parents first.
+// sorted returns the paths of an object tree, parents first.
 func sorted(tree map[dbus.ObjectPath]object) []dbus.ObjectPath { return slices.Sorted(maps.Keys(tree)) }

@@ -1,16 +1,16 @@
 // Package peripheral defines what an emulated Bluetooth LE peripheral offers to a test radio: an advertisement, GATT
 // services and a connection. Each model of glasses has a package of emulators below it, written from the vendor's
-// published protocol. They do no I/O and run on virtual or real time, so the same emulator answers a driver in memory,
-// a native client over D-Bus and a browser.
+// published protocol. They do no I/O and run in virtual or real time, so the same emulator can serve a driver in
+// memory, a native client over D-Bus and a browser.
 //
-// Emulators test the drivers of glasses/driver and must not import them. Shipped code must not import this
-// package.
+// Emulators test the drivers of glasses/driver and must not import them. Shipped code must not import this package.
 package peripheral
 
 import "errors"
 
 // Peripheral is one emulated device with its own radio, such as one arm of a pair of glasses. It is not safe for
-// concurrent use. All times are ms of one clock; a time before the latest one counts as the latest.
+// concurrent use. All times are in milliseconds on one clock; a time earlier than the latest one counts as the
+// latest.
 type Peripheral interface {
 	// Advertisement returns what a scan finds. ok is false while the device is silent, e.g. because it is connected.
 	Advertisement() (a Advertisement, ok bool)
@@ -23,7 +23,7 @@ type Peripheral interface {
 	Pair(now int64) error
 	// Subscribe switches the notifications of a characteristic on or off.
 	Subscribe(now int64, characteristic string, on bool) error
-	// Write receives a value. Unless withResponse is set, the client is not told about errors.
+	// Write receives a value. The client learns about errors only if withResponse is set.
 	Write(now int64, characteristic string, value []byte, withResponse bool) error
 	// Read returns the value of a readable characteristic.
 	Read(now int64, characteristic string) ([]byte, error)
@@ -35,13 +35,13 @@ type Peripheral interface {
 	Take() []Out
 }
 
-// Bounds of an ATT MTU (Bluetooth Core Specification 5.4, Vol 3, Part F, 3.2.8, and the limit of Chromium and BlueZ).
+// Limits of an ATT MTU (Bluetooth Core Specification 5.4, Vol 3, Part F, 3.2.8, and the limit of Chromium and BlueZ).
 const (
 	MinMTU = 23
 	MaxMTU = 517
 )
 
-// Advertisement is what a scan finds.
+// Advertisement is the data that a scan finds.
 type Advertisement struct {
 	// Address is six bytes in upper-case hex with colons.
 	Address string
@@ -51,7 +51,7 @@ type Advertisement struct {
 	RSSI     int      // dBm
 }
 
-// Service is one GATT service. UUIDs have 36 characters in lower case.
+// Service is one GATT service. UUIDs are 36 characters long, in lower case.
 type Service struct {
 	UUID            string
 	Characteristics []Characteristic
@@ -60,7 +60,7 @@ type Service struct {
 // Characteristic is one GATT characteristic.
 type Characteristic struct {
 	UUID string
-	// Flags are those of org.bluez.GattCharacteristic1: read, write, write-without-response, notify.
+	// Flags are flags of org.bluez.GattCharacteristic1: read, write, write-without-response, notify.
 	Flags []string
 }
 
@@ -71,7 +71,7 @@ type Out struct {
 	Dropped        bool
 }
 
-// Errors of a peripheral.
+// Errors returned by a peripheral.
 var (
 	ErrNotConnected   = errors.New("the client is not connected")
 	ErrBusy           = errors.New("the device is connected to another client")

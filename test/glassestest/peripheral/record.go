@@ -2,10 +2,10 @@ package peripheral
 
 import "fmt"
 
-// maxViolations bounds a Record.
+// maxViolations limits the violations in a Record.
 const maxViolations = 256
 
-// Record holds the violations of a protocol by a client.
+// Record holds a client's protocol violations.
 type Record struct {
 	violations, grave []string
 }
@@ -15,7 +15,7 @@ func (r *Record) Add(now int64, format string, args ...any) {
 	add(&r.violations, now, format, args...)
 }
 
-// AddGrave records a violation that could harm the device or change settings that its owner made.
+// AddGrave records a violation that could harm the device or change its owner's settings.
 func (r *Record) AddGrave(now int64, format string, args ...any) {
 	add(&r.grave, now, format, args...)
 	add(&r.violations, now, "grave: "+format, args...)
@@ -27,7 +27,7 @@ func add(to *[]string, now int64, format string, args ...any) {
 	}
 }
 
-// Violations returns the first 256 violations, and Grave those that are grave.
+// Violations returns the first 256 violations, including grave ones, which start with "grave: ".
 func (r *Record) Violations() []string { return r.violations }
 
 // Grave returns the first 256 grave violations.

@@ -1,5 +1,5 @@
-// Package echo emulates the simplest useful device: it notifies what is written to it. Tests of the radio and of its
-// clients use it where the protocol of real glasses does not matter.
+// Package echo emulates the simplest useful device: it notifies the values that are written to it. Tests of the radio
+// and its clients use it when the protocol of real glasses does not matter.
 package echo
 
 import (
@@ -8,27 +8,28 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral"
 )
 
-// UUIDs of the only service: that of Nordic's UART, which several models of glasses use.
+// UUIDs of the only service, the Nordic UART service, which several models of glasses use.
 const (
 	Service = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
 	Write   = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
 	Notify  = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
 )
 
-// Device implements peripheral.Peripheral. Tests may change its exported fields while no other code uses it.
+// Device implements peripheral.Peripheral. Tests may change its exported fields only while no other code uses it.
 type Device struct {
 	Name string
-	// Silent devices do not advertise, e.g. because they are connected to a phone.
+	// Silent is set for a device that does not advertise, e.g. because it is connected to a phone.
 	Silent bool
-	// Guarded devices need a bond for everything after the connection.
+	// Guarded is set for a device that needs a bond for everything after connecting.
 	Guarded bool
-	// Bound devices have a bond with another host. Like Brilliant's Frame they end the connection instead of pairing.
+	// Bound is set for a device that has a bond with another host. Like Brilliant's Frame, it ends the connection
+	// instead of pairing.
 	Bound bool
-	// Greeting, if there is one, is sent at once to a client that subscribes.
+	// Greeting, if set, is sent immediately to a client that subscribes.
 	Greeting []byte
-	// Received is everything written, in order.
+	// Received holds everything that was written, in order.
 	Received [][]byte
-	// Delay is the time in ms until an answer.
+	// Delay is the time until an answer, in ms.
 	Delay int64
 
 	address           string
@@ -83,7 +84,7 @@ func (d *Device) Pair(int64) error {
 	return nil
 }
 
-// check returns an error unless the client may use a characteristic, which must be the wanted one.
+// check returns an error if the client may not use a characteristic, or if it is not the wanted one.
 func (d *Device) check(characteristic, wanted string) error {
 	switch {
 	case !d.connected:
@@ -126,7 +127,7 @@ func (d *Device) Read(_ int64, characteristic string) ([]byte, error) {
 	return []byte(d.Name), d.check(characteristic, Notify)
 }
 
-// Send notifies a value that the device was not asked for.
+// Send notifies a value that was not requested.
 func (d *Device) Send(value []byte) {
 	if d.subscribed {
 		d.out = append(d.out, peripheral.Out{Characteristic: Notify, Value: value})

@@ -67,8 +67,8 @@ func (d *Device) Disconnect(now int64) {
 	d.Link.Disconnect(now)
 }
 
-// Pair implements peripheral.Peripheral. A Frame has one bond: it disconnects another client that pairs. A Halo has
-// room for five.
+// Pair implements peripheral.Peripheral. A Frame has one bond: it disconnects another client that pairs. A Halo can
+// store five bonds.
 func (d *Device) Pair(now int64) error {
 	d.Tick(now)
 	switch {
@@ -141,7 +141,7 @@ func (d *Device) receive(characteristic string, value []byte) error {
 	case characteristic == UpdateUUID:
 		d.AddGrave(d.Now(), "a write to the service that updates the firmware")
 	case characteristic == AudioInUUID:
-		// the speaker is not emulated
+		// The speaker is not emulated.
 	case len(value) == 0:
 		d.Add(d.Now(), "empty write")
 	default:
@@ -165,7 +165,7 @@ func (d *Device) command(value []byte) error {
 			d.run("reset", "")
 			break
 		}
-		d.run("repl", string(value)) // it waits like a line until no program runs
+		d.run("repl", string(value)) // like a line, it waits until no program runs
 	case byteReboot, byteRemove, byteExit, byteRemoveAll:
 		d.AddGrave(d.Now(), "%02X reboots a Halo, ends its Lua or removes its files", value[0])
 	default:

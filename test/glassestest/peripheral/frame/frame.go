@@ -1,5 +1,5 @@
-// Package frame emulates the glasses of Brilliant Labs: Frame, and Halo by option. It runs the Lua that a client sends
-// on a real interpreter, lua5.4, with the frame library of device.lua and virtual time.
+// Package frame emulates the glasses of Brilliant Labs: Frame, and optionally Halo. It runs the Lua code that a
+// client sends in a real interpreter, lua5.4, with the frame library of device.lua and virtual time.
 //
 // Sources, by the names that comments use:
 //   - firmware: brilliantlabsAR/frame-codebase, source/application
@@ -42,8 +42,8 @@ const (
 	pairingWindow = 60_000 // ms, halo: PAIRING.md 3.3
 	dataQueue     = 4096   // bytes, halo: PROTOCOL.md, frame.bluetooth.receive_callback
 
-	// The REPL looks for a line every 10 ms (firmware: luaport.c). Between the arrival of data and the call of Lua's hook
-	// passes the time of a call of the library, which is a guess. One notification is sent in each connection interval of
+	// The REPL checks for a line every 10 ms (firmware: luaport.c). The delay between the arrival of data and Lua's
+	// hook is the duration of a library call, which is a guess. One notification is sent per connection interval of
 	// 15 ms (firmware: bluetooth.c), although more may be possible.
 	defaultREPLTime   = 10
 	defaultHookTime   = 5
@@ -55,19 +55,19 @@ var ErrResources = errors.New("insufficient resources: the device's queue is ful
 
 // Options describe a device. The zero value is a healthy Frame without a bond.
 type Options struct {
-	// Halo makes the device a Halo.
+	// Halo selects a Halo instead of a Frame.
 	Halo bool
 	// Number is the last byte of the address, which is part of the name.
 	Number byte
-	// Main is the Lua of the owner's main.lua, which runs after each start.
+	// Main is the Lua code of the owner's main.lua, which runs after each start.
 	Main string
 	// BondedElsewhere stores a bond with another client.
 	BondedElsewhere bool
-	// HookTime, REPLTime and NotifyTime are the ms between the arrival of data and its callback, before a line runs, and
-	// between two notifications. 0 means a default, a negative value none.
+	// HookTime, REPLTime and NotifyTime are delays in ms: between the arrival of data and its callback, before a line
+	// runs, and between two notifications. 0 means the default, a negative value no delay.
 	HookTime, REPLTime, NotifyTime int
-	// LoseNotification and Drop are the probabilities that a notification is lost and that a write ends the connection,
-	// drawn from Seed. AwayMs is the time after that until the device advertises again.
+	// LoseNotification is the probability that a notification is lost, and Drop that a write ends the connection;
+	// both use Seed. AwayMs is the time after a drop until the device advertises again.
 	LoseNotification, Drop float64
 	AwayMs                 int64
 	Seed                   uint64
@@ -83,8 +83,8 @@ type Device struct {
 	bonded     bool // with the client
 	bondedElse bool // with another client
 	windowEnds int64
-	wake       int64 // when Lua continues by itself; negative if it does not
-	queued     int   // bytes that a Halo's Lua has not received
+	wake       int64 // when Lua continues by itself; negative means never
+	queued     int   // bytes that a Halo's Lua has not received yet
 	received   int
 	battery    int
 	charging   bool
@@ -95,7 +95,7 @@ type Device struct {
 
 var _ peripheral.Peripheral = (*Device)(nil)
 
-// Photo is a picture that Lua asked the camera for.
+// Photo is a picture that Lua requested from the camera.
 type Photo struct {
 	At         int64
 	Resolution int
@@ -105,7 +105,7 @@ type Photo struct {
 // Microphone is the setting of the microphone. Rate is 0 while it is off.
 type Microphone struct{ Rate, Depth int }
 
-// New starts a device. It fails if lua5.4 is not installed. The caller closes it.
+// New starts a device. It fails if lua5.4 is not installed. The caller must close the device.
 func New(ctx context.Context, o Options) (*Device, error) {
 	d := &Device{options: o, bondedElse: o.BondedElsewhere, battery: 80, wake: -1}
 	d.random = rand.New(rand.NewPCG(o.Seed, 1))
@@ -160,7 +160,7 @@ func haloServices() []peripheral.Service {
 		peripheral.Service{UUID: updateServiceUUID, Characteristics: update})
 }
 
-// Close ends the interpreter.
+// Close stops the interpreter.
 func (d *Device) Close() error { return d.lua.close() }
 
 // MaxMTU returns the largest MTU that the device agrees to.
@@ -175,13 +175,13 @@ func (d *Device) MaxMTU() int {
 // display is off or shows the firmware's own screen.
 func (d *Device) Picture() (picture image.Image, ok bool) { return d.panel.picture() }
 
-// Shows returns the number of times that a picture appeared. A Halo draws directly, so its number is 0.
+// Shows returns how often a new picture appeared. It is 0 for a Halo, which draws directly.
 func (d *Device) Shows() int { return d.panel.shows }
 
 // ShownAt returns when the latest picture appeared.
 func (d *Device) ShownAt() int64 { return d.panel.shownAt }
 
-// Photos returns the pictures that Lua asked for.
+// Photos returns the pictures that Lua requested.
 func (d *Device) Photos() []Photo { return d.photos }
 
 // Microphone returns the setting of the microphone.
@@ -190,7 +190,7 @@ func (d *Device) Microphone() Microphone { return d.microphone }
 // Received returns the number of values that the device received.
 func (d *Device) Received() int { return d.received }
 
-// Tap touches the temple. A Frame knows only the kind single; a Halo also double and triple.
+// Tap touches the temple. A Frame supports only the kind single; a Halo also supports double and triple.
 func (d *Device) Tap(now int64, kind string) { d.event(now, "tap", kind) }
 
 // Button presses a Halo's button: single, double or long.
@@ -224,20 +224,20 @@ func (d *Device) power() byte {
 	return level<<6 | charging<<4 | discharging<<2 | 3
 }
 
-// Direction sets what the motion sensor measures, in degrees.
+// Direction sets the direction of the head that the motion sensor measures, in degrees.
 func (d *Device) Direction(now int64, pitch, roll float64) {
 	d.Tick(now)
 	d.set("state.direction = {pitch = %g, roll = %g}", pitch, roll)
 }
 
-// Photograph sets the JPEG file of the next pictures and the ms until they are ready.
+// Photograph sets the JPEG file of the following pictures and the time in ms until each is ready.
 func (d *Device) Photograph(now int64, jpeg []byte, readyMs int) {
 	d.Tick(now)
 	d.set("state.photo_ms = %d", readyMs)
 	d.run("jpeg", string(jpeg))
 }
 
-// Speak adds what the microphone hears from the time it is switched on: samples of 16 bits, the lower byte first.
+// Speak adds sound that the microphone hears once it is switched on: 16-bit little-endian samples.
 func (d *Device) Speak(now int64, pcm []byte) {
 	d.Tick(now)
 	d.run("audio", string(pcm))

@@ -19,15 +19,16 @@ import (
 var script string
 
 const (
-	// patience is the time after which an interpreter that does not answer is ended.
+	// patience is the time after which an interpreter that does not answer is killed.
 	patience = time.Minute
-	// maxPayload bounds what the interpreter may send at once.
+	// maxPayload limits one message from the interpreter, in bytes.
 	maxPayload = 1 << 20
-	// maxMessages is the number of messages with which it may answer one command.
+	// maxMessages is the maximum number of messages in the answer to one command.
 	maxMessages = 20_000
 )
 
-// lua is an interpreter that runs device.lua. It only works while a command runs, so its time is that of the commands.
+// lua is an interpreter that runs device.lua. It runs only while a command is executed, so its time is the commands'
+// time.
 type lua struct {
 	cancel context.CancelFunc
 	cmd    *exec.Cmd
@@ -36,7 +37,7 @@ type lua struct {
 	dead   error
 }
 
-// message is what the interpreter says: a kind, a time in ms, more numbers or a word, and bytes.
+// message is a message from the interpreter: a kind, a time in ms, more numbers or a word, and bytes.
 type message struct {
 	kind    string
 	at      int64
@@ -68,12 +69,12 @@ func startLua(ctx context.Context) (*lua, error) {
 func (l *lua) close() error {
 	_ = l.in.Close()
 	l.cancel()
-	_ = l.cmd.Wait() // its result says only that it was ended
+	_ = l.cmd.Wait() // the result only reports that it was killed
 	return nil
 }
 
-// exchange runs a command and returns what the interpreter says. The last message is done: its time is that at which
-// Lua continues by itself, negative if it does not. After an error the interpreter answers no more.
+// exchange runs a command and returns the messages of the interpreter. The last message is done. Its time is when Lua
+// continues by itself; it is negative if Lua does not. After an error the interpreter does not answer any more.
 func (l *lua) exchange(kind string, now int64, payload string) (messages []message, err error) {
 	if l.dead != nil {
 		return nil, l.dead
@@ -136,7 +137,7 @@ func (m message) numbers() []int {
 	return numbers
 }
 
-// run lets Lua execute a command at the current time.
+// run makes Lua execute a command at the current time.
 func (d *Device) run(kind, payload string) {
 	messages, err := d.lua.exchange(kind, d.Now(), payload)
 	if err != nil {
@@ -151,7 +152,7 @@ func (d *Device) run(kind, payload string) {
 	}
 }
 
-// hear carries out what Lua does, at the time at which Lua does it.
+// hear carries out an action of Lua at the time of the message.
 func (d *Device) hear(m message) {
 	switch m.kind {
 	case "violation":

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// panel is the display. Frame draws into a hidden buffer of palette indices, which show exchanges with the visible one
+// panel is the display. Frame draws into a hidden buffer of palette indices, which show swaps with the visible buffer
 // and clears (docs: Buffering; brilliantlabsAR/frame-codebase, source/fpga/modules/graphics/display_buffers.sv). Halo
 // draws directly.
 type panel struct {
@@ -15,8 +15,8 @@ type panel struct {
 	hidden, shown []byte
 	canvas        *image.RGBA
 	palette       [16]color.Color
-	lit           bool // something of a client is visible
-	dark          bool // by power_save
+	lit           bool // whether anything drawn by a client is visible
+	dark          bool // switched off by power_save
 	shows         int
 	shownAt       int64
 }
@@ -47,7 +47,7 @@ func (p *panel) picture() (image.Image, bool) {
 	return picture, true
 }
 
-// draw executes a message of the display and returns what is wrong with it.
+// draw executes a message for the display and returns a description of what is wrong with it, or "".
 func (p *panel) draw(m message) (problem string) {
 	n := m.numbers()
 	switch m.kind {
@@ -89,8 +89,8 @@ func (p *panel) fill(r image.Rectangle, c color.Color) {
 	}
 }
 
-// bitmap draws pixels that are packed without gaps, the first one in the upper bits. Index 0 is VOID on a Frame and
-// transparent on a Halo; others are moved by offset (docs: Sprite Engine; halo: PROTOCOL.md 7.10).
+// bitmap draws pixels that are packed without gaps, with the first one in the upper bits. Index 0 is VOID on a Frame
+// and transparent on a Halo; offset is added to the other indices (docs: Sprite Engine; halo: PROTOCOL.md 7.10).
 func (p *panel) bitmap(x, y, width, format, offset int, data string) (problem string) {
 	if format == 0 {
 		return p.direct888(x, y, width, data)
@@ -132,7 +132,7 @@ func (p *panel) direct888(x, y, width int, data string) (problem string) {
 
 func rgb(c int) color.Color { return color.RGBA{byte(c >> 16), byte(c >> 8), byte(c), 255} }
 
-// YCbCr returns the colour that the palette shows for a Y of 4 bits and a Cb and Cr of 3 bits, whose neutral value is 4
+// YCbCr returns the colour that the palette shows for a 4-bit Y and 3-bit Cb and Cr, whose neutral value is 4
 // (firmware: display.c).
 func YCbCr(y, cb, cr int) color.Color {
 	return color.YCbCr{Y: byte(y * 17), Cb: byte(cb << 5), Cr: byte(cr << 5)}

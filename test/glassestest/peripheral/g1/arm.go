@@ -12,9 +12,10 @@ import (
 const (
 	// heartbeatLimit is the time in ms without a heartbeat after which an arm disconnects (AGiXT).
 	heartbeatLimit = 32_000
-	// maxMTU is what the vendor's app asks for (vendor: BleManager.kt); what the glasses would agree to is not published.
+	// maxMTU is the MTU that the vendor's app requests (vendor: BleManager.kt). The maximum MTU of the glasses is not
+	// published.
 	maxMTU = 251
-	// maxWaiting bounds the received packets that wait for their air time.
+	// maxWaiting limits the received packets that wait for their air time.
 	maxWaiting = 1024
 	// shortestWait is the time in ms during which a client must wait for an answer. The shortest wait of a published
 	// client is 300 ms (Mentra).
@@ -35,9 +36,9 @@ type Arm struct {
 	debug   bool
 
 	packets    int
-	busyUntil  int64 // the end of the air time of the packets received so far
+	busyUntil  int64 // end of the air time of the packets received so far
 	waiting    int
-	heartbeat  int64 // the time of the latest heartbeat, or of the connection
+	heartbeat  int64 // time of the latest heartbeat, or of the connection
 	heartbeats int
 	pending    map[byte]int64
 
@@ -57,8 +58,8 @@ func (a *Arm) up() {
 	a.scheduleFaults()
 }
 
-// down darkens the panel: whether real arms keep a picture without a connection is not published, so a client must not
-// rely on it.
+// down makes the panel dark. It is not published whether real arms keep a picture without a connection, so clients
+// must not rely on it.
 func (a *Arm) down() {
 	a.closePanel()
 	a.debug = false
@@ -69,7 +70,7 @@ func (a *Arm) down() {
 
 func (a *Arm) closePanel() { a.picture, a.text = nil, "" }
 
-// watch drops the connection once the client missed its heartbeats.
+// watch drops the connection if the client misses its heartbeats.
 func (a *Arm) watch() {
 	a.AfterLinked(a.heartbeat+heartbeatLimit-a.Now(), func() {
 		if a.Now()-a.heartbeat < heartbeatLimit {
@@ -102,7 +103,7 @@ func (a *Arm) Pair(now int64) error {
 	return nil
 }
 
-// Read implements peripheral.Peripheral. No characteristic is readable.
+// Read implements peripheral.Peripheral. It fails, because no characteristic is readable.
 func (a *Arm) Read(now int64, characteristic string) ([]byte, error) {
 	a.Tick(now)
 	return nil, a.Check(characteristic, "read")
@@ -179,7 +180,7 @@ func (a *Arm) expectAnswer(command byte) {
 	a.pending[command] = a.Now()
 }
 
-// answer sends the answer to a command, as the faults allow.
+// answer sends the answer to a command, subject to the faults.
 func (a *Arm) answer(value ...byte) {
 	if slices.Contains(a.faults.Mute, value[0]) || a.happens(a.faults.LoseAck) {
 		return
@@ -201,7 +202,7 @@ func (a *Arm) answer(value ...byte) {
 	}
 }
 
-// padded answers with 20 bytes, the length of most answers in the traffic that AGiXT shows.
+// padded answers with 20 bytes, the length of most answers in AGiXT's recorded traffic.
 func (a *Arm) padded(value ...byte) { a.answer(pad(value...)...) }
 
 func pad(value ...byte) []byte {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// chunk is the number of bytes of the file in a packet (vendor: README.md, bmp_update_manager.dart).
+	// chunk is the number of bytes of the file per packet (vendor: README.md, bmp_update_manager.dart).
 	chunk = 194
 	// maxShown is the number of pictures that an arm remembers.
 	maxShown = 128
@@ -20,16 +20,16 @@ const (
 // address precedes the file in the first packet and in the CRC (vendor: README.md).
 var address = []byte{0x00, 0x1C, 0x00, 0x00}
 
-// upload is a file that a client sends.
+// upload is a file that a client is sending.
 type upload struct {
 	began   int64
-	data    []byte // of the file, without the address
+	data    []byte // the file so far, without the address
 	next    int    // index of the next packet, at most 256; 0 if there is no upload
-	short   bool   // the last packet was short, so it must be the last one
+	short   bool   // the last packet was short, so no more may follow
 	damaged bool   // a packet was refused
-	lost    bool   // a fault lost a packet, so the client is not to blame for what follows
+	lost    bool   // a fault lost a packet, so later problems are not the client's violations
 	ended   bool
-	picture *image.Paletted // once it was shown
+	picture *image.Paletted // set once it has been shown
 }
 
 // handleBitmap stores a packet of a file. Packets are not answered (vendor: bmp_update_manager.dart).
@@ -76,7 +76,7 @@ func (a *Arm) refuse(format string, args ...any) {
 	}
 }
 
-// handleEnd may come again, because clients repeat it if its answer is lost.
+// handleEnd may be called again, because clients repeat the command if its answer is lost.
 func (a *Arm) handleEnd(v []byte) {
 	switch u := &a.upload; {
 	case !bytes.Equal(v, []byte{cmdEnd, 0x0D, 0x0E}):
@@ -94,7 +94,8 @@ func (a *Arm) handleEnd(v []byte) {
 }
 
 // handleCRC checks the CRC-32 (IEEE, which is Crc32Xz) of the address and the file, and shows the picture. Byte 5 of
-// the answer is the verdict (vendor: bmp_update_manager.dart); the bytes before it repeat the CRC, which is inferred.
+// the answer is the result (vendor: bmp_update_manager.dart). The bytes before it repeat the CRC, which is an
+// inference.
 func (a *Arm) handleCRC(v []byte) {
 	if !a.hasLength(v, 5) {
 		return
@@ -171,7 +172,7 @@ type header struct {
 
 const headerSize = 62
 
-// decode returns the picture of a BMP file, or what is wrong with it. A set bit is lit.
+// decode returns the picture in a BMP file, or a description of what is wrong with it. A set bit is a lit pixel.
 func decode(file []byte) (picture *image.Paletted, problem string) {
 	var h header
 	if err := binary.Read(bytes.NewReader(file), binary.LittleEndian, &h); err != nil {
@@ -185,7 +186,7 @@ func decode(file []byte) (picture *image.Paletted, problem string) {
 		return nil, "not a picture of 576x136 or 576x135 pixels with 1 bit"
 	case h.Offset != headerSize:
 		return nil, "without pixels at byte 62"
-	// image_2.bmp of the vendor has two bytes after its pixels.
+	// The vendor's image_2.bmp has two bytes after its pixels.
 	case len(file) < rows || len(file) > rows+2 || int(h.FileSize) != len(file) && int(h.FileSize) != rows:
 		return nil, "of another size than its header says"
 	case h.Palette[0]&0xFFFFFF != 0 || h.Palette[1]&0xFFFFFF != 0xFFFFFF:

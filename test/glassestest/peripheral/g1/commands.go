@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Commands and results (vendor: README.md and proto.dart, if not said otherwise).
+// Commands and results (vendor: README.md and proto.dart, unless another source is named).
 const (
 	cmdMicrophone = 0x0E
 	cmdBitmap     = 0x15
@@ -29,7 +29,7 @@ const (
 	continues = 0xCB // AGiXT
 )
 
-// settings are commands that change what the glasses store for their owner (AGiXT).
+// settings lists commands that change stored settings of the owner (AGiXT).
 var settings = map[byte]string{0x01: "brightness", 0x03: "silent mode", 0x27: "wear detection"}
 
 // firmware is the answer to 23 74, a text of 200 bytes without a header (AGiXT).
@@ -66,7 +66,7 @@ func (a *Arm) handle(value []byte) {
 	}
 }
 
-// handlers execute the commands that an arm answers.
+// handlers maps each command that an arm answers to the function that executes it.
 var handlers = map[byte]func(a *Arm, value []byte){
 	cmdMicrophone: (*Arm).handleMicrophone,
 	cmdCRC:        (*Arm).handleCRC,
@@ -117,7 +117,7 @@ func (a *Arm) hasLength(value []byte, length int) bool {
 	return len(value) == length
 }
 
-// handleHeartbeat accepts the six bytes of vendor: proto.dart and the two of AGiXT.
+// handleHeartbeat accepts the six-byte form of vendor: proto.dart and the two-byte form of AGiXT.
 func (a *Arm) handleHeartbeat(v []byte) {
 	long := len(v) == 6 && v[1] == 6 && v[2] == 0 && v[4] == 4 && v[5] == v[3]
 	if !long && len(v) != 2 {
@@ -144,7 +144,7 @@ func (a *Arm) handleMicrophone(v []byte) {
 	a.padded(cmdMicrophone, ok, v[1])
 }
 
-// handleSystem answers 23 74. 23 72 restarts the arm (AGiXT), whose ms of absence here are a guess.
+// handleSystem answers 23 74. 23 72 restarts the arm (AGiXT); the duration of its absence is a guess.
 func (a *Arm) handleSystem(v []byte) {
 	switch {
 	case len(v) == 2 && v[1] == 0x74:

@@ -1,6 +1,6 @@
 package g1
 
-// Events (AGiXT; the meaning of 04 and 05 is Mentra's).
+// Events (AGiXT; the meaning of 04 and 05 is from Mentra).
 const (
 	eventDoubleTap      = 0x00
 	eventTap            = 0x01
@@ -48,14 +48,14 @@ func (p *Pair) Tap(now int64, s Side) {
 	p.event(s, eventTap)
 }
 
-// DoubleTap touches an arm twice, which closes what the panels show (vendor: README.md).
+// DoubleTap touches an arm twice, which closes the pictures on the panels (vendor: README.md).
 func (p *Pair) DoubleTap(now int64, s Side) {
 	p.tick(now)
 	p.closePanels()
 	p.event(s, eventDoubleTap)
 }
 
-// TripleTap switches silent mode. Silent panels show nothing, not even afterwards what they received meanwhile.
+// TripleTap switches silent mode. Silent panels show nothing, and do not show later what they receive meanwhile.
 func (p *Pair) TripleTap(now int64, s Side) {
 	p.tick(now)
 	p.silent = !p.silent
@@ -67,7 +67,7 @@ func (p *Pair) TripleTap(now int64, s Side) {
 	p.event(s, eventSilenced)
 }
 
-// Hold begins or ends a long touch.
+// Hold starts or ends a long touch.
 func (p *Pair) Hold(now int64, s Side, down bool) {
 	p.tick(now)
 	p.event(s, choose(down, eventHold, eventRelease))
@@ -79,7 +79,7 @@ func (p *Pair) HeadUp(now int64, up bool) {
 	p.both(choose(up, eventHeadUp, eventHeadDown))
 }
 
-// Dashboard opens or closes the glasses' own screen, in place of what the panels showed.
+// Dashboard opens or closes the glasses' own screen, which replaces the pictures on the panels.
 func (p *Pair) Dashboard(now int64, s Side, open bool) {
 	p.tick(now)
 	p.closePanels()
@@ -92,7 +92,7 @@ func (p *Pair) Wear(now int64, on bool) {
 	p.both(choose(on, eventWorn, eventTakenOff))
 }
 
-// InCase puts the glasses into their case.
+// InCase puts the glasses in their case.
 func (p *Pair) InCase(now int64, lidOpen bool) {
 	p.tick(now)
 	p.closePanels()
@@ -112,13 +112,13 @@ func (p *Pair) CaseBattery(now int64, percent int) {
 	p.both(eventCaseBattery, byte(percent))
 }
 
-// Charging tells whether the case charges the glasses.
+// Charging sets whether the case charges the glasses.
 func (p *Pair) Charging(now int64, on bool) {
 	p.tick(now)
 	p.both(eventCharging, choose(on, 1, 0))
 }
 
-// Debug sends a message of the firmware if the client switched them on.
+// Debug sends a debug message of the firmware if the client has enabled them.
 func (p *Pair) Debug(now int64, s Side, text string) {
 	p.tick(now)
 	if p.arms[s].debug {
@@ -133,14 +133,14 @@ func choose(condition bool, yes, no byte) byte {
 	return no
 }
 
-// Speak adds LC3 that the microphone hears while it is on, after what it was given before. A rest of less than 100 ms
-// waits for more. It keeps ten minutes at most.
+// Speak queues LC3 sound that the microphone hears while it is on. A remainder of less than 100 ms waits for more
+// sound. The queue holds at most ten minutes.
 func (p *Pair) Speak(now int64, lc3 []byte) {
 	p.tick(now)
 	p.audio = append(p.audio, lc3[:min(len(lc3), maxAudio-len(p.audio))]...)
 }
 
-// setMicrophone switches the microphone. The sequence number starts again (wiki).
+// setMicrophone switches the microphone. The sequence number restarts (wiki).
 func (p *Pair) setMicrophone(on bool) {
 	if p.microphone == on {
 		return

@@ -2,26 +2,27 @@ package g1
 
 import "github.com/service-dev/service/test/glassestest/peripheral/link"
 
-// Faults are what goes wrong on one arm. Probabilities are between 0 and 1 and are drawn from the seed of the pair.
+// Faults are the faults of one arm. Probabilities are between 0 and 1 and use the seed of the pair.
 type Faults struct {
 	// LoseAck, DuplicateAck and DelayAck are the probabilities that an answer is lost, sent twice, or sent DelayMs late.
 	LoseAck, DuplicateAck, DelayAck float64
 	DelayMs                         int64
-	// Late are the ms that answers come late, by their first byte.
+	// Late maps the first byte of an answer to its delay in ms.
 	Late map[byte]int64
 	// LosePacket is the probability that a bitmap packet does not reach the arm.
 	LosePacket float64
 	// Drop is the probability that a packet ends the connection.
 	Drop float64
-	// DropAfterPackets ends the connection at that packet, counted over all connections; 0 means never.
+	// DropAfterPackets is the number of the packet, counted over all connections, that ends its connection; 0 means
+	// never.
 	DropAfterPackets int
-	// DropAt ends the first connection that exists at that time; 0 means never.
+	// DropAt is the time in ms at which the connection that is then open ends; 0 means never.
 	DropAt int64
 	// AwayMs is the time after a drop until the arm advertises again; a negative value means never.
 	AwayMs int64
-	// Mute are the first bytes of answers that are never sent.
+	// Mute lists the first bytes of answers that are never sent.
 	Mute []byte
-	// FailCRC is the number of times that a CRC is refused.
+	// FailCRC is how often a CRC is refused.
 	FailCRC int
 }
 
@@ -56,7 +57,7 @@ func (p *Pair) Drop(now int64, s Side, awayMs int64) {
 	p.arms[s].Drop(away.away())
 }
 
-// Occupy lets the vendor's app on a phone take both arms, or release them.
+// Occupy makes the vendor's app on a phone take both arms, or release them.
 func (p *Pair) Occupy(now int64, taken bool) {
 	p.tick(now)
 	for _, a := range p.arms {
@@ -64,14 +65,14 @@ func (p *Pair) Occupy(now int64, taken bool) {
 	}
 }
 
-// Inject sends a notification that no firmware would send, of any length.
+// Inject sends a notification of any length that no real firmware would send.
 func (p *Pair) Inject(now int64, s Side, value []byte) {
 	p.tick(now)
 	p.arms[s].Inject(NotifyUUID, value)
 }
 
-// Hostile returns notifications that a client must survive: nothing, too much, an audio packet of a wrong length, parts
-// of texts, answers to commands that were not sent, and events that do not exist.
+// Hostile returns notifications that a client must survive: empty and oversized ones, an audio packet of a wrong
+// length, parts of texts, answers to commands that were not sent, and events that do not exist.
 func Hostile() [][]byte {
 	return [][]byte{
 		nil, make([]byte, 600), {'n'}, []byte(firmware[:7]), append([]byte{cmdAudio}, make([]byte, 200)...),

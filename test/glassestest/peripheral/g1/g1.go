@@ -1,5 +1,5 @@
 // Package g1 emulates a pair of Even Realities G1: two peripherals, one per arm. It is stricter than the firmware is
-// known to be: what the vendor's documents and code do not show is a violation.
+// known to be: anything that the vendor's documents and code do not show is a violation.
 //
 // Sources, by the names that comments use:
 //   - vendor: even-realities/EvenDemoApp, README.md and the named file
@@ -25,13 +25,13 @@ const (
 	NotifyUUID  = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
 )
 
-// Width and Height are those of a full picture (vendor: README.md). The vendor's own image_1.bmp has one row less.
+// Width and Height are the size of a full picture (vendor: README.md). The vendor's own image_1.bmp has one row less.
 const (
 	Width  = 576
 	Height = 136
 )
 
-// Side is an arm of the glasses.
+// Side is one arm of the glasses.
 type Side int
 
 // The arms.
@@ -51,24 +51,24 @@ func (s Side) String() string {
 type Options struct {
 	// Channel is the number that both names contain.
 	Channel int
-	// Unit tells pairs of the same channel apart: it changes their addresses and the ends of their names.
+	// Unit distinguishes pairs on the same channel: it changes their addresses and the ends of their names.
 	Unit int
-	// Serial has up to 14 characters. The default is S110LAAL103842.
+	// Serial is up to 14 characters long. The default is S110LAAL103842.
 	Serial string
-	// AirTime is the ms that an arm needs for each packet that it receives.
+	// AirTime is the time in ms that an arm needs for each packet that it receives.
 	AirTime int64
-	// AnswerTime is the ms that an arm needs to answer.
+	// AnswerTime is the time in ms that an arm needs to answer.
 	AnswerTime int64
-	// RequireBond refuses writes with ErrAuthentication before Pair.
+	// RequireBond makes the arms refuse writes with ErrAuthentication until Pair is called.
 	RequireBond bool
-	// Seed determines what Faults with a probability do.
+	// Seed is the random seed of Faults with a probability.
 	Seed        uint64
 	FaultsLeft  Faults
 	FaultsRight Faults
 }
 
-// Pair is a pair of glasses. It is not safe for concurrent use. Methods with a time run the steps of both arms that are
-// due before they do anything.
+// Pair is a pair of glasses. It is not safe for concurrent use. Methods with a time first run the due steps of both
+// arms.
 type Pair struct {
 	peripheral.Record
 	serial       string
@@ -77,15 +77,15 @@ type Pair struct {
 	silent       bool
 	caseBattery  int
 	microphone   bool
-	audio        []byte // LC3 that the microphone will hear
+	audio        []byte // queued LC3 for the microphone
 	audioSeq     byte
-	audioRunning int // counts the switches of the microphone, so that only the latest sends
+	audioRunning int // counts switches of the microphone, so that only the latest one sends
 }
 
-// New returns a pair whose arms advertise.
+// New returns a pair whose arms are advertising.
 func New(o Options) *Pair {
 	if o.Serial == "" {
-		o.Serial = "S110LAAL103842" // the example of AGiXT and wiki
+		o.Serial = "S110LAAL103842" // the example in AGiXT and wiki
 	}
 	p := &Pair{serial: o.Serial, options: o, caseBattery: 90}
 	for _, side := range []Side{Left, Right} {
@@ -126,17 +126,17 @@ func newArm(p *Pair, side Side) *Arm {
 
 // Shown is a picture that appeared on a panel.
 type Shown struct {
-	// Began is the time of the first packet, At the time at which the picture appeared.
+	// Began is the time of the first packet, and At the time when the picture appeared.
 	Began, At int64
 	Image     *image.Paletted
 }
 
-// Picture returns what the panel of an arm shows; ok is false if it is dark, shows text or is covered.
+// Picture returns the picture on the panel of an arm; ok is false if the panel is dark, shows text or is covered.
 func (p *Pair) Picture(s Side) (picture *image.Paletted, ok bool) {
 	return p.arms[s].picture, p.arms[s].picture != nil
 }
 
-// Pictures returns the latest 128 pictures that appeared on the panel of an arm.
+// Pictures returns the latest 128 pictures shown on the panel of an arm.
 func (p *Pair) Pictures(s Side) []Shown { return p.arms[s].shown }
 
 // Lit reports whether both panels show a picture with a lit pixel at x, y.
@@ -149,7 +149,7 @@ func (p *Pair) Lit(x, y int) bool {
 	return true
 }
 
-// Text returns the text that the panel of an arm shows.
+// Text returns the text on the panel of an arm.
 func (p *Pair) Text(s Side) (text string, ok bool) { return p.arms[s].text, p.arms[s].text != "" }
 
 // Microphone reports whether the microphone is on.

@@ -6,19 +6,19 @@ import (
 )
 
 const (
-	// textHeader is the number of bytes before the text of a packet, maxText that of the text (vendor: README.md and
-	// evenai_proto.dart).
+	// textHeader is the number of bytes before the text in a packet, and maxText the maximum number of bytes of text
+	// (vendor: README.md and evenai_proto.dart).
 	textHeader = 9
 	maxText    = 191
 )
 
-// words is a text of which some packets have come.
+// words is a text of which some packets have arrived.
 type words struct {
 	header []byte // of the latest packet
 	data   []byte
 }
 
-// handleText collects the packets of 4E, each of which is answered.
+// handleText collects the packets of a 4E command and answers each of them.
 func (a *Arm) handleText(v []byte) {
 	if len(v) <= textHeader || len(v) > textHeader+maxText {
 		a.violation("text packet of %d bytes", len(v))
@@ -55,7 +55,7 @@ func (a *Arm) handleText(v []byte) {
 	a.padded(cmdText, ok)
 }
 
-// follows reports whether a packet is the first one, the next one or a repetition of the latest one.
+// follows reports whether a packet is the first one, the next one or a repeat of the latest one.
 func (w *words) follows(v []byte) bool {
 	if v[2] == 0 || v[3] >= v[2] {
 		return false

@@ -1,5 +1,5 @@
-// Package link is the radio side of an emulated peripheral: advertising, the connection, subscriptions, the output and
-// the steps that are due later. The packages of the emulated models add the protocol.
+// Package link is the radio part of an emulated peripheral: advertising, the connection, subscriptions, output and
+// scheduled steps. The packages of the emulated models add the protocol.
 package link
 
 import (
@@ -9,17 +9,18 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral"
 )
 
-// maxOut bounds the output that a client leaves untaken, and maxSteps the steps that wait. More is lost, as in a radio.
+// maxOut limits the output that waits to be taken, and maxSteps the scheduled steps. Further ones are lost, as in a
+// radio.
 const (
 	maxOut   = 16_384
 	maxSteps = 4_096
 )
 
-// Forever is a duration after which nothing happens.
+// Forever is a duration that never ends in practice.
 const Forever = math.MaxInt64 / 4
 
 // Link implements the parts of peripheral.Peripheral that all models share. Its owner may set Up and Down, which are
-// called after the connection opened and closed.
+// called after the connection has opened and after it has closed.
 type Link struct {
 	Up, Down func()
 
@@ -29,7 +30,7 @@ type Link struct {
 	now         int64
 	steps       []step // by time, then by order of creation
 	connected   bool
-	connection  int // counts the connections, so that a step does not outlive its own
+	connection  int // counts connections, so that steps of an earlier connection do not run
 	mtu         int
 	silentUntil int64
 	occupied    bool // by another client, e.g. the vendor's app on a phone
@@ -39,11 +40,11 @@ type Link struct {
 
 type step struct {
 	at         int64
-	connection int // 0 for a step that does not depend on the connection
+	connection int // 0 for a step that is independent of the connection
 	do         func()
 }
 
-// New returns a device that advertises.
+// New returns a link that is advertising.
 func New(adv peripheral.Advertisement, services []peripheral.Service) *Link {
 	return &Link{adv: adv, services: services, subscribed: map[string]bool{}}
 }
@@ -96,7 +97,7 @@ func (l *Link) close() {
 	}
 }
 
-// Drop closes the connection from the device's side. The device is silent for the given ms.
+// Drop closes the connection from the device's side. The device then does not advertise for the given ms.
 func (l *Link) Drop(silent int64) {
 	l.Silence(silent)
 	if l.connected {
@@ -105,15 +106,15 @@ func (l *Link) Drop(silent int64) {
 	}
 }
 
-// Silence keeps the device from advertising for the given ms. It does not close the connection.
+// Silence stops the device from advertising for the given ms. It does not close the connection.
 func (l *Link) Silence(ms int64) {
 	l.silentUntil = l.now + min(ms, Forever)
 	if ms > 0 && ms < Forever {
-		l.After(ms, func() {}) // so that Next tells when it advertises again
+		l.After(ms, func() {}) // so that Next returns when it advertises again
 	}
 }
 
-// Occupy lets another client take or release the device.
+// Occupy makes another client take or release the device.
 func (l *Link) Occupy(taken bool) {
 	l.occupied = taken
 	if taken && l.connected {
@@ -136,7 +137,7 @@ func (l *Link) Subscribed(characteristic string) bool {
 	return l.connected && l.subscribed[characteristic]
 }
 
-// Check returns an error if there is no connection, or no such characteristic with one of the flags.
+// Check returns an error if there is no connection, or no characteristic with this UUID and one of the flags.
 func (l *Link) Check(characteristic string, flags ...string) error {
 	if !l.connected {
 		return peripheral.ErrNotConnected
@@ -155,7 +156,7 @@ func (l *Link) Check(characteristic string, flags ...string) error {
 	return peripheral.ErrNotFound
 }
 
-// CheckWrite checks a write that the client's own Bluetooth stack would refuse.
+// CheckWrite checks a write as the client's own Bluetooth stack would.
 func (l *Link) CheckWrite(characteristic string, withResponse bool) error {
 	if withResponse {
 		return l.Check(characteristic, "write")
@@ -172,7 +173,7 @@ func (l *Link) Payload() int { return l.mtu - 3 }
 // Now returns the latest time.
 func (l *Link) Now() int64 { return l.now }
 
-// After runs do in the given ms, and AfterLinked only if the connection still lasts then.
+// After runs do in the given ms.
 func (l *Link) After(ms int64, do func()) { l.schedule(step{at: l.now + ms, do: do}) }
 
 // AfterLinked runs do in the given ms unless the connection has ended by then.
@@ -201,7 +202,7 @@ func (l *Link) Next() (int64, bool) {
 	return l.steps[0].at, true
 }
 
-// Tick implements peripheral.Peripheral. Each step sees its own time.
+// Tick implements peripheral.Peripheral. Each step runs at its own time.
 func (l *Link) Tick(now int64) {
 	for len(l.steps) > 0 && l.steps[0].at <= now {
 		s := l.steps[0]
@@ -212,7 +213,7 @@ func (l *Link) Tick(now int64) {
 	l.now = max(l.now, now)
 }
 
-// Notify sends a notification, cut to what one packet holds, if the client subscribed to it.
+// Notify sends a notification, truncated to one packet, if the client subscribed to it.
 func (l *Link) Notify(characteristic string, value []byte) {
 	if l.Subscribed(characteristic) {
 		l.output(peripheral.Out{Characteristic: characteristic, Value: slices.Clone(value[:min(len(value), l.Payload())])})
