@@ -39,7 +39,7 @@ func TestCheckAncestors(t *testing.T) {
 		link + "/../own/state":                     true,
 		open:                                       false, // the directory itself is not checked
 	} {
-		for _, uid := range []int{os.Getuid(), 1000} { // root has rules of its own
+		for _, uid := range []int{os.Getuid(), 1000} { // root has its own rules
 			err := checkAncestors(path, uid)
 			var found *Error
 			if unsafe && (!errors.As(err, &found) || !strings.Contains(found.Reason, open+" (mode 0777)") || found.Fix != "chmod o-w "+open) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The number of a user that exists on every system, and of one that exists on none.
+// The id of a user that exists on every system, and the id of a user that exists on none.
 const (
 	nobody  = 65534
 	unknown = 3_000_000_000

@@ -44,7 +44,7 @@ func addresses(conn net.Conn) (peer, local netip.AddrPort) {
 	return plain(conn.RemoteAddr().(*net.TCPAddr).AddrPort()), plain(conn.LocalAddr().(*net.TCPAddr).AddrPort())
 }
 
-// Both lookups return the same owner, for each address family.
+// Both kinds of lookup return the same owner, for each address family.
 func TestLookups(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		client, conn := pair(t, network, host)
@@ -70,7 +70,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// Without a connection the kernel's lookup falls back to a listener at the address, which is not the peer.
+// Without a connection, the kernel's lookup falls back to a listener at the address, which is not the peer.
 func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -136,7 +136,7 @@ func TestCheck_RefusesAClosedPeer(t *testing.T) {
 	}
 }
 
-// A guarded listener refuses another user before it reads anything, and afterwards accepts its own user.
+// A guarded listener refuses another user before it reads anything, and still accepts its own user afterwards.
 func TestGuard_RefusesAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		if os.Getenv("CI") == "true" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// pair returns a connection of this process to itself; client is the end whose owner is looked up.
+// pair returns a connection of this process to itself. client is the end whose owner is looked up.
 func pair(t *testing.T, network, host string) (client, accepted net.Conn) {
 	t.Helper()
 	l, err := net.Listen(network, net.JoinHostPort(host, "0"))
@@ -53,7 +53,7 @@ func TestCheck_RefusesWhatIsNotTCP(t *testing.T) {
 	}
 }
 
-// The addresses have the form in which the lookups receive them.
+// The addresses have the form that the lookups receive.
 var (
 	peer4  = netip.MustParseAddrPort("127.0.0.1:40000")
 	local4 = netip.MustParseAddrPort("127.0.0.1:8080")
@@ -102,7 +102,7 @@ func (p *pcb) add(own, other netip.AddrPort, uid uint32, socket bool) {
 
 func TestFindInPCBList(t *testing.T) {
 	p := newPCB()
-	// The accepted end must not be mistaken for the one that is looked up.
+	// The accepted end must not be mistaken for the end that is looked up.
 	p.add(local4, peer4, 1, true)
 	p.add(peer4, local4, 501, true)
 	p.add(peer6, local6, 502, true)

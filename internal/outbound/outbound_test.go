@@ -27,7 +27,7 @@ func TestSettings_Proxy(t *testing.T) {
 		{Settings{HTTPSProxy: proxy, NoProxy: "other.test,.test"}, "https://backend.test", ""},
 		{Settings{HTTPSProxy: proxy, NoProxy: "10.0.0.0/8"}, "https://10.1.2.3", ""},
 		{Settings{HTTPSProxy: proxy, NoProxy: "*"}, "https://backend.test", ""},
-		// Never for this machine, and never for plain HTTP, which is only for this machine.
+		// No proxy for this machine, and none for plain HTTP, which is only for this machine.
 		{Settings{HTTPSProxy: proxy}, "https://localhost:8443", ""},
 		{Settings{HTTPSProxy: proxy}, "https://127.0.0.1:8443", ""},
 		{Settings{HTTPSProxy: proxy}, "https://[::1]:8443", ""},
@@ -56,7 +56,7 @@ func TestFromEnvironment_LowerCaseWins(t *testing.T) {
 	}
 }
 
-// No address is quoted in an error, because each may contain a password.
+// Errors do not quote any address, because it may contain a password.
 func TestParseProxy_RefusesOthersWithoutQuotingThem(t *testing.T) {
 	for _, text := range []string{"ftp://u:geheim@h", "http://u:geheim@", "http://u:geheim@h/path", "http://u:geheim@h?q",
 		"http://u:geheim@h#f", "http://u:ge%heim@h:1", "geheim geheim", "://geheim"} {

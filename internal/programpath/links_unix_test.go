@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// A link that another user made, or could redirect, is not registered with other software.
+// A link that another user created or could redirect is not registered with other software.
 func TestStable_RefusesLinksOfOthers(t *testing.T) {
 	const nobody = 65534
 	for _, c := range []struct {
-		name, path string // path has the wrong owner or mode
+		name, path string // path gets the wrong owner or mode
 		owner      int
 		mode       os.FileMode // 0: unchanged
 		want       string
@@ -54,7 +54,8 @@ func TestStable_RefusesLinksOfOthers(t *testing.T) {
 	}
 }
 
-// The links of whoever owns the program count, who could replace it anyway: another user installed Homebrew.
+// Links of the program's owner are accepted, because that user could replace the program anyway, e.g. if another user
+// installed Homebrew.
 func TestStable_AcceptsLinksOfTheProgramsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: changing a file's owner needs root")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// folder creates files and links below a new folder: a line "a/b" is a program, "a/b -> ../c" a link.
+// folder creates programs and links in a new folder: a line "a/b" is a program, "a/b -> ../c" a link.
 func folder(t *testing.T, name, text string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -40,8 +40,8 @@ func folder(t *testing.T, name, text string) string {
 	return root
 }
 
-// layouts are installations: the files, the path under which servicectl is called, the folders of PATH, and the paths
-// of service-mcp to register and of serviced to start.
+// layouts lists installations: the files, the path under which servicectl is called, the folders of PATH, the path of
+// service-mcp to register, and the path of serviced to start.
 var layouts = []struct{ name, files, called, path, register, start string }{
 	{"package", `
 		usr/lib/service/servicectl
@@ -159,8 +159,8 @@ func TestPathsOfLayouts(t *testing.T) {
 	}
 }
 
-// A running program finds the others of the version to which an upgrade switched the link, and its own folder still
-// holds its own version.
+// After an upgrade has switched the link, a running program finds the other programs of the new version. Its own
+// folder still contains its own version.
 func TestBesideFollowsAnUpgrade(t *testing.T) {
 	root := folder(t, "x", `
 		Cellar/service/1.2.0/bin/service-mcp

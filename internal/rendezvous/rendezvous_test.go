@@ -39,8 +39,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// However long the state directory and TMPDIR are, the paths of sockets and of the adapters' directory stay within
-// every platform's limit. Two state directories never share paths, and all programs of a user compute the same paths.
+// Even with a long state directory and TMPDIR, the paths of sockets and of the adapters' directory stay within every
+// platform's limit. Two state directories never share paths, and all programs of a user compute the same paths.
 func TestPathsStayShort(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("t", 150))
 	for _, runtime := range []string{"", "/run/user/1000", "relative", "/" + strings.Repeat("r", 60)} {
@@ -75,7 +75,7 @@ func TestPathsStayShort(t *testing.T) {
 	}
 }
 
-// The address of a proxy leaves the caller's process without its password.
+// Proxy addresses leave the caller's process without their passwords.
 func TestEnviron_HasNoPassword(t *testing.T) {
 	for value, want := range map[string]string{
 		"":                                  "",

@@ -88,8 +88,8 @@ func TestDecode_NamesPlaceExpectationAndExample(t *testing.T) {
 	}
 }
 
-// TestDecode_NullsStandForNone: agents with strict schemas send every argument, with null or "" for the ones that they
-// do not use.
+// TestDecode_NullsStandForNone covers agents with strict schemas, which send every argument and use null or "" for
+// unused ones.
 func TestDecode_NullsStandForNone(t *testing.T) {
 	lenient := *things
 	lenient.Nulls = true
@@ -121,7 +121,7 @@ func TestOf_PanicsForARuleWithoutAPlace(t *testing.T) {
 	Of[thing](Rules{"other": {}})
 }
 
-// FuzzDecode compares the decoder with an implementation of JSON Schema.
+// FuzzDecode compares the decoder with a JSON Schema implementation.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{"name":"a","parts":[{"a":"x"},{"b":5.0}],"env":{"E":"1"},"data":{}}`, `{}`,
 		`{"name":"a","count":-1}`, `{"name":"a","env":{"G":""}}`, `{"name":"ä"}`, `null`, `{"name":"a","count":1e-1}`} {

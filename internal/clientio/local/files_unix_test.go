@@ -223,7 +223,7 @@ func FuzzExecutor(f *testing.F) {
 	})
 }
 
-// A service.json that another user creates in /tmp does not apply to projects below /tmp.
+// A service.json that another user creates in /tmp must not apply to projects below /tmp.
 func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can create files of other users")
@@ -262,7 +262,7 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 		t.Errorf("in the parent of an overlong file: found %q, want ours", got)
 	}
 	write(filepath.Join(dir, "elsewhere"), "another project of ours", 0)
-	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second points to itself
+	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second link points to itself
 		link := filepath.Join(shared, "service.json")
 		if err := errors.Join(os.Remove(link), os.Symlink(target, link), os.Lchown(link, 65534, 65534)); err != nil {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	}
 }
 
-// exchanging is the whole file system, but another user exchanges a file as soon as it has been opened.
+// exchanging is the whole file system, in which another user replaces a file as soon as it has been opened.
 type exchanging struct {
 	wholeSystem
 	exchange func()
@@ -292,7 +292,7 @@ func (e exchanging) OpenFile(path string, flag int, mode fs.FileMode) (*os.File,
 	return f, err
 }
 
-// What counts is the owner of the file that was read, not of the one that is there afterwards.
+// The owner of the file that was read counts, not the owner of a file that replaces it afterwards.
 func TestFind_PassesByWhatIsExchanged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can create files of other users")

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// fakeCommand puts an xdg-open into PATH that records its arguments and environment and then runs script.
+// fakeCommand adds an xdg-open to PATH that records its arguments and environment and then runs script.
 func fakeCommand(t *testing.T, script string) (calls func() string) {
 	t.Helper()
 	dir := t.TempDir()
