@@ -24,7 +24,7 @@ func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
 	return 0, nil
 }
 
-// A key that does not match the database is reported as a permanent error at every attempt, with the fix.
+// Every attempt with a key that does not match the database returns a permanent error that contains the fix.
 func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	describe := func() error {
@@ -59,7 +59,8 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	}
 }
 
-// Calls with a token use the IP address of our own listener, because another user could listen on localhost.
+// Calls with a token use the IP address of the embedded backend's own listener, because another user could listen on
+// localhost.
 func TestCallsGoToOurOwnListener(t *testing.T) {
 	l := newLocal(nil)
 	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(t.TempDir())})
@@ -82,7 +83,7 @@ func newLocalAt(t *testing.T, dir string) error {
 	return err
 }
 
-// The pages name the state directory in their commands only if the tools do not find it by themselves.
+// Commands on the pages contain the state directory only if the tools cannot find it by themselves.
 func TestStateDir(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -15,7 +15,7 @@ func serveSim(t *testing.T) pluginv1.TransportClient {
 	return attachtest.Serve(t, newSim(slog.New(slog.DiscardHandler)))
 }
 
-// pair is a session's glasses as the daemon sees them.
+// pair is a session's glasses from the daemon's point of view.
 type pair struct {
 	*attachtest.Pair
 	t *testing.T

@@ -208,7 +208,7 @@ func TestFixtures(t *testing.T) {
 	if got := len(media.SplitJPEGs(p.Bodies[id], 100)); got != 4 {
 		t.Errorf("the clip has %d frames, want 4", got)
 	}
-	// A photo that has become unreadable is reported, as is a symbolic link out of the folder.
+	// An unreadable photo is reported, as is a symbolic link to a file outside the folder.
 	p.Frames = nil
 	secret := filepath.Join(t.TempDir(), "secret.jpg")
 	if err := os.WriteFile(secret, photos[0], 0o600); err != nil {
@@ -259,7 +259,7 @@ func TestFixtures_AreUprightWithoutMetadata(t *testing.T) {
 	}
 }
 
-// Pictures and a sound may have any names.
+// Pictures and sounds may have any name.
 func TestFixtures_OfAnyName(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) {

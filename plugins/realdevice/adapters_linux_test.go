@@ -11,8 +11,8 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// newTwoAdapters starts a radio with two adapters and a pair of glasses in range of the second one and, if asked for,
-// of the first one.
+// newTwoAdapters starts a radio with two adapters and a pair of glasses in range of the second one and, if both is
+// set, of the first one.
 func newTwoAdapters(t *testing.T, o fakebluez.Options, both bool) *world {
 	t.Helper()
 	pair := emulated.New(emulated.Options{Channel: 27, Seed: 27})
@@ -39,7 +39,7 @@ func TestAttach_UsesTheAdapterThatHearsTheGlasses(t *testing.T) {
 	}
 }
 
-// The adapter that carries the glasses is unplugged: the other one takes over.
+// If the adapter that is connected to the glasses is unplugged, the other one takes over.
 func TestAttach_SurvivesTheLossOfAnAdapter(t *testing.T) {
 	t.Parallel()
 	w := newTwoAdapters(t, fakebluez.Options{}, true)

@@ -19,7 +19,7 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// visit is a person with the page of a session in a real Chromium, whose Bluetooth is the world's.
+// visit is a user with the page of a session open in a real Chromium, which uses the Bluetooth of the world.
 type visit struct {
 	*world
 	t       *testing.T
@@ -28,7 +28,7 @@ type visit struct {
 	chooser *chromium.Chooser
 }
 
-// newVisit opens a session whose carrier is the browser, and its page.
+// newVisit opens a session whose carrier is the browser, and opens its page.
 func newVisit(t *testing.T, channels ...int) *visit {
 	t.Helper()
 	w := newWorld(t, fakebluez.Options{}, channels...)
@@ -53,7 +53,7 @@ func (v *visit) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// await waits until JavaScript is true on the page.
+// await waits until a JavaScript expression is true on the page.
 func (v *visit) await(js string) {
 	v.t.Helper()
 	if !chromium.Eventually(v.tab, js) {
@@ -62,13 +62,13 @@ func (v *visit) await(js string) {
 	}
 }
 
-// awaitText waits until an element of the page that is not hidden contains a text.
+// awaitText waits until a visible element of the page contains a text.
 func (v *visit) awaitText(selector, text string) {
 	v.t.Helper()
 	v.await(fmt.Sprintf("(e => e?.offsetParent && e.innerText.includes(%q))(document.querySelector(%q))", text, selector))
 }
 
-// record makes the page collect its texts, so that awaitRecorded also finds one that the page soon replaces.
+// record makes the page record its texts, so that awaitRecorded also finds a text that is soon replaced.
 func (v *visit) record() {
 	v.t.Helper()
 	v.await(`(window.recorded = "", new MutationObserver(() => { recorded += document.body.innerText; }).observe(
@@ -142,8 +142,8 @@ func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
 	})
 }
 
-// An arm that is lost comes back by itself, and the page says what happens. Then the page is reloaded: the session goes
-// on, and one click for each arm connects it again.
+// A lost arm reconnects by itself, and the page shows the progress. After a reload of the page, the session
+// continues, and one click per arm connects it again.
 func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27)
@@ -167,8 +167,8 @@ func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
 	v.glasses.Must(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"after the reload"}}`)
 }
 
-// A person answers the two questions about the test picture on the page. The pictures change at once, the host learns
-// the answer, and apps go on with the picture that they showed.
+// The user answers the two questions about the test picture on the page. The pictures change immediately, the host
+// receives the answer, and apps continue with the picture that they showed.
 func TestPage_ChecksThePanel(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27)
@@ -193,7 +193,7 @@ func TestPage_ChecksThePanel(t *testing.T) {
 	if p := h.GetPanel(); !p.GetInverted() || p.GetRows() != 135 || !p.GetChecked() {
 		t.Errorf("the host got %v, want inverted, 135 rows, checked", p)
 	}
-	v.awaitPicture(func(now image.Image) bool { // the app's, in the way that is right
+	v.awaitPicture(func(now image.Image) bool { // the app's picture with the right settings
 		return now.Bounds().Dy() == 135 && now.At(0, 0) != before.At(0, 0)
 	})
 	v.glasses.Send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Panel{Panel: &pluginv1.PairPanel{}}})
@@ -209,7 +209,7 @@ func (v *visit) say(upright, border string) {
 	v.do(chromium.Press("#panel [type=submit]"))
 }
 
-// awaitPicture waits until the left arm shows a picture; go test bounds the wait.
+// awaitPicture waits until the left arm shows a picture for which isWanted returns true; go test limits the wait.
 func (v *visit) awaitPicture(isWanted func(image.Image) bool) {
 	v.t.Helper()
 	for !isWanted(v.picture()) {
@@ -217,7 +217,7 @@ func (v *visit) awaitPicture(isWanted func(image.Image) bool) {
 	}
 }
 
-// picture returns what the left arm shows.
+// picture returns the picture on the left arm.
 func (v *visit) picture() (img image.Image) {
 	v.t.Helper()
 	v.Emulate(func(int64) {
@@ -229,7 +229,7 @@ func (v *visit) picture() (img image.Image) {
 	return img
 }
 
-// What a person may do wrong is named on the page and to the host, with the next step.
+// The page and the host report each mistake that a user can make, with the next step.
 func TestPage_SaysWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27, 31)
@@ -252,14 +252,15 @@ func TestPage_SaysWhatWentWrong(t *testing.T) {
 	v.record()
 	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
 	v.awaitRecorded("The glasses do not answer")
-	v.glasses.AwaitHardware(isUp) // it tries again by itself
+	v.glasses.AwaitHardware(isUp) // it reconnects by itself
 	if v.Connected(v.pairs[1].Right()) {
 		t.Error("an arm of the other pair is connected")
 	}
 }
 
-// The person switches Bluetooth off. The page says so, not that the glasses do not answer, and connects them by itself
-// once it is on again. Without any Bluetooth it says so before they choose.
+// When the user switches Bluetooth off, the page reports that instead of glasses that do not answer, and reconnects
+// the glasses by itself once Bluetooth is on again. If there is no Bluetooth at all, the page reports it before the
+// user chooses a device.
 func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27)
@@ -277,8 +278,8 @@ func TestPage_SaysThatBluetoothIsOff(t *testing.T) {
 	v.glasses.AwaitHardware(hasProblem("no_bluetooth"))
 }
 
-// Sessions do not take the glasses of one another, whatever carries them. Glasses that are no longer chosen on the page
-// are free.
+// Sessions do not take each other's glasses, whichever carrier they use. Glasses that are no longer chosen on the
+// page become available.
 func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27, 31)
@@ -290,7 +291,7 @@ func TestPage_SharesGlassesWithOtherSessions(t *testing.T) {
 		t.Errorf("got %q, want the session with the page", m)
 	}
 	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
-	other.AwaitHardware(isUp) // it gets them by itself
+	other.AwaitHardware(isUp) // it connects by itself
 	v.connectPair(v.pairs[1])
 	last := v.attach(t, "Even G1_31")
 	last.AwaitHardware(hasProblem("busy_elsewhere"))
@@ -319,8 +320,8 @@ func TestPage_HasOneTab(t *testing.T) {
 	v.glasses.Must(glasses.TypeDisplayShow, hello)
 }
 
-// The arms disconnect after 32 s without a heartbeat. A browser slows the timers of a hidden page down, but the
-// heartbeats are not its timers.
+// The arms disconnect after 32 s without a heartbeat. Browsers slow down the timers of a hidden page, but the
+// heartbeats do not depend on them.
 func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27)
@@ -329,7 +330,7 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 	v.await("document.hidden")
 	beats := 2
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
-		beats = 5 // more than 32 s
+		beats = 5 // takes more than 32 s
 	}
 	for left, right := 0, 0; left < beats || right < beats; time.Sleep(100 * time.Millisecond) {
 		v.await("document.hidden")
@@ -346,7 +347,7 @@ func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
 	})
 }
 
-// A browser without Web Bluetooth leaves the address good for another one.
+// After a browser without Web Bluetooth was used, the address still works in another browser.
 func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
@@ -361,8 +362,8 @@ func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
 	v.await(fmt.Sprintf("document.querySelector('#address').value === %q", url))
 }
 
-// A page that hung may answer an earlier request late, so that the service asks it to open a link that is open. It must
-// answer: the service waits for that.
+// A page that hung may answer an earlier request late, so that the service requests a link that is already open. The
+// page must answer, because the service waits for it.
 func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
 	t.Parallel()
 	v := newVisit(t, 27)

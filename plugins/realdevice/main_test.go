@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The tests wait for scans and retries of the radio, and for one another's browsers.
+	// The tests wait for scans, for retries of the radio and for each other's browsers.
 	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 var pair27 = uncleared.Pair{DeviceModel: "even_g1", Name: "Even G1_27"}
 
-// newMarkedWorld starts a radio with a pair in range, and an adapter that keeps its marks in the returned folder.
+// newMarkedWorld starts a radio with a pair in range, and an adapter that stores its marks in the returned folder.
 func newMarkedWorld(t *testing.T) (*world, string) {
 	t.Helper()
 	w, dir := newWorld(t, fakebluez.Options{}, 27), t.TempDir()
@@ -22,8 +22,8 @@ func newMarkedWorld(t *testing.T) (*world, string) {
 	return w, dir
 }
 
-// The pair is marked while it may show something, so that the mark stays if the adapter is killed. The next session says
-// so, and removes it when it has cleared the glasses.
+// The pair is marked while it may show a picture, so that the mark stays if the adapter is killed. The next session
+// reports it, and removes it after clearing the glasses.
 func TestAttach_MarksGlassesUntilTheyAreCleared(t *testing.T) {
 	t.Parallel()
 	w, dir := newMarkedWorld(t)
@@ -39,21 +39,21 @@ func TestAttach_MarksGlassesUntilTheyAreCleared(t *testing.T) {
 	if uncleared.Has(dir, pair27) {
 		t.Error("the pair is marked after it was cleared")
 	}
-	if err := uncleared.Mark(dir, pair27); err != nil { // as after an adapter that was killed
+	if err := uncleared.Mark(dir, pair27); err != nil { // as if an adapter had been killed
 		t.Fatal(err)
 	}
 	p = w.attach(t, "Even G1_27")
 	if h := p.AwaitHardware(isUp); !h.GetUncleared() {
 		t.Errorf("got %v, want glasses that may still show a picture", h)
 	}
-	p.Must(glasses.TypeDisplayClear, `{}`) // the arms take commands now
+	p.Must(glasses.TypeDisplayClear, `{}`) // the arms accept commands now
 	p.End()
 	if uncleared.Has(dir, pair27) {
 		t.Error("the pair is marked after a session that cleared it")
 	}
 }
 
-// An arm that is away when the session ends keeps its picture, so the mark stays.
+// An arm that is disconnected when the session ends keeps its picture, so the mark stays.
 func TestAttach_KeepsTheMarkOfAnArmThatIsAway(t *testing.T) {
 	t.Parallel()
 	w, dir := newMarkedWorld(t)

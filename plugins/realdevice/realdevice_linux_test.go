@@ -27,7 +27,7 @@ type world struct {
 	pairs  []*emulated.Pair
 }
 
-// newWorld starts a radio with pairs of these numbers in range.
+// newWorld starts a radio with pairs on the given channels in range.
 func newWorld(t *testing.T, o fakebluez.Options, channels ...int) *world {
 	t.Helper()
 	w := &world{}
@@ -148,7 +148,7 @@ func TestAttach_TakesTheNamedPair(t *testing.T) {
 	}
 }
 
-// An arm alone is no pair, and the arm of another pair does not complete it.
+// A single arm is not a pair, and is not completed by the arm of another pair.
 func TestAttach_NeverMixesPairs(t *testing.T) {
 	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 31})
@@ -175,7 +175,7 @@ func TestAttach_OneSessionHasThePair(t *testing.T) {
 		t.Errorf("got %q, want the session that has the glasses", m)
 	}
 	first.End()
-	second.AwaitHardware(isUp) // it gets them by itself
+	second.AwaitHardware(isUp) // it connects by itself
 }
 
 func TestAttach_RefusesWhatRealGlassesCannotDo(t *testing.T) {
@@ -223,7 +223,7 @@ func TestScan_FindsPairs(t *testing.T) {
 	}
 }
 
-// Glasses that were remembered and are away: the problem names them without an address, which agents must not see.
+// If remembered glasses are not in range, the problem names them without an address, which agents must not see.
 func TestAttach_TellsNoAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{})
@@ -246,7 +246,8 @@ func TestAttach_TellsNoAddress(t *testing.T) {
 	}
 }
 
-// A pair that nobody chose does not hide another one while it is away; one that a person named is waited for.
+// A remembered pair that the user did not choose does not prevent the use of another one while it is not in range. A
+// session waits for a pair that the user named.
 func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
@@ -267,7 +268,7 @@ func TestAttach_TakesAnotherPairForOneThatIsAway(t *testing.T) {
 	}
 }
 
-// Two pairs of one name cannot be told apart before they were connected, so no arm is taken from either.
+// Two pairs with the same name cannot be told apart before they are connected, so neither is used.
 func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
 	t.Parallel()
 	one, other := emulated.New(emulated.Options{Channel: 27}), emulated.New(emulated.Options{Channel: 27, Unit: 1})
@@ -296,8 +297,8 @@ func TestAttach_RefusesTwoPairsOfOneName(t *testing.T) {
 	}
 }
 
-// The person switches Bluetooth off while the glasses listen and show a picture, and on again: the session says so, its
-// stream ends, and the glasses come back by themselves with the picture.
+// The user switches Bluetooth off and on again while the glasses stream sound and show a picture. The session reports
+// it, the stream ends, and the glasses reconnect by themselves with the picture.
 func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
@@ -313,7 +314,7 @@ func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 	}
 	w.SetPowered(true)
 	p.AwaitHardware(isUp)
-	p.Must(glasses.TypeAudioStart, `{"sampleRate":16000}`) // it would be busy if the stream had gone on
+	p.Must(glasses.TypeAudioStart, `{"sampleRate":16000}`) // it would fail with busy if the stream were still running
 	p.Must(glasses.TypeDisplayShow, hello)
 	w.Emulate(func(int64) {
 		for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
@@ -327,7 +328,7 @@ func TestAttach_ComesBackWithTheRadio(t *testing.T) {
 	})
 }
 
-// What the host says about the panel while the arms are being opened holds for the pair that is found meanwhile.
+// The host's panel settings sent while the arms are being connected apply to the pair that is found meanwhile.
 func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)
@@ -341,7 +342,7 @@ func TestAttach_HearsOfThePanelWhileItConnects(t *testing.T) {
 	}
 }
 
-// A session that is attached again waits until its earlier glasses were left, and then has the same pair.
+// A session that is attached again waits until its earlier glasses are released, and then gets the same pair.
 func TestAttach_ContinuesASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, fakebluez.Options{}, 27)

@@ -40,7 +40,7 @@ func newShared(t *testing.T) pair {
 	return p
 }
 
-// scanUntil scans until both devices were found, and calls once when the left one is found first.
+// scanUntil scans until both devices have been found, and calls once when the left one is found for the first time.
 func scanUntil(t *testing.T, r *Radio, once func()) error {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -74,7 +74,7 @@ func TestScan_HearsWithEachAdapter(t *testing.T) {
 	if err := c.Write(t.Context(), []byte("x"), true); err != nil {
 		t.Error(err)
 	}
-	p.SetAdapter(false) // the other one's
+	p.SetAdapter(false) // the other device's adapter
 	receive(t, c, 1)
 	if err := c.Write(t.Context(), []byte("x"), true); err != nil {
 		t.Errorf("the connection ended with the adapter of another device: %v", err)
@@ -118,7 +118,7 @@ func TestScan_EndsWithTheLastAdapter(t *testing.T) {
 				switch sightings++; sightings {
 				case 1:
 					test.lose(p, 0)
-				case 10: // more than wait to be delivered
+				case 10: // more than can wait to be delivered
 					test.lose(p, 1)
 				}
 			}), test.want)
@@ -149,7 +149,7 @@ func TestConnect_ChoosesAmongAdapters(t *testing.T) {
 	}
 }
 
-// A device that loses its adapter is found by the other one.
+// A device whose adapter is removed is found by the other adapter.
 func TestConnect_AnotherAdapterTakesOver(t *testing.T) {
 	for name, lose := range map[string]func(pair){
 		"switched off": func(p pair) { p.SetPoweredOf(1, false) },

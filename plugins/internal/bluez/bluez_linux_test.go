@@ -34,7 +34,7 @@ const (
 	rightAddress = "C0:FF:EE:00:00:02"
 )
 
-// pair is a fake with two devices in range.
+// pair is a fake radio with two devices in range.
 type pair struct {
 	*fakebluez.Radio
 	left, right *echo.Device
@@ -53,7 +53,7 @@ func (p pair) open(t *testing.T) *Radio {
 	return p.openWith(t, Options{})
 }
 
-// openPatiently is open for tests in which every adapter that is on receives the device, however busy the machine is.
+// openPatiently is like open, for tests that need every active adapter to receive the device even on a busy machine.
 func (p pair) openPatiently(t *testing.T) *Radio {
 	t.Helper()
 	return p.openWith(t, Options{Find: time.Minute, Others: time.Minute})
@@ -101,7 +101,7 @@ func receive(t *testing.T, c *Conn, n int) (got []string) {
 	return got
 }
 
-// wantCode fails the test unless err is for a person and has a code.
+// wantCode fails the test unless err has the given code and texts for the user.
 func wantCode(t *testing.T, err error, code Code) {
 	t.Helper()
 	var e *Error

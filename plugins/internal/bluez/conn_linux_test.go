@@ -119,7 +119,7 @@ func TestConn_MTU(t *testing.T) {
 	}
 }
 
-// What the air does to notifications reaches the client unchanged: a driver has to cope with it.
+// Radio faults in notifications reach the client unchanged, because drivers have to handle them.
 func TestConn_DeliversWhatTheAirLeaves(t *testing.T) {
 	for _, test := range []struct {
 		faults fakebluez.Faults
@@ -180,7 +180,7 @@ func TestConn_BoundsUnreceivedNotifications(t *testing.T) {
 			p.left.Send([]byte("flood"))
 		}
 	})
-	// The answer to a write follows all that was sent before it.
+	// The answer to a write arrives after everything that was sent before it.
 	if err := c.Write(t.Context(), []byte("x"), true); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestConn_BoundsUnreceivedNotifications(t *testing.T) {
 	receive(t, c, maxNotifications)
 }
 
-// Any program may send signals to a connection of the bus.
+// Any program can send signals to a connection on the bus.
 func TestRadio_IgnoresSignalsOfOthers(t *testing.T) {
 	p := newPair(t, fakebluez.Options{})
 	r := p.open(t)
@@ -210,7 +210,7 @@ func TestRadio_IgnoresSignalsOfOthers(t *testing.T) {
 	}
 	send(other, deviceInterface, properties{"Connected": dbus.MakeVariant(false)}, []string{})
 	send(other, "not", "understood")
-	// The answer to a call follows the signals.
+	// The answer to a call arrives after the signals.
 	if err := other.BusObject().Call("org.freedesktop.DBus.GetId", 0).Err; err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package bluez
 
 import "testing"
 
-// Each error of BlueZ and D-Bus has a next step.
+// Every error of BlueZ and D-Bus has a hint.
 func TestHints_ExistForEachCode(t *testing.T) {
 	for name, code := range codes {
 		if hints[code] == "" {

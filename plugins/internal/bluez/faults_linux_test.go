@@ -121,7 +121,7 @@ func TestConnect_SaysWhyItFails(t *testing.T) {
 			if p.Connected(p.left) || p.Agents() > 0 {
 				t.Error("the failure left a connection or an agent behind")
 			}
-			// The other device is as good as before.
+			// The other device is not affected.
 			c := connect(t, p.open(t), target(rightAddress))
 			if err := c.Write(t.Context(), []byte("x"), true); err != nil {
 				t.Error(err)
@@ -156,7 +156,7 @@ func TestConnect_ForgetsStaleServicesOnceUnlessPaired(t *testing.T) {
 	r := p.open(t)
 	to := target(rightAddress)
 	to.Pair = true
-	connect(t, r, to).Close() // and remains paired
+	connect(t, r, to).Close() // the device stays paired
 	for _, d := range []*echo.Device{p.left, p.right} {
 		p.SetFaults(d, fakebluez.Faults{StaleServices: true})
 	}
@@ -177,7 +177,7 @@ func TestConnect_PairsWhenAsked(t *testing.T) {
 	r := p.open(t)
 	to := target(leftAddress)
 	to.Pair = true
-	for range 2 { // the second time there is a bond
+	for range 2 { // there is a bond the second time
 		c := connect(t, r, to)
 		if err := c.Write(t.Context(), []byte("hello"), true); err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestConnect_PairsWhenAsked(t *testing.T) {
 	}
 }
 
-// whileConnecting runs f while BlueZ tries in vain to connect the left device.
+// whileConnecting runs f while BlueZ keeps trying to connect the left device.
 func whileConnecting(t *testing.T, p pair, f func()) {
 	t.Helper()
 	p.SetFaults(p.left, fakebluez.Faults{HangConnect: true})

@@ -83,7 +83,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-// When the page is closed its links are down, and the next page carries them.
+// Closing the page closes its links, which the next page can open again.
 func TestPage_WaitsForTheNextPage(t *testing.T) {
 	p := newPage(t)
 	v, s := open(t, p)
@@ -110,7 +110,7 @@ func TestPage_WaitsForTheNextPage(t *testing.T) {
 	}
 }
 
-// A peripheral that does not fit is forgotten, and the person is told why.
+// The page forgets a peripheral that is not accepted, and the user learns why.
 func TestPage_RefusesAPeripheral(t *testing.T) {
 	p := newPage(t)
 	_, s := open(t, p)
@@ -127,7 +127,7 @@ func TestPage_RefusesAPeripheral(t *testing.T) {
 	}
 }
 
-// Only the page itself, in the browser that had the address first, may use the server.
+// Only the page itself, in the browser that used the address first, may use the server.
 func TestPage_AdmitsOneBrowser(t *testing.T) {
 	p := newPage(t)
 	token := p.currentToken()
@@ -200,7 +200,8 @@ func TestPage_RefusesASecondTabUntilItTakesOver(t *testing.T) {
 	reloaded.await(isType(typeState))
 }
 
-// The address is for a person who has no page yet: not while it is open, nor while it is reloaded.
+// The page has an address only for users who have not opened it: not while it is open, and not while it is being
+// reloaded.
 func TestPage_HasAnAddressUntilItIsOpen(t *testing.T) {
 	p := newPage(t)
 	changed := make(chan struct{}, 100)
@@ -244,7 +245,7 @@ func TestPage_EndsWithTheSession(t *testing.T) {
 	}
 }
 
-// A page that sends nonsense is disconnected.
+// A page that sends invalid messages is disconnected.
 func TestPage_DisconnectsAStrangePage(t *testing.T) {
 	for _, text := range []string{
 		`no JSON`, `[]`, `{"type":"other"}`, `{"type":"up","link":"middle"}`, `{"type":"chosen","link":"left"}`,

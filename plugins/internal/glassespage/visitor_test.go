@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// visitor is a browser.
+// visitor acts as a browser.
 type visitor struct {
 	t      *testing.T
 	page   *Page
@@ -85,7 +85,7 @@ func (p *Page) currentToken() string {
 	return p.token
 }
 
-// socket is the tab of a visitor.
+// socket acts as a visitor's tab.
 type socket struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -128,7 +128,8 @@ func (s *socket) send(text string) {
 	}
 }
 
-// await returns the first text message that fits, or the first value to write as one of type "write".
+// await returns the first text message for which fits returns true. A value to write counts as a message of type
+// "write".
 func (s *socket) await(fits func(toPage) bool) toPage {
 	s.t.Helper()
 	for {
@@ -148,7 +149,7 @@ func (s *socket) await(fits func(toPage) bool) toPage {
 	}
 }
 
-// closed returns the code with which the socket is closed.
+// closed returns the status code that the socket was closed with.
 func (s *socket) closed() websocket.StatusCode {
 	for {
 		if _, _, err := s.ws.Read(s.t.Context()); err != nil {

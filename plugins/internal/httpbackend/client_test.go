@@ -235,8 +235,8 @@ func TestRetryAfterForms(t *testing.T) {
 	}
 }
 
-// FuzzAnswers decodes arbitrary bytes as each kind of response: an accepted response has all required fields, and
-// nothing panics.
+// FuzzAnswers decodes arbitrary bytes as each kind of response. Decoding must not panic, and an accepted response
+// must have all required fields.
 func FuzzAnswers(f *testing.F) {
 	golden, _ := filepath.Glob("../../../proto/backendapi/testdata/*.json")
 	for _, path := range golden {
@@ -263,7 +263,8 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// A permission_denied from our backend has our body. A 403 from a proxy or another site has nothing to do with grants.
+// A permission_denied from a backend has a body in the contract's format. A 403 from a proxy or another site does not
+// mean that a grant is missing.
 func TestForeignForbiddenIsNoGrant(t *testing.T) {
 	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
 	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})

@@ -51,7 +51,7 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 	}
 }
 
-// If a simulator page does not respond, the backend is not at fault.
+// The backend is not reported as unreachable if a simulator page does not respond.
 func TestControlRefusals(t *testing.T) {
 	for status, code := range map[int]string{504: "timeout", 409: "not_connected"} {
 		target, _, _ := recorded(t, status, `{"code":"`+code+`","detail":"x","retryable":true}`)

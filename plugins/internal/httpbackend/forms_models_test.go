@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A backend offers the models of a person's own server under ids that follow the shared rule, so every id that the
-// rule allows must be accepted.
+// A backend offers the models of a user's own server under ids that follow the shared rule, so every id that the rule
+// allows must be accepted.
 func TestForms_AcceptEveryIDOfAModel(t *testing.T) {
 	for id, fits := range map[string]bool{
 		"ollama/llama3.2:1b": true, "a/Qwen/Qwen2.5-7B@q4+k_M": true, "a/-": true,

@@ -70,7 +70,7 @@ func TestForms_CoverEveryText(t *testing.T) {
 	}
 }
 
-// Texts of a backend are shown on terminals and to agents, so a response with a text of another form is refused.
+// Texts from a backend are shown in terminals and to agents, so a response with an invalid text is refused.
 func TestForms_HostileAnswers(t *testing.T) {
 	hostile := map[string]string{
 		"escape sequence": "\\u001b[2J", "clipboard": "\\u001b]52;c;ZXZpbA==\\u0007", "C1": "\u009b2J", "delete": "\u007f", "newline": "a\\nb",
@@ -148,7 +148,7 @@ func wantUnusable(t *testing.T, what string, err error, value string) {
 	}
 }
 
-// A token that does not fit into a header would be saved and then make every call fail.
+// A token that does not fit in a header would be saved and then make every call fail.
 func TestForms_PollToken(t *testing.T) {
 	for what, value := range map[string]string{
 		"a newline": `svc_1\nX-Evil: 1`, "a space": "svc 1",
@@ -187,7 +187,7 @@ func TestRefusal_Texts(t *testing.T) {
 	wantUnusable(t, "a refusal's user code", err, "\x1b")
 }
 
-// A status that the token endpoint never uses means that the response is not from a backend.
+// A status that the token endpoint never uses means that the response does not come from a backend.
 func TestPoll_OtherStatuses(t *testing.T) {
 	for _, st := range []int{201, 202, 204, 301, 302, 307, 400, 401, 402, 405, 409, 418, 451, 500, 503} {
 		_, err := poll1(t, answer(t, st, map[string]string{"Location": "http://other.invalid/"},
@@ -286,7 +286,7 @@ func TestLargeAnswersAreDecodedOneAtATime(t *testing.T) {
 		if n := out.under.Load(); n != 2 {
 			t.Errorf("%d responses are decoded concurrently, want a large one and a small one", n)
 		}
-		cancel() // makes waiting calls give up
+		cancel() // makes waiting calls return
 		for range 2 {
 			if err := <-errs; !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v, want context.Canceled", err)

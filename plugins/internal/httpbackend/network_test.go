@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/test/networktest"
 )
 
-// The settings of a call decide how it reaches the backend; a change applies to the next call. Each failure names its
-// cause and the setting, and no password.
+// The settings of a call determine how it reaches the backend, and a change applies to the next call. Each error
+// contains the cause and the setting, but no password.
 func TestNetwork_SettingsOfEachCall(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, token) })
 	certificate, ca := networktest.ForHost(t, "backend.test")
@@ -49,7 +49,7 @@ func TestNetwork_SettingsOfEachCall(t *testing.T) {
 		name, url     string
 		network       *pluginv1.Network
 		proxyAnswers  int
-		message, hint string // expected parts; empty: it succeeds
+		message, hint string // expected parts; empty means success
 		retryable     bool
 	}{
 		{"trusted", remote, &pluginv1.Network{HttpsProxy: through, CaFile: ca}, 200, "", "", false},
@@ -117,7 +117,7 @@ func refusingSOCKS(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A file of certificates that is replaced applies to the next call.
+// A replaced certificate file applies to the next call.
 func TestNetwork_ReadsReplacedCertificates(t *testing.T) {
 	_, wrong := networktest.ForHost(t, "localhost")
 	certificate, ca := networktest.ForHost(t, "localhost")

@@ -12,7 +12,7 @@ import (
 
 const usage = `{"events":[{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"account.linked"}]}`
 
-// of returns a target as the daemon creates it for usage events.
+// of returns a target in the form that the daemon creates for usage events.
 func of(target *pluginv1.Target) *pluginv1.Target {
 	target.Credential = &pluginv1.Target_InstallId{InstallId: "inst_1"}
 	target.Requester = &pluginv1.Requester{Host: "adas-laptop", Os: "linux", Client: "claude"}

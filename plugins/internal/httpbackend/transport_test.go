@@ -13,7 +13,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// A connection that failed is described by its address and its cause. A sandbox that forbids it does not pass.
+// The error of a failed connection contains its address and its cause. An error caused by a sandbox is permanent, so
+// it is not retryable.
 func TestTransport_NamesAddressAndCause(t *testing.T) {
 	for _, c := range []struct {
 		cause     syscall.Errno
