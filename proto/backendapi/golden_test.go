@@ -259,7 +259,7 @@ func compact(t *testing.T, raw *json.RawMessage) {
 	*raw = b.Bytes()
 }
 
-// Each type needs an example, and each golden file a type.
+// Every type needs an example, and every golden file needs a type.
 func TestNoShapeWithoutAGoldenFile(t *testing.T) {
 	shown := map[string]bool{}
 	for _, example := range examples {
@@ -331,7 +331,7 @@ func TestShapesInDetail(t *testing.T) {
 	}
 }
 
-// A fraction is not accepted as an integer by either side.
+// Neither side accepts a fraction as an integer.
 func TestFractionsAreRefused(t *testing.T) {
 	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`,
 		`{"pollIntervalSeconds":1e99}`} {

@@ -125,8 +125,8 @@ func TestHotPathMakesNoGarbage(t *testing.T) {
 	}
 }
 
-// FuzzPlain compares the fast parser with the strict one: input that both accept is decoded alike, and the fast one
-// accepts only valid JSON.
+// FuzzPlain compares the fast parser with the strict one. If both accept an input, they decode it identically, and
+// the fast parser accepts only valid JSON.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
 		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
