@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/glasses/device"
 )
 
-// TestExamplesRunOnGlasses sends every command and control frame of the documentation to simulated glasses, which must
-// accept all of them.
+// TestExamplesRunOnGlasses sends every command and control frame in the documentation to simulated glasses, which
+// must accept all of them.
 func TestExamplesRunOnGlasses(t *testing.T) {
 	model, _ := glasses.Model("rayban_display")
 	ran := 0

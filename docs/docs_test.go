@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// The page about real glasses explains each problem that keeps them from being connected.
+// The page about real glasses explains every problem that can prevent a connection.
 func TestPage_ExplainsProblemsOfRealGlasses(t *testing.T) {
 	page, ok := docs.Find("real-glasses")
 	if !ok {
@@ -23,7 +23,7 @@ func TestPage_ExplainsProblemsOfRealGlasses(t *testing.T) {
 	}
 }
 
-// The page about errors gives the time after which sessions answer for silent glasses.
+// The page about errors documents how long sessions wait before they answer for silent glasses.
 func TestTimeoutIsDocumented(t *testing.T) {
 	want := fmt.Sprintf("%v seconds", broker.CommandWait.Seconds())
 	for _, p := range docs.Pages() {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestCaptions_StandAtTheBottom draws the documented recipe for captions on every panel. Nothing may be clipped, and
-// the last line must be in the lowest third, but only because of the empty column. Every model must fit as many lines
-// as the page says.
+// the last line must be in the lowest third, due to the empty column alone. Every model must fit as many lines as the
+// page states.
 func TestCaptions_StandAtTheBottom(t *testing.T) {
 	all := blocks()
 	at := slices.IndexFunc(all, func(b block) bool { return b.page == "panels" && strings.Contains(b.text, `"grow":1`) })

@@ -155,7 +155,8 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestSearch_FollowsEveryNext follows each id in an answer's next, also after a search restricted to a topic.
+// TestSearch_FollowsEveryNext follows every id in the next lists of an answer, including answers restricted to a
+// topic.
 func TestSearch_FollowsEveryNext(t *testing.T) {
 	followed := 0
 	for _, topic := range docs.Topics() {
@@ -178,8 +179,8 @@ func TestSearch_FollowsEveryNext(t *testing.T) {
 	}
 }
 
-// TestSearch_ReturnsAPassageWhole checks that a passage that may be cut in a list of results is complete if it is the
-// only one.
+// TestSearch_ReturnsAPassageWhole checks that a passage that is cut in a list of results is complete when it is the
+// only result.
 func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 	for _, p := range docs.Pages() {
 		for _, s := range p.Sections {
@@ -190,7 +191,7 @@ func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 	}
 }
 
-// TestSearch_ReadsAPage reads each page by its id and continues with the ids that its last passage names.
+// TestSearch_ReadsAPage reads each page by its id and continues with the ids listed by its last passage.
 func TestSearch_ReadsAPage(t *testing.T) {
 	for _, p := range docs.Pages() {
 		var want []string
