@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// TestBundles_AreValid proves that the bundles and manifests are what their readers expect.
+// TestBundles_AreValid checks that the bundles and manifests are valid for the tools that read them.
 func TestBundles_AreValid(t *testing.T) {
 	r := bundleRelease(t)
 	for name, test := range map[string]func(*testing.T, *release){
@@ -26,7 +26,8 @@ func TestBundles_AreValid(t *testing.T) {
 	}
 }
 
-// bundleRelease makes the bundles and manifests of a release whose programs do nothing, so that it takes seconds.
+// bundleRelease makes the bundles and manifests of a release with programs that do nothing, so that it takes only
+// seconds.
 func bundleRelease(t *testing.T) *release {
 	t.Helper()
 	commit, seconds, err := headOf(t.Context(), "../..")
@@ -59,7 +60,7 @@ func bundleRelease(t *testing.T) *release {
 	return r
 }
 
-// emptyPrograms returns a directory with a program that does nothing under the names of real ones.
+// emptyPrograms returns a directory with a do-nothing program under the names of the real ones.
 func emptyPrograms(t *testing.T, to target) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +110,7 @@ func unzip(t *testing.T, file string) string {
 	return dir
 }
 
-// readJSON parses a file, which must have no other fields than value has.
+// readJSON parses a file, which must have no fields other than those of value.
 func readJSON(t *testing.T, file string, value any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -133,7 +134,7 @@ func npmProgram(t *testing.T, folder, name, how string) string {
 	return file
 }
 
-// judge runs a program that judges a file, with a home directory of its own, and returns its output.
+// judge runs a program that checks a file, with its own home directory, and returns the output.
 func judge(t *testing.T, program string, args ...string) (string, error) {
 	t.Helper()
 	home := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// maxDownload is the maximum size in bytes of what a person downloads to install the service on one system.
+// maxDownload is the maximum size in bytes of the download that installs the service on one system.
 const maxDownload = 40_000_000
 
 // TestArchives_OfThisMachineAreSmall checks every form of the toolkit for Linux on amd64.
@@ -26,8 +26,8 @@ func TestArchives_OfThisMachineAreSmall(t *testing.T) {
 	}
 }
 
-// TestRelease_MakesEveryTarget makes the artefacts for the other systems and processors once. None of them runs here,
-// so it checks what their programs are made for, and the size of the archives.
+// TestRelease_MakesEveryTarget makes the artefacts for the other systems and processors. They cannot run here, so it
+// checks the targets of their programs and the size of the archives.
 func TestRelease_MakesEveryTarget(t *testing.T) {
 	var names []string
 	for _, other := range targets[1:] {

@@ -22,17 +22,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// container is the server in its unpacked image, run by bubblewrap as a container runtime would: as its user, as
-// process 1, with a read-only root and a network of its own that has nothing but loopback.
+// container is the server in its unpacked image. Bubblewrap runs it as a container runtime would: as the image's user
+// and as process 1, with a read-only root and a private network that has only loopback.
 type container struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	pid    int // of the server, seen from outside
+	pid    int // of the server, as seen from outside
 	log    *bytes.Buffer
 	exited chan struct{}
 }
 
-// startContainer runs the image in rootfs. mounts are pairs of a file or directory and where the container has it.
+// startContainer runs the image in rootfs. mounts holds pairs of a file or directory and its path in the container.
 func startContainer(t *testing.T, rootfs, data string, env []string, mounts ...string) *container {
 	t.Helper()
 	args := []string{
@@ -58,7 +58,8 @@ func startContainer(t *testing.T, rootfs, data string, env []string, mounts ...s
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: imageUser, Gid: imageUser}}
 	started := make(chan error, 1)
 	go func() {
-		// --die-with-parent ends the container with the thread that started it, so that must not be one of inside.
+		// --die-with-parent ends the container when the thread that started it exits, so that must not be a thread
+		// used by inside.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		started <- c.cmd.Start()
@@ -81,17 +82,17 @@ func startContainer(t *testing.T, rootfs, data string, env []string, mounts ...s
 	return c
 }
 
-// kill ends the container. Its log may be read afterwards.
+// kill ends the container. Its log can be read afterwards.
 func (c *container) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
 }
 
-// inside calls f on a thread that is in the container's network.
+// inside calls f on a thread in the container's network.
 func (c *container) inside(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
-		// The thread is not unlocked, so it ends with the goroutine instead of serving others in that network.
+		// The thread stays locked, so that it ends with the goroutine instead of running others in that network.
 		runtime.LockOSThread()
 		result <- func() error {
 			namespace, err := os.Open("/proc/" + strconv.Itoa(c.pid) + "/ns/net")
@@ -135,7 +136,7 @@ func (c *container) client() *http.Client {
 	}
 }
 
-// waitHealthy returns what the health check answers, once the server runs.
+// waitHealthy returns the answer of the health check once the server is running.
 func (c *container) waitHealthy() string {
 	c.t.Helper()
 	for {
@@ -158,11 +159,11 @@ func (c *container) waitHealthy() string {
 	}
 }
 
-// unpackImage lets skopeo and umoci unpack one platform of the image at a registry, and adds the places at which a
-// runtime mounts something.
+// unpackImage uses skopeo and umoci to unpack one platform of the image from a registry, and adds the mount points of
+// container runtimes.
 func unpackImage(t *testing.T, from string) (rootfs string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "image-") // whose parents the container's user may enter, unlike t.TempDir
+	dir, err := os.MkdirTemp("/tmp", "image-") // unlike in t.TempDir, the container's user may enter its parents
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func unpackImage(t *testing.T, from string) (rootfs string) {
 	return filepath.Join(dir, "bundle", "rootfs")
 }
 
-// addMountPoints makes the places in a root at which container runtimes mount something.
+// addMountPoints creates the mount points of container runtimes in a root.
 func addMountPoints(t *testing.T, rootfs string) {
 	t.Helper()
 	for _, place := range []string{"proc", "dev", "run/secrets"} {

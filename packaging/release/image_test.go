@@ -37,7 +37,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// TestImage_RunsWithoutPrivilege proves what the image of service-backend contains, and that it runs without any
+// TestImage_RunsWithoutPrivilege checks the content of the service-backend image, and that it runs without any
 // privilege.
 func TestImage_RunsWithoutPrivilege(t *testing.T) {
 	requireRoot(t)
@@ -61,7 +61,7 @@ func TestImage_RunsWithoutPrivilege(t *testing.T) {
 	t.Run("settings", func(t *testing.T) { containerNamesMissingSettings(t, rootfs, data) })
 }
 
-// inspectImage lets skopeo read the archive, for each of its processors.
+// inspectImage uses skopeo to read the archive for each of its processors.
 func inspectImage(t *testing.T, file string, archs []string) {
 	t.Helper()
 	if !slices.Contains(archs, "amd64") || isFull() && !slices.Contains(archs, "arm64") {
@@ -90,7 +90,7 @@ func inspectImage(t *testing.T, file string, archs []string) {
 	}
 }
 
-// throughRegistry pushes the image to a registry and returns its address there, and its processors.
+// throughRegistry pushes the image to a registry, and returns its address there and its processors.
 func throughRegistry(t *testing.T, file string) (address string, archs []string) {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -133,7 +133,8 @@ func throughRegistry(t *testing.T, file string) (address string, archs []string)
 	return "docker://" + ref.Name(), archs
 }
 
-// contentOfImage fails unless the root has just the known files, and nothing that its user could change or misuse.
+// contentOfImage fails unless the root has exactly the known files, none of which the image's user could change or
+// misuse.
 func contentOfImage(t *testing.T, rootfs string) {
 	t.Helper()
 	var files []string
@@ -176,7 +177,7 @@ func contentOfImage(t *testing.T, rootfs string) {
 	}
 }
 
-// imageSecrets writes the two keys as an operator does, readable by the container's user only.
+// imageSecrets writes the two keys as an operator would, readable only by the container's user.
 func imageSecrets(t *testing.T, dir string) string {
 	t.Helper()
 	secrets := filepath.Join(dir, "secrets")
@@ -197,7 +198,7 @@ func imageSecrets(t *testing.T, dir string) string {
 
 const imageBaseURL = "SERVICE_BACKEND_BASE_URL=http://localhost:8080"
 
-// containerDrains sends SIGTERM while a request is in flight: it is answered, and the server exits with 0.
+// containerDrains sends SIGTERM while a request is in flight. The request is answered, and the server exits with 0.
 func containerDrains(t *testing.T, rootfs, data, secrets string) {
 	c := startContainer(t, rootfs, data, []string{imageBaseURL}, secrets, "/run/secrets")
 	if health := c.waitHealthy(); !strings.Contains(health, `"ok":true`) {
@@ -219,7 +220,7 @@ func containerDrains(t *testing.T, rootfs, data, secrets string) {
 	if err := syscall.Kill(c.pid, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for { // until the server has noticed: it then accepts no connection
+	for { // until the server has received the signal: it then accepts no connections
 		other, err := c.dial()
 		if err != nil {
 			break
@@ -237,7 +238,7 @@ func containerDrains(t *testing.T, rootfs, data, secrets string) {
 	}
 }
 
-// containerNamesMissingSettings starts the server with nothing set.
+// containerNamesMissingSettings starts the server without any settings.
 func containerNamesMissingSettings(t *testing.T, rootfs, data string) {
 	c := startContainer(t, rootfs, data, nil)
 	<-c.exited
@@ -247,8 +248,8 @@ func containerNamesMissingSettings(t *testing.T, rootfs, data string) {
 	}
 }
 
-// containerUsesRoots signs in at a provider whose certificate only a test root vouches for: that fails with the
-// image's own roots, and works if an operator mounts roots of their own.
+// containerUsesRoots signs in at a provider whose certificate is signed only by a test root. This fails with the
+// image's own roots, and works if an operator mounts other roots.
 func containerUsesRoots(t *testing.T, rootfs, data, secrets string) {
 	root, certificate := testCertificate(t)
 	dir := filepath.Dir(rootfs)
@@ -291,7 +292,8 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// startProvider serves the discovery of an OpenID Connect provider in the container's network, and counts requests.
+// startProvider serves the discovery document of an OpenID Connect provider in the container's network, and counts
+// requests.
 func startProvider(t *testing.T, c *container, certificate tls.Certificate) *atomic.Int32 {
 	t.Helper()
 	listener, err := c.listen("127.0.0.1:8443")
@@ -319,7 +321,7 @@ func startProvider(t *testing.T, c *container, certificate tls.Certificate) *ato
 
 var csrfInput = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// signIn presses the provider's button on the sign-in page and returns where it leads.
+// signIn presses the provider's button on the sign-in page and returns the address it leads to.
 func signIn(t *testing.T, c *container) string {
 	t.Helper()
 	page, err := c.client().Get("http://localhost:8080/signin")
@@ -351,7 +353,7 @@ func signIn(t *testing.T, c *container) string {
 	return strings.TrimPrefix(response.Header.Get("Refresh"), "0; url=")
 }
 
-// testCertificate returns a root as PEM, and a certificate of 127.0.0.1 that it signed.
+// testCertificate returns a root as PEM, and a certificate for 127.0.0.1 signed by it.
 func testCertificate(t *testing.T) ([]byte, tls.Certificate) {
 	t.Helper()
 	now := time.Now()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// useWget makes install.sh find no curl and no minisign, but a wget.
+// useWget hides curl and minisign from install.sh, and provides a wget.
 func useWget(t *testing.T, f *installFixture, wget string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func wgetDownloads(t *testing.T, f *installFixture) {
 	}
 }
 
-// confinedCurl stands for the curl that Ubuntu offers as a snap: it may write neither to hidden folders nor to /tmp.
+// confinedCurl acts as the curl that Ubuntu offers as a snap, which can write neither to hidden folders nor to /tmp.
 const confinedCurl = `#!/bin/sh
 for word; do
 	case $word in /*) echo "curl: (23) client returned ERROR on write" >&2; exit 23 ;; esac
@@ -65,7 +65,7 @@ func confinedCurlDownloads(t *testing.T, f *installFixture) {
 	}
 }
 
-// serveHTTPS serves dist by https too, below /release, with redirects to it below the other paths, and returns the URL.
+// serveHTTPS also serves dist over https below /release, and redirects to it below other paths. It returns the URL.
 func serveHTTPS(t *testing.T, f *installFixture) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -99,7 +99,8 @@ func (f *installFixture) releaseAt(url string) {
 	f.write("install.sh", []byte(script))
 }
 
-// redirectsStayEncrypted follows redirects from https to https, and refuses those to http, with curl and with wget.
+// redirectsStayEncrypted checks, with curl and with wget, that redirects from https to https are followed and
+// redirects to http are refused.
 func redirectsStayEncrypted(t *testing.T, f *installFixture) {
 	url := serveHTTPS(t, f)
 	for _, program := range []string{"curl", "wget"} {
@@ -126,7 +127,8 @@ func redirectsStayEncrypted(t *testing.T, f *installFixture) {
 	}
 }
 
-// otherWgetNeedsSignature refuses to download with a wget that cannot be limited to https and checks no certificate.
+// otherWgetNeedsSignature checks that install.sh does not download with a wget that cannot be limited to https and
+// does not check certificates.
 func otherWgetNeedsSignature(t *testing.T, f *installFixture) {
 	f.releaseAt(serveHTTPS(t, f) + "/release")
 	useWget(t, f, "busybox")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestInstallScript_FullDisk installs onto a disk that has no room for a second version.
+// TestInstallScript_FullDisk installs onto a disk that has no space for a second version.
 func TestInstallScript_FullDisk(t *testing.T) {
 	requireRoot(t)
 	for _, shell := range installShells {
@@ -26,7 +26,7 @@ func TestInstallScript_FullDisk(t *testing.T) {
 			if out, _ := f.run(); strings.Count("\n"+out, "\ntar: ") > 1 {
 				t.Errorf("tar complains more than once:\n%s", out)
 			}
-			// Not a byte is free.
+			// No byte is free.
 			if err := os.WriteFile(filepath.Join(f.prefix, "filler"), make([]byte, 8<<20), 0o644); err == nil {
 				t.Fatal("the disk is not full")
 			}
@@ -35,7 +35,7 @@ func TestInstallScript_FullDisk(t *testing.T) {
 	}
 }
 
-// mount mounts a file system in memory until the test ends.
+// mount mounts an in-memory file system until the test ends.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir)
@@ -45,8 +45,8 @@ func mount(t *testing.T, dir, options string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
-// TestInstallScript_ReadOnlyHome installs as a user who cannot write to their home directory, and removes what somebody
-// else installed.
+// TestInstallScript_ReadOnlyHome installs as a user who cannot write to their home directory, and removes an
+// installation of another user.
 func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	requireRoot(t)
 	f := newInstallFixture(t, "dash")
@@ -80,7 +80,7 @@ func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	}
 	f.prefix = own
 	f.works("1.0.0")
-	// Root has upgraded it, or installed all of it.
+	// Root has upgraded it, or has installed all of it.
 	for _, roots := range []string{filepath.Join(own, "lib/service/1.0.0"), own} {
 		output(t, "chown", "-hR", "root", roots)
 		out, err = run("--prefix", own, "--uninstall")
@@ -91,11 +91,10 @@ func TestInstallScript_ReadOnlyHome(t *testing.T) {
 	}
 }
 
-// TestInstallScript_KilledAtRandom stops an installation at random moments, while somebody uses the programs all
-// the time.
+// TestInstallScript_KilledAtRandom stops installations at random moments while the programs are used continuously.
 func TestInstallScript_KilledAtRandom(t *testing.T) {
 	const seed = 17
-	moments := 7 // of each shell
+	moments := 7 // per shell
 	if isFull() {
 		moments = 20
 	}
@@ -122,8 +121,8 @@ func TestInstallScript_KilledAtRandom(t *testing.T) {
 	}
 }
 
-// killedWhileUsed starts an upgrade and sends the signal to all of its processes after a while. Every call of a program
-// during that time must work, and so must the programs afterwards, all of one version.
+// killedWhileUsed starts an upgrade and sends the signal to all of its processes after a while. Every call of a
+// program in the meantime must work. Afterwards the programs must work, too, and have the same version.
 func killedWhileUsed(t *testing.T, f *installFixture, after time.Duration, signal syscall.Signal) {
 	t.Helper()
 	cmd := f.command("--prefix", f.prefix)

@@ -21,11 +21,11 @@ import (
 	"aead.dev/minisign"
 )
 
-// installFixture serves a release of small programs, and installs it.
+// installFixture serves and installs a release of small programs.
 type installFixture struct {
 	t      *testing.T
 	shell  []string // the interpreter of install.sh
-	dist   string   // the files that are served
+	dist   string   // directory of the served files
 	url    string
 	key    minisign.PrivateKey
 	public string
@@ -35,12 +35,12 @@ type installFixture struct {
 	env    []string
 }
 
-// sharedLinks are links that install.sh makes below PREFIX/share.
+// sharedLinks lists links that install.sh creates below PREFIX/share.
 var sharedLinks = []string{
 	"man/man1/servicectl.1", "bash-completion/completions/servicectl", "zsh/site-functions/_servicectl",
 }
 
-// installShells are the interpreters under which install.sh must work.
+// installShells lists the interpreters that install.sh must support.
 var installShells = [][]string{{"dash"}, {"bash", "--posix"}, {"busybox", "sh"}}
 
 func newInstallFixture(t *testing.T, shell ...string) *installFixture {
@@ -66,14 +66,14 @@ func signingKey(t *testing.T, seed byte) minisign.PrivateKey {
 	return private
 }
 
-// publicKeyLine returns the second line of the public key's file, which minisign -P takes.
+// publicKeyLine returns the second line of the public key file, which is the argument of minisign -P.
 func publicKeyLine(key minisign.PrivateKey) string {
 	text, _ := key.Public().(minisign.PublicKey).MarshalText()
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// release puts a version with its checksums, signature and install.sh into dist, which then has only that one.
+// release replaces the content of dist by a version with its checksums, signature and install.sh.
 func (f *installFixture) release(version string) {
 	f.t.Helper()
 	old, err := filepath.Glob(filepath.Join(f.dist, "*"))
@@ -94,7 +94,7 @@ func (f *installFixture) archive(version string) string {
 	return "service-" + version + "-" + runtime.GOOS + "-" + runtime.GOARCH + ".tar.gz"
 }
 
-// sign writes SHA256SUMS of what is in dist, and its signature.
+// sign writes SHA256SUMS for the files in dist, and its signature.
 func (f *installFixture) sign() {
 	f.t.Helper()
 	archives, err := filepath.Glob(filepath.Join(f.dist, "*.tar.gz"))
@@ -128,7 +128,7 @@ func (f *installFixture) must(err error) {
 	}
 }
 
-// command returns the command that runs install.sh of the release in dist.
+// command returns a command that runs install.sh from dist.
 func (f *installFixture) command(args ...string) *exec.Cmd {
 	args = append(append(slices.Clone(f.shell[1:]), filepath.Join(f.dist, "install.sh")), args...)
 	cmd := exec.CommandContext(f.t.Context(), f.shell[0], args...)
@@ -136,7 +136,7 @@ func (f *installFixture) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs install.sh with the fixture's prefix and returns what it prints.
+// run runs install.sh with the fixture's prefix and returns its output.
 func (f *installFixture) run(args ...string) (string, error) {
 	out, err := f.command(append([]string{"--prefix", f.prefix}, args...)...).CombinedOutput()
 	return string(out), err
@@ -152,7 +152,7 @@ func (f *installFixture) install(args ...string) string {
 	return out
 }
 
-// refuses runs install.sh, which must fail with a text and leave the version in use as it is, without remains.
+// refuses runs install.sh, which must fail with a text, leave the version in use unchanged, and leave no remains.
 func (f *installFixture) refuses(version, text string, args ...string) {
 	f.t.Helper()
 	out, err := f.run(args...)
@@ -163,7 +163,7 @@ func (f *installFixture) refuses(version, text string, args ...string) {
 	f.isTidy()
 }
 
-// works fails unless both programs run and are of a version.
+// works fails unless both programs run and have the given version.
 func (f *installFixture) works(version string) {
 	f.t.Helper()
 	for _, program := range []string{"servicectl", "service-mcp"} {
@@ -183,7 +183,7 @@ func (f *installFixture) isTidy() {
 	}
 }
 
-// versions returns the versions that are kept.
+// versions returns the versions that are still installed.
 func (f *installFixture) versions() []string {
 	f.t.Helper()
 	files, err := filepath.Glob(filepath.Join(f.prefix, "lib/service/[0-9]*"))
@@ -194,8 +194,8 @@ func (f *installFixture) versions() []string {
 	return files
 }
 
-// smallArchive is an archive in the form of a real one. Its programs are scripts that print their name and version, and
-// its filler, which no one can compress, makes unpacking take a moment.
+// smallArchive returns an archive in the form of a real one. Its programs are scripts that print their name and
+// version. Its filler does not compress, so that unpacking takes a moment.
 func smallArchive(t *testing.T, version string) []byte {
 	t.Helper()
 	filler := make([]byte, 2<<20)

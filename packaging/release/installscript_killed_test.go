@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// installTools are the programs that install.sh runs.
+// installTools lists the programs that install.sh runs.
 var installTools = []string{
 	"tar", "gzip", "readlink", "find", "sort", "curl", "minisign", "sha256sum", "uname", "cut", "sed", "mv", "ln",
 	"rm", "mkdir", "basename", "dirname", "cat", "rmdir",
 }
 
-// countedTool counts its calls as the lines of a file, ends the whole installation before the call whose number is in
-// another, and otherwise runs the program of its name. Two commands of a pipeline may have the same number.
+// countedTool counts its calls as lines of a file. It kills the whole installation before the call with the number in
+// another file, and otherwise runs the program with its name. Two commands of a pipeline may have the same number.
 const countedTool = `#!/bin/sh
 echo >>'COUNT'
 n=$(/usr/bin/wc -l <'COUNT')
@@ -26,8 +26,8 @@ read -r at <'AT'
 exec 'PROGRAM' "$@"
 `
 
-// TestInstallScript_KilledAtEachCommand ends an upgrade before each command that it runs. After every end the programs
-// work, and before the last change they are the old ones.
+// TestInstallScript_KilledAtEachCommand kills an upgrade before each command that it runs. The programs work after
+// every kill, and have the old version until the last change.
 func TestInstallScript_KilledAtEachCommand(t *testing.T) {
 	f := newInstallFixture(t, "dash")
 	tools := t.TempDir()

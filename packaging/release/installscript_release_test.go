@@ -36,7 +36,7 @@ func TestInstallScript_InstallsThisRelease(t *testing.T) {
 		t.Errorf("an installed adapter does not start:\n%s", out)
 	}
 	servicectl("daemon", "stop")
-	f.install() // again: everything is there already
+	f.install() // once more, with everything already installed
 	if got := f.versions(); len(got) != 1 || got[0] != version {
 		t.Errorf("kept versions %q", got)
 	}
@@ -47,8 +47,7 @@ func TestInstallScript_InstallsThisRelease(t *testing.T) {
 	}
 }
 
-// TestInstallScript_RunsInDevContainer runs the command of the dev container in the documentation, in a clean home
-// directory.
+// TestInstallScript_RunsInDevContainer runs the documented command for dev containers in a clean home directory.
 func TestInstallScript_RunsInDevContainer(t *testing.T) {
 	_, text, ok := strings.Cut(string(must(os.ReadFile("../../docs/pages/install.md"))), "```json devcontainer\n")
 	text, _, end := strings.Cut(text, "```")

@@ -13,8 +13,8 @@ import (
 	"aead.dev/minisign"
 )
 
-// TestInstallScript proves that install.sh installs, upgrades and removes, and that whatever goes wrong, the
-// version that was installed before goes on working.
+// TestInstallScript checks that install.sh installs, upgrades and removes, and that the previously installed version
+// keeps working if anything goes wrong.
 func TestInstallScript(t *testing.T) {
 	for _, shell := range installShells {
 		t.Run(shell[0], func(t *testing.T) {
@@ -132,7 +132,7 @@ func offlineInstalls(t *testing.T, f *installFixture) {
 	f.works("2.0.0")
 }
 
-// replacedIsNotRun replaces the archive immediately after its checksum was computed.
+// replacedIsNotRun replaces the archive immediately after its checksum has been computed.
 func replacedIsNotRun(t *testing.T, f *installFixture) {
 	file := filepath.Join(f.dist, f.archive("1.0.0"))
 	genuine := f.read(f.archive("1.0.0"))
@@ -175,7 +175,8 @@ func repetitionRepairs(t *testing.T, f *installFixture) {
 	f.isTidy()
 }
 
-// repetitionKeepsPrevious repeats an installation of which Python has compiled an example, and one that was a repair.
+// repetitionKeepsPrevious repeats an installation after Python has compiled an example, and an installation that was
+// a repair.
 func repetitionKeepsPrevious(t *testing.T, f *installFixture) {
 	f.install()
 	compiled := filepath.Join(f.prefix, "lib/service/1.0.0/examples/__pycache__")
@@ -241,7 +242,7 @@ func slashAtEndOfPrefix(t *testing.T, f *installFixture) {
 	f.works("1.0.0")
 }
 
-// unreadableArchive installs an archive that was damaged before it got its checksum.
+// unreadableArchive installs an archive that was damaged before its checksum was computed.
 func unreadableArchive(t *testing.T, f *installFixture) {
 	f.install()
 	f.release("2.0.0")
@@ -255,7 +256,7 @@ func unreadableArchive(t *testing.T, f *installFixture) {
 	f.refuses("1.0.0", "cannot read")
 }
 
-// twoAtOnce starts two installations, each of which waits for the other before it makes its work directory.
+// twoAtOnce starts two installations, each of which waits for the other before it creates its work directory.
 func twoAtOnce(t *testing.T, f *installFixture) {
 	f.install()
 	f.release("2.0.0")

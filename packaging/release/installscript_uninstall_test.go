@@ -26,8 +26,8 @@ func uninstallKeepsState(t *testing.T, f *installFixture) {
 	}
 }
 
-// uninstallKeepsNoSettings removes the programs after `servicectl uninstall --purge` removed the settings, which keeps
-// a file of the user.
+// uninstallKeepsNoSettings removes the programs after `servicectl uninstall --purge` has removed the settings but
+// kept a file of the user.
 func uninstallKeepsNoSettings(t *testing.T, f *installFixture) {
 	f.install()
 	f.must(os.Mkdir(filepath.Join(f.home, ".service"), 0o700))
@@ -38,7 +38,8 @@ func uninstallKeepsNoSettings(t *testing.T, f *installFixture) {
 	}
 }
 
-// uninstallRemovesOwnFolders requires that uninstall leaves a folder that was there before, and no folder of its own.
+// uninstallRemovesOwnFolders checks that uninstalling keeps a folder that existed before, and removes all folders of
+// its own.
 func uninstallRemovesOwnFolders(t *testing.T, f *installFixture) {
 	f.install()
 	f.release("2.0.0")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestArchive_IsReachedThroughLinks runs the tests of test/e2e that install programs behind links and in folders
-// of versions, with the programs of this machine's archive.
+// TestArchive_IsReachedThroughLinks runs the tests in test/e2e that install programs behind links and in versioned
+// folders, with the programs of this machine's archive.
 func TestArchive_IsReachedThroughLinks(t *testing.T) {
 	tests := []string{
 		"TestPrograms_ReachedThroughLinks", "TestUpgrade_OfVersionFoldersKeepsRegistrations", "TestAgentList_NamesStalePath",

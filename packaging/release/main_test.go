@@ -16,13 +16,13 @@ import (
 	"github.com/service-dev/service/test/reaper"
 )
 
-// The release that tests look at.
+// The release that the tests check.
 const (
 	testVersion = "0.9.0"
 	testURL     = "https://download.example.org/service"
 )
 
-// scratch is a directory that every user may read, until the tests end.
+// scratch is a directory that every user can read. It exists until the tests end.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// testKey makes the key that signs the release of these tests, once, and returns its public key and its file.
+// testKey creates the key that signs the release of these tests, on the first call, and returns its public key and
+// its file.
 var testKey = sync.OnceValues(func() (public, file string) {
 	pub, private, err := minisign.GenerateKey(rand.Reader)
 	if err != nil {
@@ -58,7 +59,7 @@ var testKey = sync.OnceValues(func() (public, file string) {
 	return pub.String(), file
 })
 
-// checkedTargets are the targets whose artefacts the checks look at.
+// checkedTargets returns the targets whose artefacts the tests check.
 func checkedTargets() string {
 	if isFull() {
 		return ""
@@ -66,7 +67,7 @@ func checkedTargets() string {
 	return "linux-amd64"
 }
 
-// distOnce makes the artefacts, once.
+// distOnce makes the artefacts on the first call.
 var distOnce = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("RELEASE_DIST"); dir != "" {
 		return filepath.Abs(dir)
@@ -84,8 +85,8 @@ var distOnce = sync.OnceValues(func() (string, error) {
 	return dir, r.makeAll(context.Background())
 })
 
-// dist returns a directory with the artefacts, at least those for Linux on amd64: those of RELEASE_DIST, or those that
-// the first test to ask for them makes from this working tree.
+// dist returns a directory with the artefacts for at least Linux on amd64. It is RELEASE_DIST or, if that is not set,
+// a directory of artefacts made from this working tree for the first test that needs them.
 func dist(t *testing.T) string {
 	t.Helper()
 	dir, err := distOnce()
@@ -95,7 +96,7 @@ func dist(t *testing.T) string {
 	return dir
 }
 
-// artefactOf returns the one artefact whose name matches a pattern.
+// artefactOf returns the only artefact whose name matches a pattern.
 func artefactOf(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dist(t), pattern))
@@ -105,7 +106,7 @@ func artefactOf(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// isFull reports whether every repetition is wanted.
+// isFull reports whether all repetitions are requested.
 func isFull() bool { return os.Getenv("SERVICE_TEST_FULL") != "" }
 
 // require skips the test if a program is missing, or fails it in CI.
@@ -134,7 +135,7 @@ func skip(t *testing.T, reason string) {
 	t.Skip("SKIPPED, " + reason)
 }
 
-// output runs a program and returns what it prints. If it fails, the test does.
+// output runs a program and returns its output. The test fails if the program fails.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()

@@ -17,7 +17,7 @@ import (
 // registryModule publishes the schema of server.json.
 const registryModule = "github.com/modelcontextprotocol/registry@v1.8.7"
 
-// serverJSON holds server.json to the schema of the MCP registry, and to the files of the release.
+// serverJSON checks server.json against the schema of the MCP registry and against the files of the release.
 func serverJSON(t *testing.T, r *release) {
 	t.Helper()
 	data := must(os.ReadFile(filepath.Join(r.out, "server.json")))
@@ -65,7 +65,7 @@ func registrySchema(t *testing.T) *jsonschema.Resolved {
 	return must(schema.Resolve(nil))
 }
 
-// checkDownload fails unless a manifest names a file of the release with its checksum.
+// checkDownload fails unless the URL is a file of the release and the checksum matches.
 func checkDownload(t *testing.T, r *release, url, sum string) {
 	t.Helper()
 	name, ok := strings.CutPrefix(url, "https://releases.example.org/x/")
@@ -74,8 +74,8 @@ func checkDownload(t *testing.T, r *release, url, sum string) {
 	}
 }
 
-// scoopManifest holds the manifest to the fields that https://github.com/ScoopInstaller/Scoop/blob/master/schema.json
-// allows, as far as we use them.
+// scoopManifest checks the manifest against the fields of
+// https://github.com/ScoopInstaller/Scoop/blob/master/schema.json that it uses.
 func scoopManifest(t *testing.T, r *release) {
 	t.Helper()
 	var m struct {
@@ -99,8 +99,8 @@ func scoopManifest(t *testing.T, r *release) {
 	}
 }
 
-// wingetManifests holds the three manifests to version 1.12.0 of the schemas in
-// https://github.com/microsoft/winget-cli/tree/master/schemas, as far as we use them.
+// wingetManifests checks the three manifests against the fields that they use of version 1.12.0 of the schemas in
+// https://github.com/microsoft/winget-cli/tree/master/schemas.
 func wingetManifests(t *testing.T, r *release) {
 	t.Helper()
 	read := func(suffix string, value any) {
@@ -152,7 +152,7 @@ func wingetManifests(t *testing.T, r *release) {
 	}
 }
 
-// wingetHead is what every winget manifest has.
+// wingetHead holds the fields that every winget manifest has.
 type wingetHead struct {
 	ID      string `yaml:"PackageIdentifier"`
 	Version string `yaml:"PackageVersion"`
@@ -184,7 +184,7 @@ type wingetInstaller struct {
 	} `yaml:"Installers"`
 }
 
-// formulaHarness evaluates a formula as Homebrew would, and prints what it declares and runs, one thing a line.
+// formulaHarness evaluates a formula as Homebrew would, and prints its declarations and commands, one per line.
 const formulaHarness = `
 class Path < String
   def /(name) = Path.new("#{self}/#{name}")
@@ -208,7 +208,7 @@ ServiceToolkit.new.install
 abort "no caveats" unless ServiceToolkit.new.caveats.include?("servicectl agent add --all")
 `
 
-// formulaBuilds lets Ruby evaluate the formula, and make say what it would run in the source archive.
+// formulaBuilds evaluates the formula with Ruby, and checks what it would run in the source archive.
 func formulaBuilds(t *testing.T, r *release) {
 	t.Helper()
 	require(t, map[string]string{"ruby": "ruby", "make": "make"})

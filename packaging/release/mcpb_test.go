@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// mcpbDescription is manifest.json of a bundle, see MANIFEST.md of modelcontextprotocol/mcpb, version 0.3.
+// mcpbDescription is manifest.json of a bundle; see MANIFEST.md of modelcontextprotocol/mcpb, version 0.3.
 type mcpbDescription struct {
 	ManifestVersion string `json:"manifest_version"`
 	Name            string `json:"name"`
@@ -36,7 +36,7 @@ type mcpbDescription struct {
 	Compatibility   struct{ Platforms []string }
 }
 
-// mcpbBundles proves that the bundles are valid, complete and the same each time.
+// mcpbBundles checks that the bundles are valid, complete and reproducible.
 func mcpbBundles(t *testing.T, r *release) {
 	t.Helper()
 	mcpb := npmProgram(t, "npm", ".bin/mcpb", "make npm")
@@ -70,7 +70,7 @@ func mcpbBundles(t *testing.T, r *release) {
 	}
 }
 
-// checkMCPB fails unless every path of the manifest exists and is executable, and the adapters have their checksums.
+// checkMCPB fails unless every path in the manifest exists and is executable, and the adapters have their checksums.
 func checkMCPB(t *testing.T, dir, platform, suffix string) {
 	t.Helper()
 	var m mcpbDescription
@@ -105,7 +105,7 @@ func checkMCPB(t *testing.T, dir, platform, suffix string) {
 	}
 }
 
-// checkUniversal fails unless a program is for both processors of macOS.
+// checkUniversal fails unless a program contains both macOS processors.
 func checkUniversal(t *testing.T, file string) {
 	t.Helper()
 	fat, err := macho.OpenFat(file)
@@ -121,8 +121,8 @@ func checkUniversal(t *testing.T, file string) {
 	}
 }
 
-// mcpbRuns unpacks a bundle of this machine's programs with the tool of its authors. A real client then starts
-// the program that the manifest names, and gets answers from the daemon and an adapter in the same folder.
+// mcpbRuns unpacks a bundle of this machine's programs with the official mcpb tool. A real client then starts the
+// program named in the manifest, and gets answers from the daemon and an adapter in the same folder.
 func mcpbRuns(t *testing.T, r *release) {
 	t.Helper()
 	file, dir := filepath.Join(t.TempDir(), "linux.mcpb"), filepath.Join(t.TempDir(), "unpacked")

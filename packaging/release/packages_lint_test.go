@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPackage_PassesLintian requires that lintian finds neither errors nor warnings. What is overridden is in
-// files/lintian, with reasons.
+// TestPackage_PassesLintian checks that lintian reports neither errors nor warnings. Overrides are in files/lintian,
+// with reasons.
 func TestPackage_PassesLintian(t *testing.T) {
 	require(t, map[string]string{"lintian": "lintian"})
 	for _, name := range []string{"service-toolkit", "service-backend"} {
@@ -31,7 +31,8 @@ func TestPackage_PassesRPMLint(t *testing.T) {
 	}
 }
 
-// TestManPages_AreReadable requires that groff understands every page of the archive, and that each names itself.
+// TestManPages_AreReadable checks that groff can format every page of the archive, and that each page contains its
+// name.
 func TestManPages_AreReadable(t *testing.T) {
 	require(t, map[string]string{"man": "man-db"})
 	dir := t.TempDir()

@@ -14,7 +14,7 @@ import (
 )
 
 // TestPackage_InstallsOnDebian installs both packages in an overlay of this machine's root, uses them as an ordinary
-// user, and removes them. Nothing stays but the user's state and the system user.
+// user, and removes them. Only the user's state and the system user remain.
 func TestPackage_InstallsOnDebian(t *testing.T) {
 	require(t, map[string]string{"man": "man-db"})
 	printed, left := inRoot(t, "install.sh", copyFiles(t, map[string]string{
@@ -40,7 +40,7 @@ func TestPackage_InstallsOnDebian(t *testing.T) {
 	}
 }
 
-// TestPackage_InstallsWithRPM installs the rpm in an empty root, where the programs run without any library, and
+// TestPackage_InstallsWithRPM installs the rpm in an empty root, where the programs run without any libraries, and
 // erases it.
 func TestPackage_InstallsWithRPM(t *testing.T) {
 	requireRoot(t)
@@ -57,11 +57,11 @@ func TestPackage_InstallsWithRPM(t *testing.T) {
 		t.Errorf("the changelog is %q", changelog)
 	}
 	output(t, "rpm", "--root", root, "--erase", "--noscripts", "service-toolkit", "service-backend")
-	// Debian and others keep the database in different places.
+	// Distributions store the database in different places.
 	checkRemoved(t, root, "root/.rpmdb", "var/lib/rpm", "usr/lib/sysimage/rpm")
 }
 
-// TestPackage_InstallsWithPacman does the same as TestPackage_InstallsWithRPM with the package of Arch Linux.
+// TestPackage_InstallsWithPacman is like TestPackage_InstallsWithRPM, with the Arch Linux package.
 func TestPackage_InstallsWithPacman(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"pacman": "pacman-package-manager"})
@@ -88,7 +88,7 @@ func TestPackage_InstallsWithPacman(t *testing.T) {
 	checkRemoved(t, root, "var/lib/pacman")
 }
 
-// checkInstalled requires that the programs in root run, and that what belongs to them is there.
+// checkInstalled checks that the programs in root run, and that their files are installed.
 func checkInstalled(t *testing.T, root string, others ...string) {
 	t.Helper()
 	out := output(t, "chroot", root, "/usr/bin/servicectl", "version")
@@ -106,7 +106,7 @@ func checkInstalled(t *testing.T, root string, others ...string) {
 	}
 }
 
-// checkRemoved requires that root has no file but those of the package manager.
+// checkRemoved checks that root contains only files of the package manager.
 func checkRemoved(t *testing.T, root string, managers ...string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -124,8 +124,8 @@ func checkRemoved(t *testing.T, root string, managers ...string) {
 	}
 }
 
-// TestPackage_ForAlpineMatchesDeb reads the package of Alpine back: it has the programs of the deb, with the same modes
-// and bytes.
+// TestPackage_ForAlpineMatchesDeb reads the Alpine package. It must contain the programs of the deb, with the same
+// modes and bytes.
 func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 	require(t, map[string]string{"dpkg-deb": "dpkg"})
 	root := t.TempDir()
@@ -135,7 +135,7 @@ func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	packed, err := gzip.NewReader(f) // several streams, which make one tar
+	packed, err := gzip.NewReader(f) // several streams that form one tar
 	if err != nil {
 		t.Fatal(err)
 	}

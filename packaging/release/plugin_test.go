@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pluginFolder proves that the folder is what each client expects. A client's own validator is used if it is
-// installed. Agent Plugins and Codex have none: for them only the fields that their documents name are checked.
+// pluginFolder checks that the folder is valid for each client. It uses a client's own validator if it is installed.
+// Agent Plugins and Codex have none, so it checks only their documented fields.
 func pluginFolder(t *testing.T, r *release) {
 	t.Helper()
 	marketplace := filepath.Join(unzip(t, filepath.Join(r.out, "agent-plugin.zip")), "service-plugin")
@@ -35,7 +35,7 @@ func pluginFolder(t *testing.T, r *release) {
 	})
 }
 
-// pluginDescription is plugin.json of Agent Plugins 1.0, whose schema allows nothing else.
+// pluginDescription is plugin.json of Agent Plugins 1.0, whose schema allows no other fields.
 type pluginDescription struct {
 	Schema      string `json:"$schema"`
 	Name        string
@@ -91,14 +91,14 @@ func checkCodexPlugin(t *testing.T, r *release, marketplace string) {
 		}
 	}
 	readJSON(t, filepath.Join(marketplace, ".agents", "plugins", "marketplace.json"), &m)
-	// Codex finds no plugin whose path is the marketplace itself.
+	// Codex does not find a plugin whose path is the marketplace itself.
 	if len(m.Plugins) != 1 || m.Plugins[0].Source.Path != "./service" || m.Plugins[0].Name != p.Name ||
 		p.Version != r.version {
 		t.Errorf("the marketplace has the plugins %+v", m.Plugins)
 	}
 }
 
-// checkSkill holds a skill to https://agentskills.io/specification.
+// checkSkill checks a skill against https://agentskills.io/specification.
 func checkSkill(t *testing.T, dir string) {
 	t.Helper()
 	text := string(must(os.ReadFile(filepath.Join(dir, "SKILL.md"))))
@@ -128,7 +128,7 @@ func checkSkillNames(t *testing.T, body string) {
 	tools := string(must(os.ReadFile("../../daemon/internal/tools/descriptions.md")))
 	for _, match := range regexp.MustCompile("`([a-z]+[A-Z][A-Za-z]+)`").FindAllStringSubmatch(body, -1) {
 		name := match[1]
-		isField := strings.HasPrefix(name, "expect") || name == "deviceModel" // of a scenario
+		isField := strings.HasPrefix(name, "expect") || name == "deviceModel" // a field of a scenario
 		if !isField && !strings.Contains(tools, "## "+name+"\n") {
 			t.Errorf("the skill names the tool %s, which does not exist", name)
 		}

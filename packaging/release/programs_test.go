@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A release has the same programs as `make build`.
+// A release contains the same programs as `make build`.
 func TestBuildTags_AreThoseOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

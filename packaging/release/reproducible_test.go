@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestRelease_IsReproducible makes a release of the commit once more: in a clone in another folder, as another user
-// with another home, umask, time zone and locale, later. With FULL it also compiles everything again, for every target.
+// TestRelease_IsReproducible makes a release of the commit again later: in a clone in another folder, as another user
+// with a different home, umask, time zone and locale. With FULL it also compiles everything again, for every target.
 func TestRelease_IsReproducible(t *testing.T) {
 	requireRoot(t)
 	require(t, map[string]string{"unshare": "util-linux", "diffoscope": "diffoscope-minimal"})
@@ -38,13 +38,14 @@ func TestRelease_IsReproducible(t *testing.T) {
 	if isFull() {
 		env = append(env, "GOCACHE="+filepath.Join(home, "cache"))
 	}
-	// The namespace maps root to nobody, who therefore may use root's caches.
+	// The namespace maps root to nobody, who may therefore use root's caches.
 	makeClone(t, filepath.Join(t.TempDir(), "another folder ü"), second, args, env,
 		"unshare", "--user", "--map-user=65534", "--map-group=65534", "sh", "-c", `umask 077; exec "$@"`, "sh", "go")
 	compareDirs(t, first, second)
 }
 
-// TestRelease_ReadsNoClock finds the calls that read the clock: only the one that measures how long an artefact took.
+// TestRelease_ReadsNoClock finds the calls that read the clock. Only the measurement of how long an artefact took may
+// do so.
 func TestRelease_ReadsNoClock(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -64,7 +65,7 @@ func TestRelease_ReadsNoClock(t *testing.T) {
 	}
 }
 
-// isClean reports whether the working tree is that of the commit.
+// isClean reports whether the working tree matches the commit.
 func isClean(t *testing.T) bool {
 	return strings.TrimSpace(output(t, "git", "-C", "../..", "status", "--porcelain")) == ""
 }
@@ -91,7 +92,7 @@ func makeClone(t *testing.T, clone, out string, args, env []string, goCommand ..
 	}
 }
 
-// compareDirs requires the same files with the same bytes.
+// compareDirs checks that two directories contain the same files with the same bytes.
 func compareDirs(t *testing.T, first, second string) {
 	t.Helper()
 	a, b := checksumsOf(t, first), checksumsOf(t, second)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// inRoot runs a script of testdata as root of an overlay of this machine's root, in which /release-test has what is in
-// dir, and /release-test/source is this repository, read-only. It returns what the script prints, and the files that it
-// leaves elsewhere.
+// inRoot runs a script of testdata as root of an overlay of this machine's root. There, /release-test has the content
+// of dir, and /release-test/source is this repository, read-only. It returns the script's output and the files that
+// the script leaves elsewhere.
 func inRoot(t *testing.T, script, dir string, args ...string) (printed string, left []string) {
 	t.Helper()
 	requireRoot(t)
@@ -41,7 +41,7 @@ find . \( -type f -o -type l \) ! -path './release-test/*' | sort
 	return printed, strings.Fields(after)
 }
 
-// copyFiles returns a new directory with copies of files under other names, for inRoot.
+// copyFiles returns a new directory with copies of files under new names, for inRoot.
 func copyFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ func modulesOf(t *testing.T, text []byte) []string {
 	return all
 }
 
-// testRelease returns a release of this working tree that makes nothing by itself.
+// testRelease returns a release of this working tree that makes no artefacts by itself.
 func testRelease(t *testing.T) *release {
 	t.Helper()
 	r, err := newRelease(t.Context(), options{
@@ -54,7 +54,7 @@ func linkedNames(t *testing.T, r *release, packages ...string) []string {
 	return all
 }
 
-// TestSBOM_ListsLinkedModules requires that the modules of each list are those that `go list -deps` finds.
+// TestSBOM_ListsLinkedModules checks that each list contains exactly the modules that `go list -deps` finds.
 func TestSBOM_ListsLinkedModules(t *testing.T) {
 	r := testRelease(t)
 	contained := map[string][]string{toolkit.name: toolkitPackages}
@@ -73,7 +73,7 @@ func TestSBOM_ListsLinkedModules(t *testing.T) {
 	}
 }
 
-// TestSBOM_FindsPlantedModule builds a program with one module more: the test above is able to fail.
+// TestSBOM_FindsPlantedModule builds a program with one additional module, to check that the test above can fail.
 func TestSBOM_FindsPlantedModule(t *testing.T) {
 	r := testRelease(t)
 	dir := t.TempDir()

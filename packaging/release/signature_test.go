@@ -12,7 +12,8 @@ import (
 	"aead.dev/minisign"
 )
 
-// TestSignature_IsVerifiedByMinisign requires that Debian's minisign accepts what Go signs, and refuses a changed file.
+// TestSignature_IsVerifiedByMinisign checks that Debian's minisign accepts signatures made in Go, and refuses a
+// changed file.
 func TestSignature_IsVerifiedByMinisign(t *testing.T) {
 	require(t, map[string]string{"minisign": "minisign"})
 	if os.Getenv("RELEASE_DIST") != "" {
@@ -44,8 +45,8 @@ func TestSignature_IsVerifiedByMinisign(t *testing.T) {
 	}
 }
 
-// TestSignature_AcceptsKeysOfMinisign signs a release with a key that Debian's minisign made, and requires that Go
-// accepts what Debian's minisign signs.
+// TestSignature_AcceptsKeysOfMinisign signs a release with a key made by Debian's minisign, and checks that Go
+// accepts signatures made by Debian's minisign.
 func TestSignature_AcceptsKeysOfMinisign(t *testing.T) {
 	require(t, map[string]string{"minisign": "minisign"})
 	dir := t.TempDir()
@@ -78,11 +79,11 @@ func TestSignature_AcceptsKeysOfMinisign(t *testing.T) {
 	if !hashed.Verify(key, signed) {
 		t.Error("Go refuses the signature of Debian's minisign")
 	}
-	// Debian's minisign reads the key that Go made.
+	// Debian's minisign reads a key made in Go.
 	goPublic, goSecret := testKey()
 	output(t, "minisign", "-S", "-W", "-s", goSecret, "-m", file, "-x", file+".go")
 	output(t, "minisign", "-V", "-P", goPublic, "-m", file, "-x", file+".go")
-	// A release whose programs would refuse its signature is not made.
+	// A release whose programs would refuse its signature cannot be made.
 	r.releaseKey = goPublic
 	if err := writeSignature(context.Background(), r, file+".minisig"); err == nil {
 		t.Error("a key other than RELEASE_KEY signs")

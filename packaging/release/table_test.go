@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The names carry the version as each format writes a pre-release, which sorts before the release.
+// The names contain the version in each format's form of a pre-release, which sorts before the release.
 func TestTable_NamesPreReleases(t *testing.T) {
 	r, err := newRelease(t.Context(), options{root: "../..", out: t.TempDir(), version: "1.4.0-rc.1", dirty: true})
 	if err != nil {

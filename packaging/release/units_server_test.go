@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/test/usersystemd"
 )
 
-// TestUnits_RunServerUnderSystemd starts the packaged unit under a real systemd: the server reads settings and keys
-// that only root may read, writes its database, answers, and stops. Without keys it does not start.
+// TestUnits_RunServerUnderSystemd starts the packaged unit under a real systemd. The server reads settings and keys
+// that only root may read, writes its database, responds and stops. Without keys it does not start.
 func TestUnits_RunServerUnderSystemd(t *testing.T) {
 	bin := t.TempDir()
 	if !usersystemd.Inside() {

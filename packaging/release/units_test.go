@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestUnits_PassSystemdAnalyze verifies every packaged unit as systemd reads it, with the programs where the
-// packages put them.
+// TestUnits_PassSystemdAnalyze verifies every packaged unit with systemd-analyze, with the programs at their
+// installed paths.
 func TestUnits_PassSystemdAnalyze(t *testing.T) {
 	require(t, map[string]string{"systemd-analyze": "systemd", "dpkg-deb": "dpkg"})
 	requireRoot(t)
@@ -16,7 +16,7 @@ func TestUnits_PassSystemdAnalyze(t *testing.T) {
 	for _, name := range []string{"service-toolkit", "service-backend"} {
 		output(t, "dpkg-deb", "-x", artefactOf(t, name+"_*_amd64.deb"), root)
 	}
-	// verify wants the programs: the packages' /usr lies over the machine's in a namespace of its own.
+	// verify needs the programs, so the packages' /usr is mounted over the machine's in a private namespace.
 	const script = `set -eu
 mount -t tmpfs tmpfs /media
 mkdir /media/upper /media/work
@@ -32,8 +32,8 @@ systemd-analyze --man=no --user verify /usr/lib/systemd/user/serviced.service /u
 		filepath.Join(root, "usr/lib/systemd/system/service-backend.service"))
 }
 
-// TestUnits_MatchTemplates requires that the packaged units say what the templates of `service install` do,
-// and that no placeholder is left.
+// TestUnits_MatchTemplates checks that the packaged units match the templates of `service install`, and that no
+// placeholder is left.
 func TestUnits_MatchTemplates(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"service-toolkit", "service-backend"} {

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// nextVersion is the version that the tests of test/e2e upgrade to.
+// nextVersion is the version that the tests in test/e2e upgrade to.
 const nextVersion = "9.0.0"
 
-// TestPackage_UpgradesUnderWork runs the tests of test/e2e that use, upgrade, remove and half install a package,
-// as root of an overlay of this machine's root, with the packages of two versions.
+// TestPackage_UpgradesUnderWork runs the tests in test/e2e that use, upgrade, remove and partly install a package, as
+// root of an overlay of this machine's root, with the packages of two versions.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	require(t, map[string]string{"gcc": "gcc"})
 	dir := copyFiles(t, map[string]string{"old.deb": artefactOf(t, "service-toolkit_*_amd64.deb"), "new.deb": nextDeb(t)})
@@ -29,7 +29,7 @@ func TestPackage_UpgradesUnderWork(t *testing.T) {
 	}
 }
 
-// nextDeb makes the package of the toolkit again, as nextVersion.
+// nextDeb builds the toolkit package again as nextVersion.
 func nextDeb(t *testing.T) string {
 	t.Helper()
 	r, err := newRelease(context.Background(), options{
