@@ -34,7 +34,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// nested returns a frame whose payload has that many levels, the payload itself included.
+// nested returns a frame whose payload has the given number of levels, including the payload itself.
 func nested(levels int) string {
 	return `{"v":1,"type":"note","id":"1","at":5,"payload":{"text":"]}\\\"[{","a":` + strings.Repeat("[", levels-1) +
 		strings.Repeat("]", levels-1) + `}}`
@@ -159,7 +159,7 @@ func FuzzParseHello(f *testing.F) {
 	})
 }
 
-// The deepest tree that is allowed is not too deep for a frame, whatever its last node contains.
+// The deepest allowed tree is not too deep for a frame, regardless of the content of its last node.
 func TestParse_AcceptsTheDeepestTree(t *testing.T) {
 	tree := strings.Repeat(`{"type":"row","children":[`, glasses.MaxTreeDepth-1) +
 		`{"type":"text","text":"Hi","more":{"a":[{"b":[1]}]}}` + strings.Repeat(`]}`, glasses.MaxTreeDepth-1)

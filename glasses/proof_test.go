@@ -28,7 +28,7 @@ func encoded(t *testing.T, v any) []byte {
 	return data
 }
 
-// One file with a run against real glasses turns the marks of what it shows, and of nothing else.
+// A record of one run on real glasses changes the state of the capabilities that it shows, and of no others.
 func TestProofOf_TurnsWithARecord(t *testing.T) {
 	prove := func(r BenchRecord) Proof {
 		t.Helper()

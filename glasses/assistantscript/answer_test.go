@@ -12,7 +12,8 @@ import (
 const tools = `"tools":[{"type":"function","function":{"name":"add_item"}},` +
 	`{"type":"function","function":{"name":"show_list"}}]`
 
-// asks returns a request with these messages. A message that is not an object becomes a text message of the user.
+// asks returns a request with the given messages. A message that is not a JSON object becomes a user message with
+// that text.
 func asks(messages ...string) string {
 	for i, m := range messages {
 		if !strings.HasPrefix(m, "{") {
@@ -127,7 +128,7 @@ func TestCompletion_HasTheShapeOfTheInterface(t *testing.T) {
 	}
 }
 
-// joined reads a stream as clients do, by joining the parts.
+// joined reads a stream as clients do, by joining its parts.
 func joined(t *testing.T, events [][]byte) (text, calls, reasons string, usage *Usage) {
 	t.Helper()
 	for i, e := range events {

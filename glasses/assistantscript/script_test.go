@@ -86,8 +86,8 @@ func TestEncode_IsReadAsTheSameScript(t *testing.T) {
 	}
 }
 
-// FuzzParse checks the decoder with arbitrary bytes: encoding and decoding an accepted script does not change it, and
-// the script answers every request within its limits.
+// FuzzParse parses arbitrary bytes. An accepted script must survive encoding and decoding unchanged, and answer every
+// request within its limits.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shopping), []byte(asks("Hello")))
 	f.Add([]byte(`{"rules":[{"when":{"always":true},"reply":{"text":"x"}}]}`), []byte(`{"model":"script"}`))

@@ -221,7 +221,7 @@ func TestBroker_FailsCommandsByTheirDeadline(t *testing.T) {
 	}
 }
 
-// A broker restored from the rows of an earlier one recognizes repeats and knows the open commands.
+// A broker restored from the rows of an earlier one recognizes repeats and knows the pending commands.
 func TestBroker_Restore(t *testing.T) {
 	before, rows := newBroker(), []glasses.Event(nil)
 	for _, frame := range [][]byte{text("display.clear", "a1", "{}"), text("display.clear", "a2", "{}"),
@@ -291,7 +291,7 @@ func TestBroker_ForgetsTheOldestFrames(t *testing.T) {
 	}
 }
 
-// Whatever the peers send, every command in the log gets exactly one result.
+// Every command in the log gets exactly one result, regardless of what the peers send.
 func FuzzBroker(f *testing.F) {
 	f.Add([]byte(`{"v":1,"type":"display.clear","id":"a1","at":1}` + "\n" +
 		`{"v":1,"type":"result","id":"a1","at":1,"payload":{"ok":true}}`))

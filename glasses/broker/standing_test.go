@@ -40,7 +40,7 @@ func TestForGlasses_WithholdsTranscriptionWithoutApp(t *testing.T) {
 }
 
 // TestGlassesGone_KeepsWhatStands checks that announcing phrases does not fail if the glasses disconnect right after
-// receiving them.
+// they received them.
 func TestGlassesGone_KeepsWhatStands(t *testing.T) {
 	b := newBroker()
 	for _, f := range []string{"phrases.announce", "display.clear"} {

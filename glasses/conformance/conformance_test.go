@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// simulated is simulated glasses on the machine's clock. bend changes what they send: it returns the messages to send
+// simulated is simulated glasses on the machine's clock. bend changes their output: it returns the messages to send
 // instead.
 type simulated struct {
 	frames   chan glasses.Frame
@@ -81,7 +81,7 @@ func (s *simulated) run() {
 	}
 }
 
-// settle answers what the device asks of its host, and sends its frames.
+// settle answers the device's requests to its host, and sends its frames.
 func (s *simulated) settle(now int64) {
 	for outs := s.device.Take(); len(outs) > 0; outs = s.device.Take() {
 		for _, o := range outs {
@@ -140,7 +140,7 @@ func TestCheck_PassesSimulatedGlasses(t *testing.T) {
 	}
 }
 
-// faults are glasses that break one rule each, and the line that has to say so.
+// faults maps the rule that must report a problem to glasses that break this rule.
 var faults = map[string]func(f glasses.Frame, body []byte) []Message{
 	"display.show is answered, and the view has its tree": func(f glasses.Frame, body []byte) []Message {
 		f.Payload = json.RawMessage(strings.ReplaceAll(string(f.Payload), `"conformance"`, `"another text"`))
@@ -202,7 +202,7 @@ var faults = map[string]func(f glasses.Frame, body []byte) []Message{
 	"after audio.stop there is no more sound": late(glasses.TypeAudioChunk),
 }
 
-// A phone's camera stores how the phone was held and where it was, which an app must not receive.
+// A phone's camera stores the phone's orientation and location in pictures, which an app must not receive.
 func TestCheck_FindsPicturesWithMetadata(t *testing.T) {
 	const model = "rayban_display"
 	m, _ := glasses.Model(model)
@@ -221,7 +221,7 @@ func TestCheck_FindsPicturesWithMetadata(t *testing.T) {
 	}
 }
 
-// late returns glasses that send a frame of a stream once more with the next result that is only ok.
+// late returns glasses that send another frame of a stream together with the next result that contains only ok.
 func late(typ string) func(glasses.Frame, []byte) []Message {
 	var last []Message
 	isSent := false
@@ -239,7 +239,7 @@ func late(typ string) func(glasses.Frame, []byte) []Message {
 	}
 }
 func TestCheck_FindsTheBrokenRule(t *testing.T) {
-	const model = "rayban_display" // it has every part
+	const model = "rayban_display" // it has all parts
 	m, _ := glasses.Model(model)
 	for name, bend := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestCheck_FindsTheBrokenRule(t *testing.T) {
 	}
 }
 
-// Glasses that leave in the middle are no verdict.
+// Glasses that disconnect during a check cause an error instead of a failed rule.
 func TestCheck_EndsWithTheGlasses(t *testing.T) {
 	s := start(t, "even_g1", message)
 	m, _ := glasses.Model("even_g1")
@@ -271,7 +271,7 @@ type leaving struct {
 
 func (l *leaving) Messages() <-chan Message { return l.messages }
 
-// Glasses that leave between two rules are no verdict either: the next frame cannot be sent.
+// The same applies to glasses that disconnect between two rules, when the next frame cannot be sent.
 func TestCheck_EndsWhenTheGlassesCannotBeReached(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	gone := &unreachable{simulated: start(t, "even_g1", message)}
@@ -281,7 +281,7 @@ func TestCheck_EndsWhenTheGlassesCannotBeReached(t *testing.T) {
 	}
 }
 
-// unreachable is glasses that leave after they have answered once.
+// unreachable is glasses that disconnect after their first answer.
 type unreachable struct {
 	*simulated
 	sent int
@@ -294,7 +294,7 @@ func (u *unreachable) Send(ctx context.Context, data []byte) error {
 	return u.simulated.Send(ctx, data)
 }
 
-// Glasses that send without an end do not fill the memory.
+// Glasses that send endlessly do not exhaust the memory.
 func TestCheck_EndsWithAFlood(t *testing.T) {
 	for name, one := range map[string]string{
 		"large": strings.Repeat("x", glasses.MaxBinary),

@@ -153,7 +153,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// After the machine was asleep, streams continue with current data instead of sending everything that they missed.
+// After the machine was asleep, streams continue with current data instead of sending everything that was missed.
 func TestAMachineThatSlept(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	b.must("motion.start", `{"hz":100}`)
@@ -210,7 +210,7 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 	if r == nil || r.Media == nil || r.Media.Width != 100 || r.Media.Height != 50 || len(b.asks) != 0 {
 		t.Fatalf("%+v, asks %v", r, b.asks)
 	}
-	// The photo is the same, byte for byte, on every processor and as WebAssembly.
+	// The photo is identical, byte for byte, on every processor and in WebAssembly.
 	if want := "b421729d8ab8bdfe8cf7e89eb3e91164"; r.Media.SHA256[:32] != want {
 		t.Errorf("the photo's hash is %s, want a fixed one", r.Media.SHA256[:32])
 	}
@@ -234,7 +234,7 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 	}
 }
 
-// wav returns a WAV file with one channel of 16-bit samples.
+// wav returns a mono WAV file with 16-bit samples.
 func wav(rate int, samples ...int16) []byte {
 	var b bytes.Buffer
 	b.WriteString("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")

@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/glasses/media"
 )
 
-// bench is a pair of glasses with a host that answers every Ask immediately.
+// bench is a pair of glasses whose host answers every Ask immediately.
 type bench struct {
 	t    *testing.T
 	d    *device.Device
 	now  int64
 	n    int
-	mute bool   // the host does not answer
+	mute bool   // whether the host does not answer
 	seen []byte // the picture that the host's camera sees
 	asks []device.Ask
 	out  []device.Out // frames so far
@@ -150,7 +150,7 @@ func commands() map[string]string {
 	return all
 }
 
-// TestEveryFaultAnswersEveryCommand is the first half of the contract: every fault code applies to every command.
+// TestEveryFaultAnswersEveryCommand checks the first half of the contract: every fault code applies to every command.
 func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 	for typ, payload := range commands() {
 		for _, code := range glasses.CommandCodes() {
@@ -176,7 +176,7 @@ func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 	}
 }
 
-// TestStateRefuses is the second half: each state refuses certain commands and no others.
+// TestStateRefuses checks the second half: each state refuses certain commands and no others.
 func TestStateRefuses(t *testing.T) {
 	show, say, play, photo, video := glasses.TypeDisplayShow, glasses.TypeSpeechSay, glasses.TypeSoundPlay, glasses.TypeCameraPhoto, glasses.TypeCameraVideo
 	audio, speech, stream, motion := glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart
@@ -201,7 +201,7 @@ func TestStateRefuses(t *testing.T) {
 		{"rayban_display", `{"thermal":"warm","route":"phone","battery":{"level":1}}`, "", ""},
 		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
 		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
-		// The order of the checks if all of them fail.
+		// The order of the checks when all of them fail.
 		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected",
 			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
 				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
@@ -298,7 +298,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// A delayed command takes effect after the delay, in the order of the commands, and the result names the fault.
+// A delayed command takes effect after its delay, commands stay in order, and the result lists the fault.
 func TestLatency_DelaysTheEffect(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	shown := func() string {

@@ -114,7 +114,7 @@ func TestInputByTarget(t *testing.T) {
 }
 
 // TestInputByTarget_AgreesWithASearch compares selecting by id with a search that tries every input on random trees.
-// Selecting a target by its id succeeds exactly if some sequence of inputs selects it while it is visible, and uses
+// Selecting a target by id succeeds exactly if some sequence of inputs selects it while it is visible, and then uses
 // the fewest inputs.
 func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
@@ -149,13 +149,13 @@ func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 	}
 }
 
-// wearing returns glasses that show a view.
+// wearing returns glasses that show the given view.
 func wearing(m glasses.DeviceModel, v glasses.View) *device.Device {
 	return device.New(m, device.Options{Snapshot: &glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(),
 		View: v}})
 }
 
-// use performs an input and returns the events that it causes and the code of its refusal.
+// use performs an input, and returns the events that it causes and the code if it is refused.
 func use(d *device.Device, in glasses.Input) (events []glasses.Input, code string) {
 	payload, _ := json.Marshal(in)
 	result := d.Control(0, glasses.SimInput, payload, nil)
@@ -267,7 +267,7 @@ func randomTargets(r *rand.Rand, depth int) glasses.Node {
 	return n
 }
 
-// TestFocusWords_AreWhatTheGlassesDo compares the guide's sentence with each model's behaviour on a list of two
+// TestFocusWords_AreWhatTheGlassesDo compares the guide's sentence with the behaviour of each model on a list of two
 // entries.
 func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 	for _, m := range glasses.Models() {

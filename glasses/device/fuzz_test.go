@@ -28,8 +28,8 @@ func line(typ string, wait byte, payload string) []byte {
 	return append([]byte{byte(slices.Index(everyType(), typ)), wait}, payload+"\n"...)
 }
 
-// FuzzHandle plays arbitrary scripts: nothing panics, every output frame can be sent, and every input frame is
-// answered exactly once, eventually.
+// FuzzHandle runs arbitrary scripts. Handling them must not panic, every output frame can be sent, and every input
+// frame is eventually answered exactly once.
 func FuzzHandle(f *testing.F) {
 	all := slices.Concat(line("display.show", 1, list), line("sim.input", 2, `{"kind":"tap","x":5,"y":5}`),
 		line("camera.photo", 3, "{}"),

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// With its pace, a panel takes the model's time for each picture, and shows only the latest of those that wait.
+// With Pace, a panel takes the model's time for each picture, and skips waiting pictures except the latest.
 func TestPace_TakesTheModelsTime(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	d := New(m, Options{Pace: true})
@@ -51,7 +51,7 @@ func TestPace_TakesTheModelsTime(t *testing.T) {
 	}
 }
 
-// A picture that waits when the link is lost is refused, and the panel is free afterwards.
+// If the link is lost, a waiting picture is refused, and the panel is free afterwards.
 func TestPace_EndsWithTheLink(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	d := New(m, Options{Pace: true})
@@ -81,7 +81,7 @@ func TestPace_EndsWithTheLink(t *testing.T) {
 	t.Error("after the link was back, a picture was not answered")
 }
 
-// paced is a paced simulator of an Even G1 that shows the text "0" from the instant 0 on.
+// paced returns a simulated Even G1 with Pace that shows the text "0" from time 0 on.
 func paced(t *testing.T) (d *Device, show func(at int64, text string)) {
 	t.Helper()
 	m, _ := glasses.Model("even_g1")
@@ -98,7 +98,7 @@ func paced(t *testing.T) (d *Device, show func(at int64, text string)) {
 	return d, show
 }
 
-// An app that redraws faster than its panel always has a picture on its way; the result has the view before it.
+// If an app redraws faster than its panel, a picture is always being sent, and the result has the view before it.
 func TestPace_ReportsTheConfirmedView(t *testing.T) {
 	d, show := paced(t)
 	for n := int64(1); n <= 4; n++ {

@@ -127,7 +127,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Whatever an app has shown and announced, the answer to sim.state fits a frame.
+// The answer to sim.state fits in a frame, regardless of what an app has shown and announced.
 func TestResultsFitAFrame(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	big := func(n int) string {
@@ -156,7 +156,7 @@ func TestResultsFitAFrame(t *testing.T) {
 	}
 }
 
-// The result of a show fits one frame, however long the texts are that do not fit the panel.
+// The result of a show fits in one frame, even if long texts do not fit on the panel.
 func TestShow_FindingsFitIntoAFrame(t *testing.T) {
 	list := glasses.Node{Type: glasses.NodeList}
 	for i := range 12 {

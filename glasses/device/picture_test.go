@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/glasses/media/exiftest"
 )
 
-// Photos, clips and streams are upright and have no metadata, whether the picture is from sim.camera or from the host.
+// Photos, clips and streams are upright and have no metadata, both for the picture of sim.camera and for the host's.
 func TestPictures_AreUprightWithoutMetadata(t *testing.T) {
 	for o := 1; o <= 8; o++ {
 		picture := exiftest.JPEG(binary.LittleEndian, o)

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/glasses/device"
 )
 
-// TestTranscription_Resumes checks that transcription stops and resumes with everything that prevents it, and that its
-// event names the reason and precedes the event of the cause.
+// TestTranscription_Resumes checks that each condition that prevents transcription stops and resumes it, and that the
+// event has the reason and precedes the event of the cause.
 func TestTranscription_Resumes(t *testing.T) {
 	for _, c := range []struct{ typ, on, off, reason, cause string }{
 		{"sim.state", `{"hinge":"folded"}`, `{"hinge":"open"}`, `"hinge_closed"`, "hinge"},
@@ -56,7 +56,7 @@ func TestTranscription_GoesOnWithAnotherModel(t *testing.T) {
 	b.must("sim.transcript", `{"text":"hello"}`)
 }
 
-// TestTranscription_StandsAsAnswered checks that transcription is on or off as reported in the answers to the app.
+// TestTranscription_StandsAsAnswered checks that transcription is on or off as the app's answers report.
 func TestTranscription_StandsAsAnswered(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	refuse := func(typ, code string) {
@@ -79,7 +79,7 @@ func TestTranscription_StandsAsAnswered(t *testing.T) {
 		t.Error("transcription ended although the stop was refused")
 	}
 	b.must("sim.state", `{"link":"lost"}`)
-	// Stopping works without glasses in reach.
+	// Stopping works while the glasses are out of reach.
 	b.must("transcription.stop", "")
 	b.must("sim.state", `{"link":"connected"}`)
 	if hears() {

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral"
 )
 
-// repetitions returns how often a test repeats with other seeds: few by default, all if SERVICE_TEST_FULL is set.
+// repetitions returns how often a test repeats with different seeds: few by default, all if SERVICE_TEST_FULL is set.
 func repetitions(few, all int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -24,7 +24,7 @@ func repetitions(few, all int) int {
 	return few
 }
 
-// air connects glasses to emulated peripherals in virtual time. It plays the carrier.
+// air connects glasses to emulated peripherals in virtual time. It acts as the carrier.
 type air struct {
 	t       *testing.T
 	now     int64
@@ -32,20 +32,20 @@ type air struct {
 	peers   map[string]peripheral.Peripheral // by the key of the link
 	specs   map[string]driver.LinkSpec
 	mtu     int
-	hideMTU bool // whether the carrier does not know it, as in a page
+	hideMTU bool // whether the carrier does not report it, as in a page
 	up      map[string]bool
-	later   driver.Timers // what is on its way
+	later   driver.Timers // values in transit
 	frames  []glasses.Frame
 	bodies  map[string][]byte // of binary frames, by frame id
 	infos   []driver.Info
 	notes   []string
 	tested  func(driver.Tested) // nil to ignore them
 	random  *rand.Rand
-	// writeMs and notifyMs are how long a value is on its way. lose is the probability that one gets lost, repeat that a
-	// notification arrives twice.
+	// writeMs and notifyMs are how long a value is in transit. lose is the probability that a value is lost, repeat
+	// that a notification arrives twice.
 	writeMs, notifyMs int64
 	lose, repeat      float64
-	lossy             bool // whether anything may get lost in this run
+	lossy             bool // whether values may get lost in this run
 	ids               int
 	writes            int
 }
@@ -62,10 +62,10 @@ func newAir(t *testing.T, model string, d driver.Driver, peers map[string]periph
 	}
 }
 
-// maxSteps bounds what may happen in one run, so that a loop without progress fails.
+// maxSteps limits the steps of one run, so that an endless loop fails.
 const maxSteps = 2_000_000
 
-// run lets everything happen up to a time.
+// run advances time up to until.
 func (a *air) run(until int64) {
 	a.t.Helper()
 	for range maxSteps {
@@ -81,7 +81,7 @@ func (a *air) run(until int64) {
 	a.t.Fatalf("%d steps without an end at %d ms", maxSteps, a.now)
 }
 
-// runWhile runs until the condition no longer holds, at most for a time.
+// runWhile advances time while the condition holds, by at most the given ms.
 func (a *air) runWhile(most int64, condition func() bool) bool {
 	end := a.now + most
 	for condition() {
@@ -121,7 +121,7 @@ func (a *air) settle() {
 	a.drain()
 }
 
-// collect takes what a peripheral sent.
+// collect handles the output of a peripheral.
 func (a *air) collect(key string, p peripheral.Peripheral) {
 	for _, o := range p.Take() {
 		switch {
@@ -145,13 +145,13 @@ func (a *air) collect(key string, p peripheral.Peripheral) {
 }
 
 func (a *air) down(key, problem string) {
-	a.glasses.Tick(a.now) // what is due at the same time comes first
+	a.glasses.Tick(a.now) // steps due at the same time come first
 	a.drain()
 	a.up[key] = false
 	a.glasses.Event(a.now, driver.Event{Kind: driver.LinkDown, Link: key, Problem: problem})
 }
 
-// drain carries out what the glasses ask for.
+// drain carries out the requests of the glasses.
 func (a *air) drain() {
 	for outs := a.glasses.Take(); len(outs) > 0; outs = a.glasses.Take() {
 		for _, o := range outs {
@@ -206,7 +206,7 @@ func (a *air) connect(spec driver.LinkSpec) {
 	})
 }
 
-// write carries one value. The carrier accepts one at a time for each link.
+// write transfers one value. The carrier accepts one value at a time per link.
 func (a *air) write(w driver.Write) {
 	a.writes++
 	if !a.up[w.Link] {
@@ -228,7 +228,7 @@ func (a *air) write(w driver.Write) {
 	})
 }
 
-// send sends a command of an app and returns its id.
+// send sends a command as an app and returns its id.
 func (a *air) send(typ string, payload any) string {
 	a.t.Helper()
 	a.ids++
@@ -241,7 +241,7 @@ func (a *air) send(typ string, payload any) string {
 	return f.ID
 }
 
-// result returns the result of a command, and how many there are.
+// result returns the result of a command, and how many results there are.
 func (a *air) result(id string) (r glasses.Result, n int) {
 	for _, f := range a.frames {
 		if f.Type == glasses.TypeResult && f.ID == id {
@@ -254,7 +254,7 @@ func (a *air) result(id string) (r glasses.Result, n int) {
 	return r, n
 }
 
-// wait runs until a command has its result.
+// wait advances time until a command has its result.
 func (a *air) wait(id string) glasses.Result {
 	a.t.Helper()
 	if !a.runWhile(60_000, func() bool { _, n := a.result(id); return n == 0 }) {
@@ -264,7 +264,7 @@ func (a *air) wait(id string) glasses.Result {
 	return r
 }
 
-// waitConnected runs until all links are up, and for the first conversation on each.
+// waitConnected advances time until all links are up, and long enough for the first exchange on each.
 func (a *air) waitConnected() {
 	a.t.Helper()
 	a.waitConnectedFor(2000)
@@ -309,14 +309,14 @@ func tree(text string) glasses.Show {
 	}}}
 }
 
-// drawn returns what the local simulator shows after a show.
+// drawn returns the picture that the local simulator shows for a show.
 func drawn(t *testing.T, model string, show glasses.Show) *image.NRGBA {
 	t.Helper()
 	m, _ := glasses.Model(model)
 	return render.Draw(m, render.Show(m, glasses.View{Focus: -1}, &show.Tree))
 }
 
-// samePixels compares which pixels are lit.
+// samePixels checks that the same pixels are lit.
 func samePixels(got image.Image, want *image.NRGBA) error {
 	if got.Bounds().Size() != want.Bounds().Size() {
 		return fmt.Errorf("got a picture of %v, want %v", got.Bounds().Size(), want.Bounds().Size())

@@ -10,10 +10,10 @@ import (
 	emulatedframe "github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
-// Whatever gets lost or repeated, and whenever the link drops: every command has one result, nothing that changes what
-// the owner stored is sent (the emulator records it), and once the faults are over the panel shows the last picture.
+// With values lost or repeated and the link dropped at any time, every command has one result, no value that changes
+// stored settings is sent (the emulator records it), and the panel shows the last picture once the faults are over.
 func TestFrame_SurvivesFaults(t *testing.T) {
-	seeds := repetitions(3, 150) // of each model
+	seeds := repetitions(3, 150) // per model
 	bothModels(t, func(t *testing.T, model string) {
 		for seed := range seeds {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -38,7 +38,8 @@ func TestFrame_SurvivesFaults(t *testing.T) {
 	})
 }
 
-// A program that ignores the break signal at first, or one that a tap or the REPL ended, does not keep pictures away.
+// Pictures are still shown after a program ignored the break signal at first, or after our program was ended by a tap
+// or the REPL.
 func TestFrame_InstallsItsProgramAgain(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		stubborn := "for i = 1, 3 do pcall(function() while true do frame.sleep(0.1) end end) end"
@@ -61,7 +62,7 @@ func TestFrame_InstallsItsProgramAgain(t *testing.T) {
 func TestFrame_KeepsItsHeadWhenThePeripheralDoesNot(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		a, d := frameAir(t, model, emulatedframe.Options{})
-		a.lossy = true // the program is installed again in the middle of data
+		a.lossy = true // the program is installed again while data is being sent
 		a.waitConnected()
 		for range 50 {
 			for _, value := range []string{"", "\x01", "\x01A", "\x01A\x01", "\x01A\x01\x00\x00", "\x01T", "\x01Tx",
@@ -81,7 +82,7 @@ func TestFrame_KeepsItsHeadWhenThePeripheralDoesNot(t *testing.T) {
 	})
 }
 
-// After the link was lost the panel is dark, and the same picture is sent as a whole.
+// After the link was lost, the panel is dark, and the same picture is sent as a whole.
 func TestFrame_ForgetsWhatItShowedWithTheLink(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		a, d := frameAir(t, model, emulatedframe.Options{})
@@ -90,7 +91,7 @@ func TestFrame_ForgetsWhatItShowedWithTheLink(t *testing.T) {
 		a.wait(a.send(glasses.TypeDisplayShow, show))
 		d.Drop(3000)
 		a.run(a.now + 2000)
-		wantFramePicture(t, d, nil) // the program in the glasses noticed
+		wantFramePicture(t, d, nil) // the program in the glasses detected the loss
 		a.waitConnected()
 		if r := a.wait(a.send(glasses.TypeDisplayShow, show)); !r.OK {
 			t.Fatalf("got %+v, want ok; %v", r.Error, a.notes)
@@ -99,7 +100,7 @@ func TestFrame_ForgetsWhatItShowedWithTheLink(t *testing.T) {
 	})
 }
 
-// An identical picture is not sent, and of a Halo's picture only what changed.
+// An identical picture is not sent again, and of a Halo's picture only the changed parts.
 func TestFrame_SendsOnlyWhatChanged(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		a, d := frameAir(t, model, emulatedframe.Options{})
@@ -121,10 +122,10 @@ func TestFrame_SendsOnlyWhatChanged(t *testing.T) {
 	})
 }
 
-// When the session ends the owner's main.lua runs again, whatever was under way.
+// When the session ends, the owner's main.lua runs again, regardless of what was in progress.
 func TestFrame_IsLeftToItsOwner(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
-		for _, after := range []int64{-1500, 0, 100, 5000} { // during the boot, and while and after a picture is sent
+		for _, after := range []int64{-1500, 0, 100, 5000} { // during the boot, and while and after a picture is being sent
 			a, d := frameAir(t, model, emulatedframe.Options{Main: "ran = (ran or 0) + 1"})
 			a.waitConnectedFor(max(0, 2000+after))
 			a.send(glasses.TypeDisplayShow, tree("gone soon"))
@@ -148,7 +149,7 @@ func TestFrame_IsLeftToItsOwner(t *testing.T) {
 	})
 }
 
-// Display texts reach the glasses as pixels only: nothing that an app says is run by the interpreter.
+// Display texts reach the glasses only as pixels: the interpreter never runs text of an app.
 func TestFrame_RunsNoTextOfAnApp(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		a, d := frameAir(t, model, emulatedframe.Options{})

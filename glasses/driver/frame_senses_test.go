@@ -78,14 +78,14 @@ func TestFrame_ReportsTheDirectionOfTheHead(t *testing.T) {
 		d.Direction(a.now, 30, -90)
 		a.run(a.now + 1000)
 		got := a.events(glasses.TypeMotion)
-		// sin 30 degrees is 0.5; what remains pulls to the side
+		// The sine of 30 degrees is 0.5; the rest of the gravity points to the side.
 		if len(got) < 4 || !strings.Contains(got[len(got)-1], `"ax":-500,"ay":-866,"az":0`) {
 			t.Errorf("got %v", got)
 		}
 	})
 }
 
-// The sound of the microphone arrives without gaps at the rate that was asked for.
+// The microphone's sound arrives without gaps at the requested rate.
 func TestFrame_HearsWhatIsSaid(t *testing.T) {
 	bothModels(t, func(t *testing.T, model string) {
 		for _, rate := range []int{8000, 16000} {
@@ -124,7 +124,7 @@ func TestFrame_HearsWhatIsSaid(t *testing.T) {
 	})
 }
 
-// sensorPicture is what the sensor sees: a red square at the top left, and the rest blue.
+// sensorPicture returns the picture that the sensor captures: a red square at the top left, the rest blue.
 func sensorPicture(t *testing.T, width, height int) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, width, height))

@@ -43,7 +43,7 @@ func frameAir(t *testing.T, model string, o emulatedframe.Options) (*air, *emula
 		_ = d.Close()
 		v := d.Violations()
 		if a.lossy {
-			v = d.Grave() // data that is repeated may meet the first
+			v = d.Grave() // repeated data may collide with the original
 		}
 		if len(v) > 0 {
 			t.Errorf("the driver broke the protocol: %.500q", v)
@@ -52,7 +52,7 @@ func frameAir(t *testing.T, model string, o emulatedframe.Options) (*air, *emula
 	return a, d
 }
 
-// wantFramePicture checks what the panel shows; nil is a dark panel.
+// wantFramePicture checks the picture on the panel; nil means a dark panel.
 func wantFramePicture(t *testing.T, d *emulatedframe.Device, want *image.NRGBA) {
 	t.Helper()
 	if err := sameColours(d, want); err != nil {
@@ -89,7 +89,7 @@ func sameColours(d *emulatedframe.Device, want *image.NRGBA) error {
 	return nil
 }
 
-// bothModels runs a test for Frame and Halo.
+// bothModels runs a test for a Frame and a Halo.
 func bothModels(t *testing.T, test func(t *testing.T, model string)) {
 	for _, model := range []string{modelFrame, modelHalo} {
 		t.Run(model, func(t *testing.T) { test(t, model) })

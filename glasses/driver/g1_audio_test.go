@@ -10,8 +10,8 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// What is said to the right arm, encoded by liblc3, reaches the app as liblc3 decodes it: at most one step of 16 bits
-// apart, in order and without a gap.
+// Sound for the right arm's microphone, encoded by liblc3, reaches the app as decoded by liblc3: in order, without
+// gaps, and with 16-bit samples that differ by at most 1.
 func TestG1_HearsWhatIsSaid(t *testing.T) {
 	encoded, err := os.ReadFile("lc3/testdata/sounds.lc3")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestG1_HearsWhatIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := append(make([]byte, 2*40), wav[44:]...) // dlc3 leaves out the delay of the codec, 2.5 ms
+	want := append(make([]byte, 2*40), wav[44:]...) // dlc3 skips the delay of the codec, 2.5 ms
 	var frames []byte
 	for rest := encoded[binary.LittleEndian.Uint16(encoded[2:]):]; len(rest) > 2; {
 		n := int(binary.LittleEndian.Uint16(rest))

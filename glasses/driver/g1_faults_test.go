@@ -12,9 +12,9 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// Whatever gets lost, repeated or late, and whenever an arm drops: every command has one result, nothing is written
-// to an arm that is away (air checks it), nothing forbidden is sent (the emulator records it), and once the faults
-// are over both arms show the last picture.
+// With values lost, repeated or late and an arm disconnecting at any time, every command has one result, no value is
+// written to a disconnected arm (air checks it), no forbidden packet is sent (the emulator records it), and both arms
+// show the last picture once the faults are over.
 func TestG1_SurvivesFaults(t *testing.T) {
 	seeds := repetitions(40, 1000)
 	for seed := range seeds {
@@ -48,7 +48,7 @@ func surviveG1(t *testing.T, seed uint64) {
 	wantPicture(t, pair, tree("the last"))
 }
 
-// survive sends random commands with random pauses while there are faults, and then shows the last picture without any.
+// survive sends random commands with random pauses during faults, and then shows the last picture without faults.
 func survive(t *testing.T, a *air, pause int64, gesture, heal func()) {
 	t.Helper()
 	r := a.random
@@ -130,7 +130,7 @@ func TestG1_RefusesWhileAnArmIsAway(t *testing.T) {
 	}
 }
 
-// Of many pictures at once the panel gets the first and the last; each show has its result.
+// Of many pictures sent at once, the panel shows the first and the last; each show has its result.
 func TestG1_SendsTheLatestOfManyPictures(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{AirTime: 20})
 	a.waitConnected()
@@ -193,8 +193,8 @@ func TestG1_KeepsItsHeadWhenThePeripheralDoesNot(t *testing.T) {
 	wantPicture(t, pair, show)
 }
 
-// Broken glasses that report 5,000 gestures a second for two seconds: each is an event, and the picture that every double
-// tap closes is sent again once, not after each.
+// Broken glasses report 5,000 gestures per second for two seconds. Each is an event. The picture, which every double
+// tap closes, is sent again only once.
 func TestG1_SurvivesAFloodOfGestures(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{})
 	a.waitConnected()
@@ -240,7 +240,8 @@ func TestG1_SilentModeIsTheWearersChoice(t *testing.T) {
 	wantPicture(t, pair, show)
 }
 
-// The wearer looks at the glasses' own dashboard: apps show nothing meanwhile, and again once it is closed.
+// While the wearer looks at the glasses' own dashboard, pictures of apps are not shown; they appear again once it is
+// closed.
 func TestG1_DashboardIsTheWearersChoice(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{})
 	a.waitConnected()
@@ -273,7 +274,7 @@ func TestG1_DashboardIsTheWearersChoice(t *testing.T) {
 }
 
 func TestG1_IsClearedWhenTheSessionEnds(t *testing.T) {
-	for _, after := range []int64{0, 100, 5000} { // while the picture is on its way, and when it is there
+	for _, after := range []int64{0, 100, 5000} { // while the picture is being sent, and once it is shown
 		a, pair := g1Air(t, emulated.Options{AirTime: 5})
 		a.waitConnected()
 		a.send(glasses.TypeDisplayShow, tree("gone soon"))
@@ -291,7 +292,7 @@ func TestG1_IsClearedWhenTheSessionEnds(t *testing.T) {
 	}
 }
 
-// Only controls that play the wearer work on real glasses.
+// Only controls that stand in for the wearer work on real glasses.
 func TestGlasses_CannotBeToldWhatToDo(t *testing.T) {
 	a, _ := g1Air(t, emulated.Options{})
 	a.waitConnected()
@@ -313,7 +314,7 @@ func TestGlasses_CannotBeToldWhatToDo(t *testing.T) {
 	}
 }
 
-// A link that the driver drops because its MTU is too small is opened again ever more rarely, and says why.
+// A link that the driver drops because of a small MTU is reopened at growing intervals, and its problem is reported.
 func TestG1_SaysThatTheMTUIsTooSmall(t *testing.T) {
 	a, _ := g1Air(t, emulated.Options{})
 	a.mtu = 23

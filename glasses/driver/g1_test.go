@@ -25,7 +25,7 @@ func g1Air(t *testing.T, o emulated.Options) (*air, *emulated.Pair) {
 	t.Cleanup(func() {
 		v := pair.Violations()
 		if a.lossy {
-			v = pair.Grave() // a lost packet looks like a wrong sequence
+			v = pair.Grave() // lost packets look like a wrong sequence
 		}
 		if len(v) > 0 {
 			t.Errorf("the driver broke the protocol: %.500q", v)
@@ -34,7 +34,7 @@ func g1Air(t *testing.T, o emulated.Options) (*air, *emulated.Pair) {
 	return a, pair
 }
 
-// wantPicture checks what both arms show.
+// wantPicture checks the pictures on both arms.
 func wantPicture(t *testing.T, pair *emulated.Pair, show glasses.Show) {
 	t.Helper()
 	for _, side := range []emulated.Side{emulated.Left, emulated.Right} {

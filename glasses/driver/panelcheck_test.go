@@ -11,7 +11,7 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// begin starts a check of the panel and runs until it asks or ends.
+// begin starts a check of the panel and runs until it asks a question or ends.
 func (a *air) begin(known driver.Panel) *panelcheck.Check {
 	a.t.Helper()
 	check := panelcheck.Begin(a.now, a.glasses, known)
@@ -34,10 +34,10 @@ func (a *air) say(check *panelcheck.Check, isUpright, hasBorder bool) {
 	check.Answer(a.now, isUpright, hasBorder)
 	a.drain()
 	a.runCheck(check)
-	a.run(a.now + 5000) // what follows is on the panel
+	a.run(a.now + 5000) // the next picture is on the panel
 }
 
-// wantLit compares what the arms got: lit where the picture is lit, or on an inverted panel the other way round.
+// wantLit compares the pictures of the arms with a picture. On an inverted panel, lit and dark pixels are swapped.
 func wantLit(t *testing.T, pair *emulated.Pair, want image.Image, isInverted bool) {
 	t.Helper()
 	for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
@@ -121,7 +121,7 @@ func TestPanelCheck_KeepsWhatIsKnown(t *testing.T) {
 	}
 }
 
-// An app that shows something during the check is answered, and its picture is on the panel afterwards.
+// A show during the check is answered, and its picture is on the panel afterwards.
 func TestPanelCheck_IsNotDisturbedByApps(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{})
 	a.waitConnected()

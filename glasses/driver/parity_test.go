@@ -15,18 +15,18 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// parity is a pair of emulated glasses that is compared with the simulator.
+// parity compares a pair of emulated glasses with the simulator.
 type parity struct {
 	a       *air
-	gesture func(r *rand.Rand) glasses.Input // lets the wearer do something
-	panel   func(want *image.NRGBA) error    // compares what the panel shows; nil is a dark panel
+	gesture func(r *rand.Rand) glasses.Input // makes the wearer perform a random input
+	panel   func(want *image.NRGBA) error    // compares the panel with a picture; nil is a dark panel
 	command func(r *rand.Rand, n int) (string, any)
-	pause   int64 // ms after each step, in which the panel is brought up to date
+	pause   int64 // ms after each step, in which the panel is updated
 }
 
-// like runs random commands and gestures on the emulated glasses and on the simulator: they give the same results and
-// events, in the same order, and after each step the panel shows the simulator's pixels. Only ids and times differ, and
-// what real glasses notice by themselves: link, battery.
+// like runs random commands and gestures on the emulated glasses and on the simulator. Both must send the same
+// results and events in the same order, and after each step the panel must show the simulator's pixels. Only ids and
+// times may differ, and the events that real glasses send by themselves: link, battery.
 func (p parity) like(t *testing.T, r *rand.Rand, steps int) {
 	t.Helper()
 	a := p.a
@@ -120,7 +120,7 @@ func TestFrame_BehavesLikeTheSimulator(t *testing.T) {
 	})
 }
 
-// colourful is command for glasses with colours and a camera.
+// colourful is like command, for glasses with colours and a camera.
 func colourful(r *rand.Rand, n int) (typ string, payload any) {
 	typ, payload = command(r, n)
 	switch {
@@ -158,7 +158,7 @@ func command(r *rand.Rand, n int) (typ string, payload any) {
 	return glasses.TypeDisplayShow, tree(strings.Repeat(fmt.Sprint("picture ", n, " "), 1+r.IntN(8)))
 }
 
-// sameOnBothArms compares both arms with a picture of the simulator.
+// sameOnBothArms compares the pictures on both arms with a picture of the simulator.
 func sameOnBothArms(pair *emulated.Pair, want *image.NRGBA) error {
 	for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
 		got, ok := pair.Picture(side)
@@ -175,7 +175,8 @@ func sameOnBothArms(pair *emulated.Pair, want *image.NRGBA) error {
 	return nil
 }
 
-// withoutIDs returns frames without what may differ: ids of events, times, and what real glasses report by themselves.
+// withoutIDs returns frames without the parts that may differ: event ids, times, and events that real glasses send by
+// themselves.
 func withoutIDs(frames []glasses.Frame) []string {
 	var list []string
 	for _, f := range frames {

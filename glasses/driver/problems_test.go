@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Every problem that keeps glasses from being connected has a text and a next step.
+// Every problem that prevents a connection to glasses has a text and a next step.
 func TestProblems_HaveANextStep(t *testing.T) {
 	for _, code := range driver.Problems() {
 		message, hint := driver.ProblemText(code)

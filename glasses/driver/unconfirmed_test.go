@@ -12,7 +12,7 @@ import (
 	emulated "github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// wantUnconfirmed compares why the glasses have not confirmed their picture.
+// wantUnconfirmed checks the reason why the glasses have not confirmed their picture.
 func wantUnconfirmed(t *testing.T, a *air, when, want string) {
 	t.Helper()
 	r := a.glasses.Control(a.now, glasses.SimState, json.RawMessage("{}"), nil)
@@ -79,8 +79,8 @@ func TestFrame_SaysThatItHasNotConfirmed(t *testing.T) {
 	})
 }
 
-// While a picture is on its way, the glasses report the view that both arms have confirmed before, if the panel still
-// shows it.
+// While a picture is being sent, the glasses report the view that both arms confirmed before it, if the panel still
+// shows that view.
 func TestG1_ReportsTheConfirmedView(t *testing.T) {
 	a, pair := g1Air(t, emulated.Options{})
 	a.waitConnected()

@@ -34,7 +34,7 @@ func wantUpright(t *testing.T, name string, p media.Picture, width int) {
 	}
 }
 
-// A picture is upright and has no metadata, whether or not it is made smaller.
+// A picture is upright and has no metadata, whether or not it is scaled down.
 func TestJPEG_IsUprightWithoutMetadata(t *testing.T) {
 	for _, order := range orders {
 		for o := 1; o <= 8; o++ {
@@ -62,7 +62,7 @@ func TestJPEG_IsUprightWithoutMetadata(t *testing.T) {
 	}
 }
 
-// A JPEG that is upright keeps its pixels, its colours and nothing else.
+// An upright JPEG keeps its pixels and its colours, but loses everything else.
 func TestJPEG_RemovesMetadataWithoutEncoding(t *testing.T) {
 	plain, _ := media.JPEG(media.TestPicture(64, 48, 0), 64)
 	segment := func(marker byte, content string) []byte { return exiftest.Segment(marker, []byte(content)) }
@@ -96,7 +96,7 @@ func TestJPEG_RemovesMetadataWithoutEncoding(t *testing.T) {
 	}
 }
 
-// Metadata that is damaged or means nothing does not change a picture, and never refuses it.
+// Damaged or meaningless metadata does not change a picture, and is not a reason to refuse it.
 func TestJPEG_IgnoresUnusableMetadata(t *testing.T) {
 	good := func() []byte { return exiftest.Block(binary.LittleEndian, 6) }
 	changed := func(at int, with ...byte) []byte {
@@ -123,7 +123,7 @@ func TestJPEG_IgnoresUnusableMetadata(t *testing.T) {
 	}
 }
 
-// Turning moves pixels and changes none of them, also those of a decoded JPEG with odd sides.
+// Rotation moves pixels without changing them, including pixels of a decoded JPEG with odd sides.
 func TestTurn_KeepsEveryPixel(t *testing.T) {
 	img, err := jpeg.Decode(bytes.NewReader(noise(33, 17)))
 	if err != nil {
@@ -141,7 +141,7 @@ func TestTurn_KeepsEveryPixel(t *testing.T) {
 	}
 }
 
-// The limits apply to the width and height of the upright picture.
+// The limits apply to the size of the upright picture.
 func TestSize_IsOfTheUprightPicture(t *testing.T) {
 	for o := 1; o <= 8; o++ {
 		size, err := media.Size(exiftest.JPEG(binary.BigEndian, o))
@@ -151,7 +151,7 @@ func TestSize_IsOfTheUprightPicture(t *testing.T) {
 	}
 }
 
-// FuzzOrientation tags a JPEG and a PNG with any block.
+// FuzzOrientation adds arbitrary EXIF blocks to a JPEG and a PNG.
 func FuzzOrientation(f *testing.F) {
 	for _, order := range orders {
 		f.Add(exiftest.Block(order, 6))
@@ -169,7 +169,7 @@ func FuzzOrientation(f *testing.F) {
 	})
 }
 
-// FuzzPicture converts any file. The result has no metadata, and another conversion does not change it.
+// FuzzPicture converts arbitrary files. The result must have no metadata, and converting it again must not change it.
 func FuzzPicture(f *testing.F) {
 	f.Add(exiftest.JPEG(binary.LittleEndian, 6))
 	f.Add(exiftest.PNG(binary.BigEndian, 5))

@@ -104,7 +104,7 @@ func fontsInUse() (list []fonts.Added) {
 	return list
 }
 
-// A glyph that exceeds the area allowed for one is replaced by the box of a missing character.
+// A glyph that exceeds the allowed area is replaced with the box for a missing character.
 func TestAddedFont_BoundsWhatACellCovers(t *testing.T) {
 	addFont(t, "cherokee-regular.ttf")
 	var c glyphCache
@@ -116,7 +116,7 @@ func TestAddedFont_BoundsWhatACellCovers(t *testing.T) {
 	}
 }
 
-// Texts can be drawn with every font that the check accepts.
+// Texts can be drawn with every font that Check accepts.
 func FuzzAddedFont(f *testing.F) {
 	for _, name := range []string{"cherokee-regular.ttf", "cherokee-bold.woff", "cff.otf"} {
 		data, err := os.ReadFile(filepath.Join("fonts", "testdata", name))
@@ -143,7 +143,7 @@ func FuzzAddedFont(f *testing.F) {
 	})
 }
 
-// A removed font must not stay in memory.
+// A removed font is released from memory.
 func TestAddedFont_LeavesTheCachesWhenRemoved(t *testing.T) {
 	m, v := cherokeeView()
 	addFont(t, "cherokee-regular.ttf")

@@ -19,7 +19,7 @@ import (
 // golden is one picture, drawn on every model with a panel.
 type golden struct {
 	name string
-	tree string // JSON; PICTURE stands for a small picture
+	tree string // JSON; PICTURE is replaced with a small picture
 	view glasses.View
 }
 
@@ -84,7 +84,8 @@ func (g golden) of(t testing.TB) glasses.View {
 	return v
 }
 
-// caseHashes remembers the hash of each picture of drawCase by model and name: drawing is slow with the race detector.
+// caseHashes caches the hash of each picture of drawCase, by model and name, because drawing is slow with the race
+// detector.
 var caseHashes sync.Map
 
 // drawCase draws a golden or a language.

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Each row has an icon and a text; the icon is at the left if the row runs from left to right.
+// Each row has an icon and a text. The icon is on the left if the row runs from left to right.
 func TestDirection_MirrorsRows(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	icon := glasses.Node{Type: glasses.NodeIcon, Icon: "sun"}
@@ -42,8 +42,7 @@ func TestDirection_MirrorsRows(t *testing.T) {
 	}
 }
 
-// A page that runs from right to left is the mirror image of the same page from left to right, where nothing is a
-// letter.
+// A right-to-left page without letters is the mirror image of the same left-to-right page.
 func TestDirection_IsAMirrorImage(t *testing.T) {
 	var bars []glasses.Node
 	for i := range 12 {

@@ -67,7 +67,7 @@ func TestFit_ReportsWhatTheWearerCannotSeeOrReach(t *testing.T) {
 	}
 }
 
-// TestFit_IsBoundedForLongTexts would take minutes if every scroll position were examined.
+// TestFit_IsBoundedForLongTexts checks a case that would take minutes if every scroll position were examined.
 func TestFit_IsBoundedForLongTexts(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	tree := glasses.Node{Type: glasses.NodeList, Overflow: glasses.OverflowPaginate, Padding: 4000}

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// hostileTexts returns texts that nobody would write, each about as long as a frame allows.
+// hostileTexts returns texts that only an attacker would write, each about as long as a frame allows.
 func hostileTexts() map[string]string {
 	return map[string]string{
 		"marks above a letter":           "x" + strings.Repeat("\u0301", 10000),
@@ -32,7 +32,7 @@ func hostileTexts() map[string]string {
 	}
 }
 
-// hostileFrame returns a frame's payload with text.
+// hostileFrame returns the payload of a frame with the text.
 func hostileFrame(tb testing.TB, style, text string) []byte {
 	tb.Helper()
 	tree := glasses.Node{Type: glasses.NodeColumn, Overflow: glasses.OverflowScroll, Children: []glasses.Node{
@@ -45,10 +45,10 @@ func hostileFrame(tb testing.TB, style, text string) []byte {
 	return payload
 }
 
-// maxMaskBytes bounds the masks of the glyphs of a scene.
+// maxMaskBytes limits the masks of the glyphs of a scene.
 const maxMaskBytes = 1 << 20
 
-// showHostile does everything that a panel does with a payload, and checks the amount of work.
+// showHostile performs every operation that a panel performs with a payload, and checks the amount of work.
 func showHostile(t *testing.T, name string, payload []byte) {
 	show, bad := glasses.ParseShow(payload)
 	if bad != nil {
@@ -105,7 +105,7 @@ func TestHostileTexts_CachedCellsAreBounded(t *testing.T) {
 	}
 }
 
-// A letter with a pile of marks stays on its line.
+// A letter with a tall stack of marks stays on its line.
 func TestHostileTexts_MarksDoNotMoveTheirLetter(t *testing.T) {
 	for _, m := range glasses.Models() {
 		s, ok := newScreen(m)

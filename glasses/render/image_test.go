@@ -32,7 +32,7 @@ func encoded(t testing.TB, w, h int) []byte {
 	return out.Bytes()
 }
 
-// claim returns a PNG whose header declares another size than its pixels have.
+// claim returns a PNG whose header declares a different size than its pixels have.
 func claim(t testing.TB, w, h uint32) []byte {
 	data := encoded(t, 8, 8)
 	for i := range 4 {
@@ -126,7 +126,7 @@ func TestPicturesKeepTheirProportionsAndMeanColour(t *testing.T) {
 	}
 }
 
-// A picture is upright on a panel as it is in a browser, and its upright size decides about its place.
+// A picture is upright on a panel, as in a browser, and its layout uses the upright size.
 func TestPictures_AreUpright(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	for o := 1; o <= 8; o++ {
@@ -193,7 +193,7 @@ func TestPictures_KeepBlackAndThePanelsOwnColours(t *testing.T) {
 	}
 }
 
-// colours returns the colours, with the number of their pixels, in which a panel shows a square of one colour.
+// colours returns the colours that a panel shows for a square of one colour, with the number of pixels of each.
 func colours(t *testing.T, m glasses.DeviceModel, side int, fill color.NRGBA) map[color.NRGBA]int {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, side, side))
@@ -203,7 +203,7 @@ func colours(t *testing.T, m glasses.DeviceModel, side int, fill color.NRGBA) ma
 		t.Fatal(err)
 	}
 	tree := picture(out.Bytes())
-	// Centred by two growing texts without words, so that the picture is inside a round panel too.
+	// Centred by two growing texts without words, so that the picture is inside a round panel, too.
 	space := func() glasses.Node { return glasses.Node{Type: glasses.NodeColumn, Grow: 1} }
 	row := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{space(), tree, space()}}
 	column := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{space(), row, space()}}
@@ -215,7 +215,7 @@ func colours(t *testing.T, m glasses.DeviceModel, side int, fill color.NRGBA) ma
 			found[shown.NRGBAAt(x, y)]++
 		}
 	}
-	for c, n := range found { // without the black around the picture
+	for c, n := range found { // except the black around the picture
 		if c.R == 0 && c.G == 0 && c.B == 0 {
 			delete(found, c)
 			if n > empty {

@@ -38,7 +38,7 @@ func translations(t testing.TB) []translation {
 	return all
 }
 
-// view returns the translation on a model, from its beginning.
+// view returns a view of the translation on a model, starting at its beginning.
 func (l translation) view(m glasses.DeviceModel) glasses.View {
 	tree := column(glasses.Node{Type: glasses.NodeText, Style: glasses.StyleTitle, Text: l.heading}, text(l.article))
 	tree.Language = l.tag
@@ -87,7 +87,8 @@ func TestLanguages_LookAsTheyDid(t *testing.T) {
 	}
 }
 
-// sheetColumns is how many pictures a row of a sheet has; sheetGap is the width of the line between two in pixels.
+// sheetColumns is the number of pictures per row of a sheet, and sheetGap the width of the line between two pictures,
+// in pixels.
 const sheetColumns, sheetGap = 6, 2
 
 // tile returns the position of picture i on a sheet. All pictures have the same bounds.
@@ -96,7 +97,7 @@ func tile(i int, bounds image.Rectangle) image.Rectangle {
 	return bounds.Add(image.Pt(column*(bounds.Dx()+sheetGap), row*(bounds.Dy()+sheetGap)))
 }
 
-// writeSheet writes pictures of one size, with at most 256 colours, as one.
+// writeSheet writes pictures of the same size, with at most 256 colours in total, as one picture.
 func writeSheet(t *testing.T, file string, pictures []*image.NRGBA) {
 	t.Helper()
 	var palette color.Palette
@@ -144,7 +145,7 @@ func readSheet(t *testing.T, file string) sheet {
 	return sheet{img.(*image.Paletted)}
 }
 
-// has reports whether picture i of the sheet is the given one.
+// has reports whether picture i of the sheet equals the given picture.
 func (s sheet) has(i int, picture *image.NRGBA) bool {
 	place := tile(i, picture.Rect)
 	if !place.In(s.Rect) {

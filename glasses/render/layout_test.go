@@ -111,7 +111,7 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 	}
 }
 
-// list returns n entries in several languages, some of which are buttons and some several lines long.
+// list returns n entries in several languages. Some are buttons, and some have several lines.
 func list(n int, overflow string) glasses.Node {
 	tree := glasses.Node{Type: glasses.NodeList, Overflow: overflow, Gap: 3}
 	for i := range n {
@@ -159,7 +159,7 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 	}
 }
 
-// seen fails if no point of the focused target is on the panel, or if a tap on it hits another target.
+// seen fails if no part of the focused target is on the panel, or if a tap on that part hits another target.
 func seen(t *testing.T, m glasses.DeviceModel, v glasses.View, name string) {
 	t.Helper()
 	target := render.Targets(m, v)[v.Focus]

@@ -5,7 +5,7 @@ package render
 // misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines.
 const misreadTrees = 1000
 
-// hostileShare is the divisor of the length of each hostile text: the tests show that fraction of it.
+// hostileShare is the divisor of the length of each hostile text: the tests use only that fraction of it.
 const hostileShare = 1
 
 // isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects.

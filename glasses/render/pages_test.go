@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/glasses/render/typeset"
 )
 
-// TestEveryLineIsOnOnePage checks in the layout which line is completely on which page.
+// TestEveryLineIsOnOnePage determines from the layout which lines are completely on which page.
 func TestEveryLineIsOnOnePage(t *testing.T) {
 	for i, sample := range Samples {
 		for j, m := range glasses.Models() {
@@ -176,7 +176,7 @@ func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
 	}
 }
 
-// A text that needs no typesetting also breaks where the annex allows.
+// Plain text breaks where the annex allows it, too.
 func TestWrap_BreaksPlainTextWhereTheAnnexAllows(t *testing.T) {
 	for text, want := range map[string]string{
 		"state-of-the-art":       "state-|of-|the-|art",

@@ -6,11 +6,11 @@ package render
 // tree takes ten times as long.
 const misreadTrees = 25
 
-// hostileShare is the divisor of the length of each hostile text: the tests show that fraction of it.
+// hostileShare is the divisor of the length of each hostile text: the tests use only that fraction of it.
 const hostileShare = 16
 
-// isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects: those that paint the most
-// on a panel with antialiasing and on one without.
+// isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects: the trees that paint the
+// most on a panel with antialiasing and on a panel without it.
 func isCrowdedCase(tree, model string) bool {
 	if model == "rayban_display" {
 		return tree == "captions in a row"

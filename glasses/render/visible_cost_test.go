@@ -20,7 +20,7 @@ type crowdedTree struct {
 	tree glasses.Node
 }
 
-// crowdedTrees returns trees with as many nodes as a show may have, which fit a frame.
+// crowdedTrees returns trees with the maximum number of nodes that still fit in a frame.
 func crowdedTrees() []crowdedTree {
 	colour := func(i int) string { return fmt.Sprintf("#%06x", uint32(i+1)*2654435761&0xffffff) }
 	fill := func(kids func(i int) glasses.Node) []glasses.Node {
@@ -38,7 +38,8 @@ func crowdedTrees() []crowdedTree {
 	row := func(kids []glasses.Node) glasses.Node {
 		return glasses.Node{Type: glasses.NodeRow, Children: kids}
 	}
-	// narrow leaves 58 pixels of the widest panel to a row, so that most children have no width and share a position.
+	// narrow leaves a row only 58 pixels of the widest panel, so that most children have no width and share a
+	// position.
 	narrow := func(kids []glasses.Node) glasses.Node {
 		return row([]glasses.Node{row(kids), {Type: glasses.NodeProgress, Width: 542, Height: 5}})
 	}
@@ -69,7 +70,7 @@ func crowdedTrees() []crowdedTree {
 	}
 }
 
-// veilPicture returns a picture that is half transparent.
+// veilPicture returns a semi-transparent picture.
 func veilPicture() string {
 	img := image.NewNRGBA(image.Rect(0, 0, 1, 8))
 	for y := range 8 {
@@ -78,7 +79,7 @@ func veilPicture() string {
 	return encoded(img)
 }
 
-// bigPicture returns a picture with as many pixels as a tree may have.
+// bigPicture returns a picture with the maximum number of pixels for a tree.
 func bigPicture() string {
 	return encoded(image.NewPaletted(image.Rect(0, 0, 2048, 2048), color.Palette{color.White}))
 }
@@ -91,7 +92,7 @@ func encoded(img image.Image) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// accepted returns the tree as a model receives it.
+// accepted returns the tree in the form that a model receives.
 func (c crowdedTree) accepted(tb testing.TB) *glasses.Node {
 	tb.Helper()
 	payload, err := json.Marshal(glasses.Show{Tree: c.tree})
@@ -108,7 +109,7 @@ func (c crowdedTree) accepted(tb testing.TB) *glasses.Node {
 	return &show.Tree
 }
 
-// maxPaintedPerPixel is how many colours Inspect may blend for each pixel of a panel in the worst tree.
+// maxPaintedPerPixel is the maximum number of colours that Inspect may blend per pixel of a panel for the worst tree.
 const maxPaintedPerPixel = 40
 
 // TestInspect_PaintsABoundedNumberOfPixels inspects trees whose texts cover each other hundreds of times.

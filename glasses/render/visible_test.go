@@ -52,8 +52,8 @@ func seededView(seed uint64) (glasses.DeviceModel, glasses.View) {
 	return m, Clamp(m, glasses.View{Tree: &tree, Focus: r.IntN(8) - 1, Scroll: r.IntN(2) * r.IntN(700)})
 }
 
-// pixelsSay determines only by drawing how much of the text of b is visible. It compares the pixels that differ
-// between the panel with and without the text with the pixels of the text on a canvas that clips nothing.
+// pixelsSay determines how much of the text of b is visible from drawn pixels alone. It compares the pixels that
+// differ between the panel with and without the text with the text's pixels on an unclipped canvas.
 func pixelsSay(s *scene, p paintedBox) string {
 	panel := reach(s, p).Intersect(p.clip)
 	with, without := image.NewNRGBA(panel), image.NewNRGBA(panel)
@@ -62,7 +62,7 @@ func pixelsSay(s *scene, p paintedBox) string {
 	return amount(differing(with, func(row int) []byte { return without.Pix[row*without.Stride:] }), unclipped(s, p))
 }
 
-// amount names the share of pixels that are shown.
+// amount names the proportion of visible pixels.
 func amount(shown, all int) string {
 	if all == 0 { // black text, which can only darken what is below it
 		return VisibleNone
@@ -90,8 +90,8 @@ func reach(s *scene, p paintedBox) image.Rectangle {
 	return r
 }
 
-// unclipped counts the pixels of a text on a canvas that clips nothing, with each line where the panel has it: near an
-// edge of the panel a line may move over the next one.
+// unclipped counts the pixels of a text on a canvas that does not clip, with each line at its position on the panel:
+// near an edge of the panel a line may move over the next one.
 func unclipped(s *scene, p paintedBox) int {
 	free := reach(s, p)
 	alone := image.NewNRGBA(free)
@@ -130,8 +130,8 @@ func differing(a *image.NRGBA, b func(row int) []byte) int {
 	return n
 }
 
-// checkInspect compares Inspect with the pixels and returns the number of texts that are not fully visible; a rule that
-// considers only the tree misreads those.
+// checkInspect compares Inspect with the pixels, and returns the number of texts that are not fully visible, which a
+// rule based only on the tree would misread.
 func checkInspect(t *testing.T, seed uint64) (misread int) {
 	m, v := seededView(seed)
 	s, _ := laidOut(m, v)

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// TestWasmDrawsTheSame draws every golden, and every language on two models, in WebAssembly, as a browser does, and
-// compares each with what this process draws.
+// TestWasmDrawsTheSame draws every golden picture, and every language on two models, in WebAssembly as a browser
+// does. It compares each picture with the one drawn by this process.
 func TestWasmDrawsTheSame(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

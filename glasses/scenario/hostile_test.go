@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Reading a file within the size limit must not use a hundred times its size in memory, because the file may come from
-// an untrusted project.
+// Reading a file within the size limit must not use a hundred times its size in memory, because the file may come
+// from an untrusted project.
 func TestParse_ListsOfNothingAreRefusedBeforeTheyAreMade(t *testing.T) {
 	for name, file := range map[string][2]string{
 		"steps":    {`{"scenario":1,"name":"x","steps":[`, `]}`},

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// Nothing but the lines of the program reaches the REPL, and no control byte that reboots a Halo or removes its files.
+// Only the lines of the program reach the REPL, and no control byte that reboots a Halo or removes its files.
 func TestPermitted_AllowsNothingElse(t *testing.T) {
 	for _, value := range []string{
 		"", "\x00", "\x02", "\x05", "\x06", "\x07", "\x03\x03", "\x04\x00", "\x01", "\x01\x00", "\x01\x00x", "print(1)",
@@ -31,7 +31,7 @@ func TestPermitted_AllowsNothingElse(t *testing.T) {
 	}
 }
 
-// Each line fits in the smallest MTU, and the program neither opens files nor changes what the glasses store.
+// Each line fits in the smallest MTU, and the program neither opens files nor changes stored settings of the glasses.
 func TestBoot_IsHarmless(t *testing.T) {
 	for _, line := range append([]string{readyLine, leaveLine}, bootLines...) {
 		if len(line) > minMTU-3 {
@@ -46,7 +46,7 @@ func TestBoot_IsHarmless(t *testing.T) {
 	}
 }
 
-// The palette that the program sets is that of package render.
+// The program sets the palette of package render.
 func TestBoot_SetsThePalette(t *testing.T) {
 	rest := bootText
 	for i, c := range render.FramePalette() {
@@ -73,8 +73,8 @@ func TestPair_MatchesOnlyItsModel(t *testing.T) {
 	}
 }
 
-// Random pictures become tiles that fit in a packet and on the panel, whose rows are whole bytes, and that use the
-// smallest format.
+// Random pictures become tiles that fit in a packet and on the panel, have rows of whole bytes, and use the smallest
+// format.
 func TestTiles_FitAndAreSmall(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range 40 {
@@ -92,7 +92,7 @@ func TestTiles_FitAndAreSmall(t *testing.T) {
 				for x := spot.Min.X; x < min(spot.Max.X, bounds.Max.X); x++ {
 					img.SetNRGBA(x, y, color.NRGBA{c[0], c[1], c[2], 255})
 					if halo && n%4 == 0 {
-						img.SetNRGBA(x, y, color.NRGBA{byte(x), byte(y), c[2], 255}) // more colours than a palette has
+						img.SetNRGBA(x, y, color.NRGBA{byte(x), byte(y), c[2], 255}) // more colours than fit in a palette
 					}
 				}
 			}
@@ -111,8 +111,8 @@ func TestTiles_FitAndAreSmall(t *testing.T) {
 	}
 }
 
-// FuzzNotify feeds arbitrary bytes at arbitrary moments, with a display whose pixels are arbitrary too: nothing panics,
-// nothing but the allowed values leaves, one write at a time waits for the carrier, and memory stays bounded.
+// FuzzNotify feeds arbitrary bytes at arbitrary times, with arbitrary pixels on the display. The driver must not
+// panic, write only allowed values and one at a time, and use bounded memory.
 func FuzzNotify(f *testing.F) {
 	f.Add(true, []byte("\x02\x01A\x05\x011\x04\x01A\x01\x00\x03\x01Ts\x04\x01B\x50\x01\x02\x01R"))
 	f.Add(false, []byte("\x0b')os.remove\x03\x04\x05\x07\x06\x01M\x00ab\x05\x01P\x00\xff\xd8\x03\x01E\x01"))
@@ -145,14 +145,14 @@ func FuzzNotify(f *testing.F) {
 	})
 }
 
-// feeder plays the carrier and, until the program runs, the REPL.
+// feeder acts as the carrier and, until the program runs, as the REPL.
 type feeder struct {
 	t   *testing.T
 	d   *Driver
 	now int64
 }
 
-// drain takes the output, and reports each write after it was checked.
+// drain handles the output. It checks each write and reports it as written.
 func (f *feeder) drain() (written []byte) {
 	for outs := f.d.Take(); len(outs) > 0; outs = f.d.Take() {
 		writes := 0
@@ -172,7 +172,7 @@ func (f *feeder) drain() (written []byte) {
 	return written
 }
 
-// answer answers the lines of the boot.
+// answer answers the lines that boot the program.
 func (f *feeder) answer() {
 	f.drain()
 	f.now += breakTime

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// FuzzDisplayText shows arbitrary texts of an app: once the program of boot.lua runs, every value that leaves is data of
-// the display for it. The interpreter gets the lines of boot.lua and nothing else, neither code nor control bytes.
+// FuzzDisplayText shows arbitrary texts of an app. Once the program of boot.lua runs, every written value is display
+// data for it. The interpreter receives only the lines of boot.lua, and neither other code nor control bytes.
 func FuzzDisplayText(f *testing.F) {
 	for _, text := range []string{
 		"Hello", "", "')os.remove(\"main.lua\")--", "\"]]..os.remove('x')..[[", "print(7)", "\x03", "\x04", "\x05", "\x07",
@@ -44,17 +44,17 @@ func FuzzDisplayText(f *testing.F) {
 	})
 }
 
-// repl plays the glasses: until the program is installed, an interpreter that answers the lines of boot.lua, and then
-// the program, which acknowledges data.
+// repl acts as the glasses: first as an interpreter that answers the lines of boot.lua and then, once the program is
+// installed, as the program, which acknowledges data.
 type repl struct {
 	t         *testing.T
 	glasses   *driver.Glasses
 	now       int64
-	lines     map[string]int // of boot.lua, with the number that each prints
+	lines     map[string]int // lines of boot.lua, with the number that each prints
 	isRunning bool
 	// isAnswered is set once the app's command has a result.
 	isAnswered bool
-	tiles      int // of pictures that the program drew
+	tiles      int // of the pictures that the program drew
 }
 
 func newREPL(t *testing.T, halo bool) *repl {
@@ -64,7 +64,7 @@ func newREPL(t *testing.T, halo bool) *repl {
 	}
 	model, _ := glasses.Model(id)
 	r := &repl{t: t, glasses: driver.NewGlasses(model, newDriver(halo), device.Options{}), lines: map[string]int{}}
-	for line := range strings.Lines(bootText) { // read again here, not by the driver
+	for line := range strings.Lines(bootText) { // parsed here independently of the driver
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
 			n := len(r.lines) + 1
 			r.lines[fmt.Sprintf("%s print(%d)", line, n)] = n
@@ -73,7 +73,7 @@ func newREPL(t *testing.T, halo bool) *repl {
 	return r
 }
 
-// run lets everything happen up to a time.
+// run advances time up to until.
 func (r *repl) run(until int64) {
 	for r.settle(); ; r.settle() {
 		at, ok := r.glasses.Next()
@@ -105,7 +105,7 @@ func (r *repl) settle() {
 	}
 }
 
-// receive checks a value that was written and returns the answer to it.
+// receive checks a written value and returns the answer to it.
 func (r *repl) receive(data []byte) []byte {
 	text := string(data)
 	switch {

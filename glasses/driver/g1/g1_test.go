@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// Bytes that the vendor's documents and logs show. The numbers in brackets are the sources: [1] EvenDemoApp, README.md;
+// Bytes from the vendor's documents and logs. The numbers in brackets are the sources: [1] EvenDemoApp, README.md;
 // [2] EvenDemoApp, lib/services/proto.dart; [3] EvenDemoApp, lib/controllers/bmp_update_manager.dart.
 func TestPackets_AreThoseOfTheVendor(t *testing.T) {
 	p := newPicture(encodeBMP(image.NewNRGBA(image.Rect(0, 0, 576, 136)), driver.Panel{}))
@@ -32,7 +32,8 @@ func TestPackets_AreThoseOfTheVendor(t *testing.T) {
 	}
 }
 
-// The header is that of the vendor's picture (EvenDemoApp, assets/images/image_2.bmp), which has 576x136 pixels.
+// The header is the same as in the vendor's picture (EvenDemoApp, assets/images/image_2.bmp), which has 576x136
+// pixels.
 func TestBMP_HasTheVendorsHeader(t *testing.T) {
 	img := image.NewNRGBA(image.Rect(0, 0, 576, 136))
 	img.Set(0, 0, color.NRGBA{G: 255, A: 255})
@@ -51,7 +52,7 @@ func TestBMP_HasTheVendorsHeader(t *testing.T) {
 	}
 }
 
-// Nothing that resets, updates or configures the glasses may leave, whatever the rest of the driver does.
+// Packets that reset, update or configure the glasses cannot be sent, regardless of the rest of the driver.
 func TestPermitted_AllowsNothingElse(t *testing.T) {
 	for _, packet := range []string{
 		"", "2372", "237200", "0301", "030c", "0100", "012a01", "2700", "2701", "4e0001000071000001", "f401", "0500", "0700",
@@ -86,8 +87,8 @@ func TestPair_MatchesOnlyArmsOfG1(t *testing.T) {
 	}
 }
 
-// FuzzNotify feeds both arms arbitrary bytes at arbitrary moments: nothing panics, no forbidden packet leaves, at most
-// one write of a link waits for the carrier, and memory stays bounded.
+// FuzzNotify feeds arbitrary bytes to both arms at arbitrary times. The driver must not panic, send no forbidden
+// packet, have at most one write per link waiting for the carrier, and use bounded memory.
 func FuzzNotify(f *testing.F) {
 	f.Add([]byte("\x02\xf5\x01\x02\xf5\x00\x06\x25\x06\x00\x01\x04\x01"))
 	f.Add([]byte("\xffnet build time: 2024"))

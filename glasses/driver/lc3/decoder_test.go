@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The recording holds the sounds of sounds_test.go in frames of elc3, and as samples that dlc3 decoded.
+// The recording contains the sounds of sounds_test.go as frames encoded by elc3, and as samples decoded by dlc3.
 func TestDecode_IsAtMostOneOffTheRecording(t *testing.T) {
 	if *update {
 		record(t)
@@ -22,8 +22,8 @@ func TestDecode_IsAtMostOneOffTheRecording(t *testing.T) {
 	compare(t, got, wavSamples(readFile(t, "testdata/sounds.wav")), 1)
 }
 
-// The checksum is of the samples before they are rounded. It is the same on amd64, also with fused multiply-add
-// (GOAMD64=v3), on arm64 and as WebAssembly.
+// The checksum covers the samples before rounding. It is the same on amd64, including fused multiply-add
+// (GOAMD64=v3), on arm64 and in WebAssembly.
 func TestDecode_CalculatesTheSameOnEveryProcessor(t *testing.T) {
 	const want = 0x6a36991ba063b88f
 	sum := fnv.New64a()
@@ -81,7 +81,7 @@ func TestDecode_ConcealsWhatItCannotDecode(t *testing.T) {
 
 func TestDecode_AcceptsValuesUpToTheirLimits(t *testing.T) {
 	decode(t, NewDecoder(), fromHex(t, "fff407ba6c773310780000000000000000005501")) // 14 escapes
-	// The plain bits before the arrangements of pulses.
+	// Number of plain bits before the arrangements of pulses.
 	const shapes01, shapes23 = 32, 33
 	for _, test := range []struct {
 		name        string
@@ -124,7 +124,7 @@ func TestConceal_FadesToSilence(t *testing.T) {
 		t.Errorf("peaks of lost frames are %v, want sound that fades to silence", loudest)
 	}
 	want := NewDecoder()
-	for range 3 { // the first one overlaps silence, and the second one's filter remembers it
+	for range 3 { // the first one overlaps silence, which still affects the filter of the second one
 		decode(t, d, frames[0])
 		decode(t, want, frames[0])
 	}
@@ -194,7 +194,7 @@ func fromHex(t *testing.T, text string) []byte {
 	return data
 }
 
-// setPlain sets plain bits of a frame.
+// setPlain sets the plain bits of a frame.
 func setPlain(frame []byte, first, size, value int) {
 	for i := range size {
 		at := first + i
@@ -218,7 +218,7 @@ func conceal(d *Decoder) (pcm [FrameSamples]int16) {
 	return pcm
 }
 
-// decodeAll returns the samples of frames, and the number of those that were concealed.
+// decodeAll returns the samples of frames, and the number of concealed frames.
 func decodeAll(frames [][]byte) (pcm []int16, failed int) {
 	d := NewDecoder()
 	for _, frame := range frames {
@@ -239,9 +239,9 @@ func peak(pcm []int16) int {
 	return largest
 }
 
-// compare fails unless samples are those that dlc3 decoded, without the delay. One of 50 may differ, by at most a
-// number: dlc3 calculates with 32 bits. From samples over 2^31, which damaged frames may have, it makes the lowest
-// possible sample; ours is the highest one.
+// compare fails unless samples equal those decoded by dlc3, without the delay. One in 50 may differ, by at most
+// atMost, because dlc3 uses 32-bit floats. Samples over 2^31, which damaged frames may have, become the lowest
+// possible sample in dlc3 and the highest one here.
 func compare(t *testing.T, got, want []int16, atMost int) {
 	t.Helper()
 	if len(got) != len(want)+delay {

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "make the recording of testdata again, with elc3 and dlc3")
 
 // The tools elc3 and dlc3 of liblc3 write files of frames with this header, and WAV files with 44 bytes before the
-// samples. dlc3 skips the codec's delay.
+// samples. dlc3 skips the delay of the codec.
 const (
 	lc3Header = 18
 	wavHeader = 44
@@ -32,7 +32,8 @@ func TestDecode_AgreesWithDlc3(t *testing.T) {
 	}
 }
 
-// dlc3 does not report corrupt frames, but conceals them. A frame that only one decoder finds corrupt sounds different.
+// dlc3 conceals corrupt frames without reporting them. A frame that only one of the decoders considers corrupt sounds
+// different.
 func TestDecode_AgreesWithDlc3OnDamagedFrames(t *testing.T) {
 	total, failed := 0, 0
 	for seed := range uint64(4) {
@@ -59,25 +60,25 @@ func TestDecode_AgreesWithDlc3OnDamagedFrames(t *testing.T) {
 	}
 }
 
-// record makes the recording again.
+// record creates the recording again.
 func record(t *testing.T) {
 	frames := encode(t, samples(sounds(1), 27))
 	writeFile(t, "testdata/sounds.lc3", lc3File(frames))
 	writeFile(t, "testdata/sounds.wav", wavFile(decodeReference(t, frames)))
 }
 
-// encode returns the frames of samples as elc3 encodes them.
+// encode returns samples as frames encoded by elc3.
 func encode(t *testing.T, pcm []int16) [][]byte {
 	data := runTool(t, "elc3", wavFile(pcm), "-b", "16000")
 	return lc3Frames(data)
 }
 
-// decodeReference returns the samples of frames as dlc3 decodes them, without the delay.
+// decodeReference returns frames as samples decoded by dlc3, without the delay.
 func decodeReference(t *testing.T, frames [][]byte) []int16 {
 	return wavSamples(runTool(t, "dlc3", lc3File(frames)))
 }
 
-// runTool returns the output file of a tool for an input file.
+// runTool runs a tool on an input file and returns its output file.
 func runTool(t *testing.T, name string, input []byte, args ...string) []byte {
 	t.Helper()
 	path, err := exec.LookPath(name)

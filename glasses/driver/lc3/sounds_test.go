@@ -5,13 +5,13 @@ import (
 	"math/rand/v2"
 )
 
-// sound is a test sound of full scale 1.
+// sound is a test sound with samples from -1 to 1.
 type sound struct {
 	name string
 	at   func(i int, seconds float64) float64
 }
 
-// sounds returns test sounds that exercise every stage of the codec. They depend on the seed only.
+// sounds returns test sounds that exercise every stage of the codec. They depend only on the seed.
 func sounds(seed uint64) []sound {
 	random := rand.New(rand.NewPCG(seed, 1))
 	pitch, level := 80+200*random.Float64(), 0.05+0.4*random.Float64()
@@ -39,7 +39,7 @@ func sounds(seed uint64) []sound {
 	}
 }
 
-// samples returns the sounds one after the other, each of a length in frames.
+// samples returns the sounds one after the other, each with the given length in frames.
 func samples(all []sound, frames int) []int16 {
 	var pcm []int16
 	for _, s := range all {

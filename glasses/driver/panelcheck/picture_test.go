@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// As an image node, the picture is shown on each model with its own pixels: nothing is scaled or moved.
+// As an image node, the picture is shown pixel by pixel on each model, without being scaled or moved.
 func TestPicture_IsShownPixelByPixel(t *testing.T) {
 	for _, id := range kinds.DeviceModels() {
 		m, _ := glasses.Model(id)

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/glasses/driver"
 )
 
-// The codes that the script reports are those that drivers and people's next steps know.
+// The script reports only codes that package driver defines and that have a next step.
 func TestScript_ReportsKnownProblems(t *testing.T) {
 	codes := regexp.MustCompile(`"([a-z]+_?[a-z_]*)"`)
 	words := []string{"up", "down", "notify", "written", "choose", "connect", "services", "subscribe", "write",

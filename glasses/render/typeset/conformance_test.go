@@ -40,14 +40,14 @@ func unicodeTest(t *testing.T, name string) func(yield func(line int, text strin
 	}
 }
 
-// ofClass is a character of each bidirectional class.
+// ofClass maps each bidirectional class to a character.
 var ofClass = map[string]rune{
 	"L": 'a', "R": '\u05d0', "AL": '\u0627', "EN": '1', "ES": '+', "ET": '$', "AN": '\u0660', "CS": ',',
 	"B": '\u2029', "S": '\t', "WS": ' ', "ON": '!', "NSM": '\u0300', "BN": '\u00ad', "LRE": '\u202a', "RLE": '\u202b',
 	"PDF": '\u202c', "LRO": '\u202d', "RLO": '\u202e', "LRI": '\u2066', "RLI": '\u2067', "FSI": '\u2068', "PDI": '\u2069',
 }
 
-// autoLevel is the paragraph level by rules P2 and P3.
+// autoLevel returns the paragraph level according to rules P2 and P3.
 func autoLevel(text []rune) uint8 {
 	if rtl, _ := FirstLetter(text); rtl {
 		return 1
@@ -55,7 +55,7 @@ func autoLevel(text []rune) uint8 {
 	return 0
 }
 
-// levelsAre compares levels with those of a conformance file, where x is a removed character.
+// levelsAre compares levels with the levels in a conformance file, where x is a removed character.
 func levelsAre(got []uint8, want []string) bool {
 	return slices.EqualFunc(got, want, func(level uint8, w string) bool {
 		return w == "x" || strconv.Itoa(int(level)) == w
@@ -131,7 +131,7 @@ func codePoints(t *testing.T, hex []string) []rune {
 	return text
 }
 
-// marksOf reads a line of a break test: code points between marks, ÷ where a break is allowed and × where it is not.
+// marksOf parses a line of a break test: code points between marks, ÷ where a break is allowed and × where it is not.
 func marksOf(t *testing.T, line string) (text []rune, breaks []int) {
 	t.Helper()
 	for _, field := range strings.Fields(line) {
@@ -146,7 +146,8 @@ func marksOf(t *testing.T, line string) (text []rune, breaks []int) {
 	return text, breaks
 }
 
-// notAsTheAnnexSays lists the lines of the conformance files for which the library returns another result, and why.
+// notAsTheAnnexSays lists the lines of the conformance files for which the library returns a different result, and
+// why.
 var notAsTheAnnexSays = map[string]string{
 	"\U0001f02c\U0001f3ff": "rule LB30b for code points that are reserved for pictographs: no font has them",
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts/packs"
 )
 
-// shaping holds the options of one call of hb-shape: all its lines share font, direction, script and language.
+// shaping holds the options of one hb-shape call, whose lines all have the same font, direction, script and language.
 type shaping struct {
 	face     *fonts.Face
 	rtl      bool
@@ -31,13 +31,13 @@ type shaping struct {
 	language string
 }
 
-// hbGlyph is a glyph as hb-shape prints it.
+// hbGlyph is a glyph in the output of hb-shape.
 type hbGlyph struct {
 	G, Cl, DX, DY, AX, AY int
 }
 
 // mixtures returns seeded texts composed of parts of other texts, with numbers, punctuation and directional controls
-// between them.
+// in between.
 func mixtures(texts []string, n int) []string {
 	random := rand.New(rand.NewPCG(14, 45))
 	between := []string{" ", " 12:30 ", ", ", " (", ") ", "\u2067",
@@ -100,7 +100,7 @@ func compareShapings(a, b shaping) int {
 		cmp.Compare(a.language, b.language))
 }
 
-// itemsOf returns the items of the first paragraph of a text and leaves the paragraph in the typesetter.
+// itemsOf returns the items of the first paragraph of a text. The typesetter keeps the paragraph.
 func (t *Typesetter) itemsOf(text string, o Options) []item {
 	text, _, _ = strings.Cut(text, "\n")
 	t.Cells([]rune(text), o)
