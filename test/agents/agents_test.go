@@ -26,7 +26,7 @@ import (
 // bin is the directory of the programs that TestMain built.
 var bin string
 
-// report collects one line of results per agent.
+// report collects one line of results for each agent.
 var report struct {
 	sync.Mutex
 	lines []string
@@ -69,8 +69,8 @@ func TestMain(m *testing.M) {
 type agent struct {
 	id      string // the agent's name in `servicectl agent add`
 	program string // in node_modules/.bin
-	// files are written to the home directory first, with {project} and {model} replaced by the project's directory and
-	// the model's URL.
+	// files are written to the home directory first, with {project} and {model} replaced with the project's directory
+	// and the model's URL.
 	files map[string]string
 	env   []string
 	run   []string
@@ -100,7 +100,7 @@ wire_api = "responses"
 env_key = "LOOP_KEY"
 `},
 		env: []string{"LOOP_KEY=x"},
-		// When it runs non-interactively, it refuses by default everything that needs approval.
+		// In non-interactive mode, it refuses by default everything that needs approval.
 		run: []string{"exec", "--skip-git-repo-check", "go"},
 	},
 	{
@@ -193,7 +193,7 @@ func TestLocalToolset(t *testing.T) {
 	tell("%-12s --tools local: the account's tools are not listed", p.agent.id)
 }
 
-// place is one agent with its own simulated machine.
+// place is one agent on its own simulated machine.
 type place struct {
 	*testing.T
 	agent         agent
@@ -266,7 +266,7 @@ func (p *place) program() string {
 	return filepath.Join("npm", "node_modules", ".bin", p.agent.program)
 }
 
-// must runs the agent and fails the test on an error.
+// must runs the agent and fails the test if it fails.
 func (p *place) must(limit time.Duration, args ...string) string {
 	p.Helper()
 	program, err := filepath.Abs(p.program())
@@ -301,7 +301,7 @@ func (p *place) register(toolset string) {
 	}
 }
 
-// list checks how the agent lists the server.
+// list checks the agent's list of servers.
 func (p *place) list() {
 	p.Helper()
 	out := p.must(time.Minute, "mcp", "list")

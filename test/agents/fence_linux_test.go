@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fenced is the environment variable that tells the test binary that it already runs in its own network namespace.
+// fenced is the environment variable that is set when the test binary runs in its own network namespace.
 const fenced = "SERVICE_AGENTS_FENCED"
 
 // fence runs the tests in a network namespace that has only loopback, so that no agent can reach the internet. If the
-// system does not allow that, it prints a note and the tests rely on the agents' own switches.
+// system does not allow that, fence prints a note, and the tests rely on the agents' own settings.
 func fence() (done bool, code int) {
 	if os.Getenv(fenced) != "" {
 		if err := raiseLoopback(); err != nil {

@@ -28,7 +28,7 @@ var (
 	codeBlock    = regexp.MustCompile("(?s)```.*?```")
 )
 
-// Pages of the documentation link to each other by id, which the tests of docs check.
+// Pages of the documentation link to each other by id. The tests of package docs check those links.
 func TestDocuments_LinksResolve(t *testing.T) {
 	for _, name := range documents(t) {
 		if strings.HasPrefix(name, "docs/pages/") {

@@ -46,7 +46,7 @@ func packages(t *testing.T) []pkg {
 	return all
 }
 
-// ours returns the imports that belong to this module, relative to it.
+// ours returns the imports that belong to this module, as paths relative to it.
 func ours(imports []string) []string {
 	var rel []string
 	for _, path := range imports {
@@ -63,7 +63,7 @@ func component(rel string) string { return strings.SplitN(rel, "/", 2)[0] }
 var ranks = map[string]int{"daemon": 4, "backend": 4, "plugins": 4, "ctl": 4, "docs": 3, "proto": 2, "glasses": 1,
 	"internal": 0}
 
-// Imports between components point down. Only tests import test, and no component imports packaging.
+// Imports between components point to lower ranks. Only tests import test, and no component imports packaging.
 func TestImports_ComponentsPointDown(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
@@ -86,7 +86,7 @@ func TestImports_ComponentsPointDown(t *testing.T) {
 	}
 }
 
-// Helpers under internal are used in at least two places: by two components, or by another helper.
+// Helpers under internal are used in at least two places: by two components, or by a component and another helper.
 func TestImports_InternalIsShared(t *testing.T) {
 	users := map[string]map[string]bool{}
 	all := packages(t)
@@ -113,8 +113,8 @@ func TestImports_InternalIsShared(t *testing.T) {
 	}
 }
 
-// The emulated glasses judge the drivers, so they share no code with them: the peripherals import nothing else from
-// this repository. Only tests import them.
+// The emulated glasses are used to check the drivers, so they share no code with them: the peripherals import no
+// other package of this repository. Only tests import them.
 func TestImports_EmulatedGlassesAreIndependent(t *testing.T) {
 	under := func(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
 	const emulated, driver = "test/glassestest", "glasses/driver"
@@ -136,7 +136,7 @@ func TestImports_EmulatedGlassesAreIndependent(t *testing.T) {
 	}
 }
 
-// Only edge packages use the generated contracts.
+// Only packages at the edges use the generated contracts.
 func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 	edges := map[string][]string{
 		"proto/control/v1": {"daemon/internal/control", "ctl/internal/client"},
@@ -158,7 +158,7 @@ func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 	}
 }
 
-// Inside a component imports point down: a package may import only packages of lower layers.
+// Inside a component, a package may import only packages of lower layers.
 func TestImports_PointDown(t *testing.T) {
 	layers := map[string][][]string{
 		"daemon/internal/": {
@@ -215,7 +215,7 @@ func TestImports_PointDown(t *testing.T) {
 
 // The daemon opens no file named by a client: only the client's own process does file operations.
 func TestImports_OnlyClientsTouchFiles(t *testing.T) {
-	// the last one because, in a sandbox, daemon and client are one process
+	// The last one is allowed because, in a sandbox, the daemon and the client are one process.
 	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
@@ -269,8 +269,8 @@ func testDoc(t *testing.T, dir string) bool {
 	return false
 }
 
-// Tracked files contain no paths of the machine on which they were written, and lock files contain no address of a
-// package registry.
+// Tracked files contain no paths of the machine that they were written on, and lock files contain no addresses of
+// package registries.
 func TestFiles_HoldNoLocalPath(t *testing.T) {
 	root := filepath.Join("..", "..")
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")

@@ -14,11 +14,11 @@ import (
 // Limits that keep code readable.
 const (
 	maxFileLines = 400
-	// maxFunctionLines does not apply to tests: their tables and sequences are easier to read in one piece.
+	// maxFunctionLines does not apply to tests, whose tables and sequences are easier to read in one piece.
 	maxFunctionLines = 80
 	maxColumns       = 120
-	// maxLongLines is the permitted number of lines over maxColumns per 1000 lines: some texts and statements are clearer
-	// on one line.
+	// maxLongLines is the permitted number of lines over maxColumns per 1000 lines, because some texts and statements
+	// are clearer on one line.
 	maxLongLines = 5
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// logKeys are the permitted attributes of log records: one key per idea.
+// logKeys lists the permitted attributes of log records: one key per idea.
 var logKeys = []string{
 	"account", "activated", "adapter", "address", "backend", "code", "control", "count", "err", "event", "events", "font",
 	"leftOut", "link", "managed", "method", "mode", "model", "ms", "panic", "path", "pid", "provider", "reason", "revoked",

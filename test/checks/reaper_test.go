@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// starters are the packages that tests use to start processes.
+// starters lists the packages that tests use to start processes.
 var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "test/pgtest",
 	module + "test/enginetest", module + "test/chromium",
 	module + "test/glassestest/peripheral/frame", module + "test/usersystemd", module + "ctl/internal/dialer"}

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// repeatLines is the number of consecutive lines that count as a repeat if they occur twice. Shorter runs are how
-	// everybody writes Go: their share grows with the code.
+	// repeatLines is the number of consecutive lines that count as a repeat if they occur twice. Shorter runs are
+	// common in all Go code, and their share grows with the code.
 	repeatLines = 8
-	// maxRepeated is how many of 1,000 function lines may belong to a repeat. Only ever lower it.
+	// maxRepeated is the maximum number of repeated lines per 1,000 function lines. It may only be lowered.
 	maxRepeated = 4
 )
 
@@ -31,7 +31,7 @@ type sourceLine struct {
 	text   string
 }
 
-// Repeats are found even if their names differ. Generated code, tests and templates that ship are not checked.
+// Repeats are found even if the names in them differ. Generated code, tests and templates that ship are not checked.
 func TestFunctions_RepeatLittle(t *testing.T) {
 	windows, total := map[string][][]sourceLine{}, 0
 	for _, name := range goFiles(t, false) {

@@ -15,8 +15,8 @@ import (
 
 const app = "com.example.records"
 
-// accountTools are the tools for a project's records, with valid arguments. A tool that changes a record gets its
-// version from the tool that reads it.
+// accountTools lists the tools for a project's records, with valid arguments. A tool that changes a record gets the
+// record's version from the tool that reads it.
 var accountTools = []struct {
 	name, reads string // reads is the tool that returns the version
 	args        map[string]any
@@ -59,7 +59,7 @@ func callRecord(t *testing.T, a *agent, i int, project string) toolResult {
 	return a.call(tool.name, args)
 }
 
-// linkAgent signs up a new person, who links the agent's install. It returns the person's browser, which runs no
+// linkAgent signs up a new user, who links the agent's install. It returns the user's browser, which does not run
 // scripts.
 func linkAgent(t *testing.T, a *agent, email string) *person {
 	t.Helper()
@@ -77,8 +77,8 @@ func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person 
 	return someone
 }
 
-// Every account tool works over service-mcp against a real backend, unlinked and linked, granted and refused, on both
-// databases. A grant changed in the dashboard applies to the next call.
+// Every account tool works over service-mcp against a real backend, unlinked and linked, with and without grants, on
+// both databases. A grant changed in the dashboard applies to the next call.
 func TestAccountTools(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(t *testing.T) string{

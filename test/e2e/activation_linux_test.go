@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The service manager's sockets start the daemon when the first client connects. The daemon uses them, leaves the
-// files in place, reports that it is socket-activated, and passes none of them to an adapter.
+// The service manager's sockets start the daemon when the first client connects. The daemon uses these sockets,
+// leaves their files in place, reports that it is socket-activated, and does not pass the sockets to adapters.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -22,7 +22,7 @@ func TestSocketActivation(t *testing.T) {
 	if given, own := activations(w); given+own != 0 {
 		t.Fatal("a daemon runs before any client connected")
 	}
-	if out, errs, exit := w.ctl("status"); exit != 1 { // status starts no daemon
+	if out, errs, exit := w.ctl("status"); exit != 1 { // status does not start a daemon
 		t.Fatalf("status before any client connected: exit %d, want 1: %s%s", exit, out, errs)
 	}
 	if given, own := activations(w); given+own != 0 {
@@ -125,8 +125,8 @@ func sockets(t *testing.T, pid int) map[string]string {
 	return held
 }
 
-// A daemon stops when it is idle, even if clients are connected. No client notices, because a new connection waits at
-// the socket.
+// A daemon stops when it is idle, even if clients are connected. Clients do not notice, because new connections wait
+// at the socket.
 func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	t.Parallel()
 	times := full(40, 4)
@@ -158,8 +158,8 @@ func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	}
 }
 
-// A service installed while a client's own daemon runs takes over. That daemon finishes its work and stops, the
-// service's daemon waits for it, and a connected agent keeps working.
+// A service that is installed while a daemon started by a client is running takes over. The old daemon finishes its
+// work and stops, the service's daemon waits for it, and a connected agent keeps working.
 func TestSocketActivation_ServiceTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -203,7 +203,7 @@ func TestSocketActivation_DeletedSockets(t *testing.T) {
 		t.Fatal("the daemon still runs 10 s after its sockets were deleted")
 	}
 	out, errs, exit := w.ctl("status", "--json")
-	if exit == 1 { // no daemon listens; the next client that needs one starts it
+	if exit == 1 { // no daemon is listening; the next client that needs one starts it
 		w.ctl("plugin", "list")
 		out, errs, exit = w.ctl("status", "--json")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/test/ownadapter"
 )
 
-// An agent that can write to the folder of an added adapter exchanges the program at the moment when the daemon has
-// checked it. The daemon never runs the exchanged one.
+// An agent that can write to the folder of an added adapter replaces the program right after the daemon has checked
+// it. The daemon never runs the replacement.
 func TestAddedAdapter_CannotBeExchangedAfterItsCheck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -36,7 +36,7 @@ func TestAddedAdapter_CannotBeExchangedAfterItsCheck(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	for what, event := range map[string]uint32{"opened": unix.IN_OPEN, "closed": unix.IN_CLOSE_NOWRITE} {
 		for range 3 {
-			w.ctl("daemon", "stop") // the next session starts the adapter anew
+			w.ctl("daemon", "stop") // so that the next session starts the adapter again
 			replaceFile(t, program, good)
 			swapped := exchangeWhen(t, program, event, "#!/bin/sh\ntouch '"+marker+"'\n")
 			w.ctl("tool", "call", "startLocalSimulation", "--arg", "transport="+name)
@@ -75,7 +75,7 @@ func TestAddedAdapter_CannotBeExchangedAfterItsCheck(t *testing.T) {
 	}
 }
 
-// replaceFile replaces an executable file in one step.
+// replaceFile atomically replaces an executable file.
 func replaceFile(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", data, 0o700); err != nil {
@@ -86,7 +86,8 @@ func replaceFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-// exchangeWhen replaces a file at the first event on it. The returned channel is closed when it is replaced.
+// exchangeWhen replaces a file at its first event of the given kind. The returned channel is closed once the file is
+// replaced.
 func exchangeWhen(t *testing.T, path string, event uint32, text string) <-chan struct{} {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o700); err != nil {

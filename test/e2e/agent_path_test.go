@@ -17,8 +17,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// An agent that knows only service-mcp builds and tests an app. It takes everything it needs from tool results: the
-// order of the tools, the frames, the variables and the arguments.
+// An agent that knows only service-mcp builds and tests an app. It gets everything that it needs from tool results:
+// the order of the tools, the frames, the variables and the arguments.
 func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"legacy", "modern"} {
@@ -32,7 +32,7 @@ func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 	}
 }
 
-// The agent writes the given example to disk, starts it as instructed, and drives it.
+// The agent writes the example from a tool result to disk, starts it as instructed, and drives it.
 func TestAgent_RunsGivenExample(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -175,8 +175,8 @@ func (n newcomer) tap(display map[string]any, id string) map[string]any {
 	return nil
 }
 
-// startApp runs the app that the agent writes. It attaches as the results instruct, shows the guide's example, and
-// shows words when its button is tapped. end stops it.
+// startApp runs the app that the agent writes. The app attaches as the results instruct, shows the guide's example,
+// and shows words when its button is tapped. end stops it.
 func (n newcomer) startApp(attach, session, screen map[string]any, words string) (end func()) {
 	n.t.Helper()
 	variable := func(name string) string {

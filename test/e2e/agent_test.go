@@ -25,7 +25,7 @@ type agent struct {
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan agentLine
-	// elicited receives each URL elicitation, progressed each progress message.
+	// elicited receives each URL elicitation, and progressed each progress message.
 	elicited   chan map[string]any
 	progressed chan map[string]any
 }
@@ -227,7 +227,7 @@ func (r toolResult) str(t *testing.T, field string) string {
 	return s
 }
 
-// freePort returns a port below the ranges from which systems choose ports for others.
+// freePort returns a port below the ranges that systems use for ephemeral ports.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {

@@ -63,7 +63,8 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 			}
 			say("We need milk")
 			sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
-			// The app loses its connection while it waits for the answer, and still gets it when it is due.
+			// The app loses its connection while it waits for the answer, and still receives the answer when it is
+			// due.
 			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
 				t.Errorf("injectFault dropApp: %v", got.Structured)
 			}
@@ -122,7 +123,7 @@ func askingExample(t *testing.T, a *agent) (dir, scenario string) {
 	return dir, passage(t, a, "app-assistant#test-it", "json scenario")
 }
 
-// An agent adds an assistant to the example app and tests it headless. It takes all code from tool results.
+// An agent adds an assistant to the example app and tests it headless. It gets all code from tool results.
 func TestAgent_AddsAnAssistant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -196,7 +197,7 @@ with connect("Shopping", "1.0") as glasses:
 `
 
 // The documentation's scenario supplies the script for a session of the simulator page whose app is already attached.
-// A different script leads to a different verdict.
+// A different script leads to a different result.
 func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -226,8 +227,8 @@ func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 	}
 }
 
-// A script answers the app of a backend session although the backend has no provider. The event log shows the tools
-// that it called. The second tool call depends on the result of the first.
+// A script answers the app of a backend session although the backend has no provider. The event log lists the tools
+// that the assistant called. The second tool call depends on the result of the first.
 func TestAssistant_OfBackendSessions(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden tables")
 
-// toolArguments are arguments that succeed if the caller is authorised; {session} is a browser session of the owner.
-// The test fails for a tool without arguments here, so every new tool gets a row.
+// toolArguments maps each tool to arguments that succeed if the caller is authorised. {session} is a browser session
+// of the owner. The test fails for a tool without arguments here, so every new tool gets a row.
 var toolArguments = map[string]map[string]any{
 	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {"platform": "web"}, "getVoiceCommandGuidance": {},
 	"getProductionChecklist": {}, "searchDocs": {"query": "photo"},
@@ -50,9 +50,9 @@ var toolArguments = map[string]map[string]any{
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 
-// The results of every tool match the table in testdata/authorisation.md for callers that are unlinked, of another
-// account, revoked, suspended, or the owner at each grant level. closeSession comes last because the other tools need
-// the session.
+// For every tool, the outcome matches the table in testdata/authorisation.md for callers that are unlinked, of
+// another account, revoked, suspended, or the owner at each grant level. closeSession comes last because the other
+// tools need the session.
 func TestToolAuthorisation(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -167,7 +167,7 @@ func execSQLite(t *testing.T, file, statement string) {
 	execSQL(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(5000)", statement)
 }
 
-// execDatabase executes a statement on a database that newDatabase returned.
+// execDatabase executes a statement on a database created by newDatabase.
 func execDatabase(t *testing.T, database, statement string, args ...any) {
 	t.Helper()
 	if strings.HasPrefix(database, "postgres") {

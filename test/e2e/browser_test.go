@@ -13,8 +13,8 @@ import (
 )
 
 // newBrowser returns a browser without cookies, which is one user's browser, with a fake camera. Tests share one
-// Chromium, in which each has a browser context of its own, because a start takes a second of processor time. A test
-// that needs options starts one of its own.
+// Chromium, in which each has its own browser context, because starting Chromium takes a second of processor time. A
+// test that needs options starts its own Chromium.
 func newBrowser(t *testing.T, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	chromium.Require(t)
@@ -38,7 +38,7 @@ var browserOptions = []chromedp.ExecAllocatorOption{
 
 var shared sharedChromium
 
-// sharedChromium is a Chromium that runs only while a test uses it, because the machine has few slots for browsers.
+// sharedChromium is a Chromium that runs only while tests use it, because the machine has few slots for browsers.
 type sharedChromium struct {
 	mu    sync.Mutex
 	users int
@@ -46,7 +46,7 @@ type sharedChromium struct {
 	stop  func()
 }
 
-// use returns the first tab of the running Chromium until the test ends.
+// use returns the first tab of the running Chromium, which stays open until the test ends.
 func (s *sharedChromium) use(t *testing.T) context.Context {
 	t.Helper()
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// Secrets are entered wherever a person, an agent, a shipped app or an operator can enter one. The test then searches
+// The test enters a secret wherever a user, an agent, a shipped app or an operator can enter one. It then searches
 // every log, page, tool result, model answer, telemetry file and database dump, and the raw database files. A secret
 // may occur only in the response or page that issues it.
 func TestSecrets_LeakNowhere(t *testing.T) {

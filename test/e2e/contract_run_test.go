@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// contractRecord is everything that a transport sent, without timestamps.
+// contractRecord holds everything that a transport sent, without timestamps.
 type contractRecord struct {
 	each   []map[string]any
 	frames []map[string]any
@@ -31,7 +31,7 @@ type contractRun struct {
 	app *socket
 
 	said   contractRecord
-	delays map[string]step // commands whose result has not arrived
+	delays map[string]step // commands whose result has not arrived yet
 	sent   map[string]time.Time
 }
 
@@ -62,7 +62,7 @@ func runContract(t *testing.T, here *world, a *agent, where string, steps []step
 	return w.said
 }
 
-// contractRows returns the rows of app and glasses. Rows of commands keep their ids; rows of events lose theirs.
+// contractRows returns the rows of app and glasses. Rows of commands keep their ids, and ids of events are removed.
 func contractRows(rows []map[string]any, slow map[string]bool) []map[string]any {
 	var kept []map[string]any
 	for _, row := range rows {
@@ -201,7 +201,7 @@ func (w *contractRun) media(got map[string]any, s step, id string, from int, m g
 	}
 }
 
-// hears waits for the step's events. Events of streams follow the result, which is at index after.
+// hears waits for the step's events. Events of streams come after the result, whose index is after.
 func (w *contractRun) hears(got map[string]any, s step, from, after int) {
 	w.t.Helper()
 	places := map[bool]int{false: from, true: after + 1}

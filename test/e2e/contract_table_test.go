@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// step is one command of an app, the changes that an agent makes before and after it, and the events that the app must
+// step is one command of an app, with the agent's changes before and after it, and the events that the app must
 // receive.
 type step struct {
 	before  []control // run first
@@ -24,7 +24,7 @@ type step struct {
 	ms      int // minimum time to the result
 }
 
-// control is one call of an agent's tool; code is the expected refusal, empty for none.
+// control is one tool call of an agent. code is the expected error code; empty means success.
 type control struct {
 	tool string
 	args string
@@ -52,8 +52,8 @@ const (
 	longClip  = `{"durationMs":2500,"fps":5,"width":320}`
 )
 
-// contractSteps returns the whole contract, ordered so that each step restores the state of the glasses. camera and
-// microphone are paths of files.
+// contractSteps returns the whole contract, in an order in which each step restores the state of the glasses. camera
+// and microphone are file paths.
 func contractSteps(camera, microphone string) []step {
 	steps := []step{
 		{before: []control{fault(`{"command":"display.clear","code":"timeout"}`)}, send: "display.clear",
@@ -151,7 +151,7 @@ func inputSteps() []step {
 	}
 }
 
-// stateSteps returns changes of every part of the state, including those that stop running streams.
+// stateSteps returns changes of every part of the state, including changes that stop running streams.
 func stateSteps() []step {
 	start := func(stream string) step { return step{send: stream + ".start"} }
 	stop := func(stream string) step { return step{send: stream + ".stop"} }
@@ -271,7 +271,7 @@ func faultSteps() []step {
 	}
 	for _, code := range glasses.CommandCodes() {
 		if code == glasses.CodeTimeout {
-			continue // this step takes ten seconds and has been running since the beginning
+			continue // this step takes ten seconds and was started at the beginning
 		}
 		args, _ := json.Marshal(map[string]string{"command": "clock.sleep", "code": code})
 		steps = append(steps, step{before: []control{fault(string(args))}, send: "clock.sleep", payload: `{"ms":0}`,

@@ -24,8 +24,8 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// Every command has its result, every error its cause and every event its payload. The local simulator and the
-// simulator page of a real backend agree in every field.
+// Every command has its result, every error its cause and every event its payload. The results of the local simulator
+// and of a real backend's simulator page are the same in every field.
 func TestContract_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	needAgent(t)
@@ -78,7 +78,7 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 	}
 }
 
-// wholeContract checks that the steps cover everything in the protocol.
+// wholeContract checks that the steps cover the entire protocol.
 func wholeContract(t *testing.T, steps []step) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -164,7 +164,7 @@ func contractSession(t *testing.T, w *world, a *agent, where string) (id string,
 	return id, attach(t, s.str(t, "appEndpoint"), secretIn(t, s.str(t, "appTokenFile"))), leave, back
 }
 
-// killAdapter kills the local simulator's process; the daemon starts another.
+// killAdapter kills the local simulator's process; the daemon starts a new one.
 func killAdapter(t *testing.T, w *world) {
 	t.Helper()
 	children, err := filepath.Glob("/proc/[0-9]*/stat")

@@ -17,13 +17,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// agentPage is a page that an agent serves on this computer, on a port of its own. It keeps the cookies that it gets.
+// agentPage is a page that an agent serves on its own port of this computer. It records the cookies that it receives.
 type agentPage struct {
 	port string
 
 	mu    sync.Mutex
 	got   []*http.Cookie
-	plant []*http.Cookie // that it sets
+	plant []*http.Cookie // cookies that it sets
 }
 
 func newAgentPage(t *testing.T) *agentPage {
@@ -32,7 +32,7 @@ func newAgentPage(t *testing.T) *agentPage {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if r.URL.Path == "/" { // not the icon
+		if r.URL.Path == "/" { // ignores the icon
 			p.got = r.Cookies()
 		}
 		for _, c := range p.plant {
@@ -60,7 +60,7 @@ func (p *agentPage) cookies() []*http.Cookie {
 	return p.got
 }
 
-// withCookies returns a person whose browser has the cookies for a site.
+// withCookies returns a user whose browser has the cookies of a site.
 func withCookies(t *testing.T, site *url.URL, cookies []*http.Cookie) *person {
 	t.Helper()
 	thief := newPerson(t)
@@ -68,9 +68,9 @@ func withCookies(t *testing.T, site *url.URL, cookies []*http.Cookie) *person {
 	return thief
 }
 
-// An agent serves a page on a port of its own, which the owner opens. At localhost the page gets no cookie of the
-// embedded backend. At the name of the backend's pages it does, but with the cookie alone it can neither approve its
-// own code nor raise its access nor get a key or a passkey.
+// An agent serves a page on its own port, which the owner opens. At localhost the page receives no cookie of the
+// embedded backend. Under the host name of the backend's pages it does, but with only the cookie it can neither
+// approve its own code nor raise its access nor get a key or a passkey.
 func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -131,7 +131,7 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 		t.Errorf("add a passkey: status %d %s, want a refusal", thief.status, thief.text())
 	}
 
-	// The owner does the same with the password.
+	// With the password, the owner can do the same.
 	run(t, browser, "name a key", chromedp.Navigate(at+"/account/projects/com.example.hello"),
 		chromedp.WaitVisible("#key-name"), chromedp.SendKeys("#key-name", "mine"), chromedp.Submit("#key-name"),
 		chromedp.WaitVisible("#prove"))
@@ -139,7 +139,7 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 		chromedp.WaitVisible("#key"))
 }
 
-// wantRefused checks that the last form got the page that asks for a proof.
+// wantRefused checks that the last form led to the page that asks for a proof.
 func (p *person) wantRefused(what string) {
 	p.t.Helper()
 	if p.status >= 300 || !strings.Contains(p.text(), "Your password") {
@@ -147,8 +147,8 @@ func (p *person) wantRefused(what string) {
 	}
 }
 
-// An agent's page replaces the owner's session by the agent's own. The owner's approval, with the owner's password,
-// then does not link the agent's account.
+// An agent's page replaces the owner's session with the agent's own session. If the owner then approves with the
+// owner's password, the agent's account is not linked.
 func TestEmbeddedBackend_PlantedSessionLinksNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -184,7 +184,7 @@ func (c issued) token(t *testing.T, b *remoteBackend) string {
 	return answer.AuthToken
 }
 
-// withToken makes a request of the API.
+// withToken makes an API request with a bearer token.
 func withToken(t *testing.T, method, address, token, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -205,7 +205,7 @@ func withToken(t *testing.T, method, address, token, body string) (int, string) 
 	return resp.StatusCode, string(text)
 }
 
-// axe-core finds no violation on the pages that ask for a proof, which only an embedded backend has.
+// axe-core finds no violations on the pages that ask for a proof, which only an embedded backend has.
 func TestEmbeddedBackend_PagesThatAskForAProof(t *testing.T) {
 	t.Parallel()
 	axe := axeSource(t)

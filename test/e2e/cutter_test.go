@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// cutter is a proxy between a daemon and its backend. It closes the connection instead of forwarding a response with a
-// token.
+// cutter is a proxy between a daemon and its backend. It closes the connection instead of forwarding a response that
+// contains a token.
 type cutter struct {
 	url string
 }

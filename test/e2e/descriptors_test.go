@@ -69,7 +69,7 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 	}
 }
 
-// attached returns the response to an agent's initialize; the agent stays connected until leave is called.
+// attached returns the response to an agent's initialize. The agent stays connected until leave is called.
 func attached(t *testing.T, w *world) (line string, leave func()) {
 	cmd := w.command("service-mcp")
 	stdin, errIn := cmd.StdinPipe()
@@ -90,7 +90,7 @@ func attached(t *testing.T, w *world) (line string, leave func()) {
 }
 
 // A script may run servicectl while it holds a lock, or in a test runner that waits until all writers of a pipe are
-// gone. The daemon that this starts, and its adapters, keep neither.
+// gone. The daemon started by that, and its adapters, keep neither the lock nor the pipe open.
 func TestDaemon_KeepsNoDescriptorsOfItsStarter(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"servicectl", "service-mcp"} {
@@ -113,7 +113,7 @@ func TestDaemon_KeepsNoDescriptorsOfItsStarter(t *testing.T) {
 			if program == "servicectl" {
 				cmd.Args = append(cmd.Args, "session", "list")
 			}
-			cmd.ExtraFiles = slices.Repeat([]*os.File{lock, write}, 10) // the first ones give way to other descriptors
+			cmd.ExtraFiles = slices.Repeat([]*os.File{lock, write}, 10) // the first ones are replaced by other descriptors
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", program, err, out)
 			}
@@ -127,7 +127,7 @@ func TestDaemon_KeepsNoDescriptorsOfItsStarter(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer again.Close()
-			must(t, "the lock is free", func() bool { // a process that another test just forked has it for a moment
+			must(t, "the lock is free", func() bool { // a process just forked by another test holds it for a moment
 				return syscall.Flock(int(again.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 			})
 			if err := read.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {

@@ -13,7 +13,7 @@ import (
 	_ "modernc.org/sqlite" // reads the backend's database file from this process
 )
 
-// After a linked person has used the service for a day, a database dump contains no install id together with an
+// After a linked user has used the service for a day, a database dump contains no install id together with an
 // account, and no code, token or secret in plain text. With SERVICE_UPDATE_DUMPS set, the test stores the dumps as
 // input for future migration tests.
 func TestDumpHoldsNoSecret(t *testing.T) {
@@ -61,7 +61,7 @@ func newDatabase(t *testing.T, engine string) (database string, dump func() stri
 	return database, func() string { return dumpSQLite(t, database) }
 }
 
-// linkedDay runs login, simulator, logout and login again, and returns every secret that it saw.
+// linkedDay runs login, simulator, logout and a second login, and returns every secret that occurred.
 func linkedDay(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	seen := map[string]string{"password": password}

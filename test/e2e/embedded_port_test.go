@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// Pages and apps reach the embedded backend after a restart of the daemon, without a call of an agent.
+// After a restart of the daemon, pages and apps reach the embedded backend without a call by an agent.
 func TestEmbeddedBackend_ServesAfterRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -37,9 +37,9 @@ func TestEmbeddedBackend_ServesAfterRestart(t *testing.T) {
 	}
 }
 
-// A program takes the embedded backend's port while the daemon is stopped, and its page leaves a service worker in the
-// owner's browser. When the daemon is back, the backend removes the worker. If the port was free for longer, the
-// backend uses another one, so that no worker serves its pages even once.
+// A program takes the embedded backend's port while the daemon is stopped, and its page leaves a service worker in
+// the owner's browser. When the daemon is back, the backend removes the worker. If the port was free for longer, the
+// backend uses another port, so that the worker cannot serve its pages even once.
 func TestEmbeddedBackend_PlantedServiceWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -55,7 +55,7 @@ func TestEmbeddedBackend_PlantedServiceWorker(t *testing.T) {
 		until(`navigator.serviceWorker.controller`))
 	planted.Close()
 
-	setPortHeld(t, w, time.Now()) // however long that took on this machine
+	setPortHeld(t, w, time.Now()) // regardless of how long that took on this machine
 	if at := backendURL(t, w); mustParse(t, at).Port() != site.Port() {
 		t.Fatalf("after a moment the backend is at %s, want port %s", at, site.Port())
 	}
@@ -74,7 +74,7 @@ func TestEmbeddedBackend_PlantedServiceWorker(t *testing.T) {
 	}
 }
 
-// setPortHeld sets until when the embedded backend's port counts as held.
+// setPortHeld sets the time until which the embedded backend's port counts as held.
 func setPortHeld(t *testing.T, w *world, until time.Time) {
 	t.Helper()
 	if err := os.Chtimes(filepath.Join(w.dir, "backend", "port"), until, until); err != nil {
@@ -82,8 +82,8 @@ func setPortHeld(t *testing.T, w *world, until time.Time) {
 	}
 }
 
-// plantWorker serves a page at the site's port that registers a service worker, which answers every request with that
-// page.
+// plantWorker serves a page on the site's port that registers a service worker. The worker answers every request with
+// that page.
 func plantWorker(t *testing.T, site *url.URL) *httptest.Server {
 	t.Helper()
 	const page = `<!doctype html><title>Planted</title><script>navigator.serviceWorker.register("/worker.js")</script>`

@@ -96,7 +96,7 @@ func TestBackend_Unreachable(t *testing.T) {
 	if took := time.Since(start); took > 45*time.Second {
 		t.Errorf("the error took %s, want at most 45 s", took)
 	}
-	// The network recovers, and the daemon keeps polling with the same code.
+	// The network recovers, and the daemon continues to poll with the same code.
 	b.start()
 	newPerson(t).approve(url, "back@example.org")
 	checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
@@ -119,7 +119,7 @@ func TestBackend_InvalidResponse(t *testing.T) {
 	}
 }
 
-// The connection breaks after the backend committed and before the token arrives.
+// The connection breaks after the backend has committed and before the token arrives.
 func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// fiveFields links a machine at the backend and returns its auth.json without the backend, as another program would
-// write it.
+// fiveFields links a machine at the backend and returns its auth.json without the backend's address, as another
+// program would write it.
 func fiveFields(t *testing.T, backendURL, email string) []byte {
 	t.Helper()
 	other := newWorld(t, "", "SERVICE_BACKEND_URL="+backendURL)
@@ -28,8 +28,8 @@ func fiveFields(t *testing.T, backendURL, email string) []byte {
 	return data
 }
 
-// An auth.json with the five fields of another program is a link at the backend of config.yaml, not at a shell's. A
-// later setting does not send its token to another backend.
+// An auth.json with only the five fields of another program is a link at the backend of config.yaml, not at a backend
+// set in a shell. A later setting does not send its token to another backend.
 func TestFiveFields_LinkAtTheConfiguredBackend(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -18,7 +18,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Whatever the daemon receives on its two sockets, it responds or closes the connection, and keeps serving others.
+// The daemon responds to anything that it receives on its two sockets or closes the connection, and keeps serving
+// others.
 func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -57,7 +58,7 @@ func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	}
 }
 
-// say writes text to a socket and reads until the expected response arrives, the connection ends, or nothing arrives
+// say writes text to a socket and reads until the expected response arrives, the connection ends, or no data arrives
 // for a short time.
 func say(t *testing.T, socket, text, want string) string {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 
 const modelText = "Grüße to the world of small glasses 你好!"
 
-// The outcomes of a call: a complete answer charged at the provider's bill, an answer charged by estimate, a stream
-// that ends early with an error in the client, or the code of a refusal, which costs nothing.
+// Outcomes of a call: a complete answer charged at the provider's bill, an answer charged by estimate, a stream that
+// ends early with an error in the client, or the code of a refusal, which costs nothing.
 const (
 	answered  = "answered"
 	estimated = "estimated"
@@ -76,8 +76,8 @@ var refusalNames = map[string]struct {
 	"provider_refused":     {"BadRequestError", "BadRequestError", 400},
 }
 
-// However the provider misbehaves, the official clients, with only base URL and key changed, get an answer or one of
-// their documented errors, and the ledger equals the provider's bill.
+// Regardless of how the provider misbehaves, the official clients, with only base URL and key changed, get an answer
+// or one of their documented errors, and the ledger equals the provider's bill.
 func TestModelClients_OutliveEveryProvider(t *testing.T) {
 	t.Parallel()
 	var models []string
@@ -89,7 +89,7 @@ func TestModelClients_OutliveEveryProvider(t *testing.T) {
 		for how, want := range map[string]string{"": m.whole, "stream": m.stream} {
 			used, bill, calls := g.settled().Used, g.bill(), len(g.provider.Book())
 			for _, api := range []string{"chat", "responses", "messages"} {
-				g.provider.Continue() // releases the models that wait
+				g.provider.Continue() // releases the waiting models
 				g.checkReply(api, m.model, how, want)
 			}
 			used, bill = g.settled().Used-used, g.bill()-bill
@@ -192,8 +192,7 @@ func TestModelClients_CallTools(t *testing.T) {
 	}
 }
 
-// An app that disconnects is charged what the provider reports. A client retries temporary failures
-// and no others.
+// An app that disconnects is charged what the provider reports. A client retries temporary failures, but no others.
 func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, "", llmtest.Good, llmtest.SlowFirstByte, llmtest.WaitsInside, llmtest.FailsOnce)

@@ -31,12 +31,12 @@ func eachGatewayEngine(t *testing.T, models []string, test func(t *testing.T, g 
 	}
 }
 
-// beginCall sends a streamed call. The returned channel receives its status, or 0 if the app left.
+// beginCall sends a streamed call. The returned channel receives its status, or 0 if the app disconnected.
 func (g *gatewayWorld) beginCall(ctx context.Context, key, model string) <-chan int {
 	return g.beginLongCall(ctx, key, model, "Hello")
 }
 
-// beginLongCall is beginCall with the text of the question.
+// beginLongCall is like beginCall, with the given text as the question.
 func (g *gatewayWorld) beginLongCall(ctx context.Context, key, model, text string) <-chan int {
 	done := make(chan int, 1)
 	go func() {
@@ -60,8 +60,8 @@ func (g *gatewayWorld) beginLongCall(ctx context.Context, key, model, text strin
 	return done
 }
 
-// An app that leaves while the provider works pays what the provider reports at the end. If the provider reports
-// nothing, the app pays the whole hold. The operator pays nothing in either case.
+// An app that disconnects while the provider is working pays what the provider reports at the end. If the provider
+// reports nothing, the app pays the whole hold. The operator pays nothing in either case.
 func TestGateway_AppsThatLeavePay(t *testing.T) {
 	models := []string{llmtest.SlowFirstByte, llmtest.WaitsInside}
 	eachGatewayEngine(t, models, func(t *testing.T, g *gatewayWorld, key string) {
@@ -90,7 +90,7 @@ func TestGateway_AppsThatLeavePay(t *testing.T) {
 		}
 		before := g.ledger().Used
 		held := leave(llmtest.WaitsInside)
-		g.provider.Close() // its answer ends without a report
+		g.provider.Close() // its answer ends without a usage report
 		if l := g.settled(); l.Used != before+held || l.Operator != 0 || !l.OK {
 			t.Errorf("without a report the account paid %d and the operator %d, the hold was %d",
 				l.Used-before, l.Operator, held)
@@ -98,7 +98,7 @@ func TestGateway_AppsThatLeavePay(t *testing.T) {
 	})
 }
 
-// An account that makes as many calls as it can does not keep others from making calls.
+// An account that makes as many calls as it can does not prevent others from making calls.
 func TestGateway_AGreedyAccountTakesOnlyItsShare(t *testing.T) {
 	models := []string{llmtest.SlowFirstByte, llmtest.Good}
 	eachGatewayEngine(t, models, func(t *testing.T, g *gatewayWorld, key string) {
@@ -136,7 +136,7 @@ func TestGateway_AGreedyAccountTakesOnlyItsShare(t *testing.T) {
 	})
 }
 
-// A call that waits for its provider keeps nothing of its request in memory.
+// A call that waits for its provider does not keep its request in memory.
 func TestGateway_WaitingCallsKeepNoRequest(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a way to read the memory of a process", "run this test on Linux")
@@ -153,7 +153,7 @@ func TestGateway_WaitingCallsKeepNoRequest(t *testing.T) {
 			}
 		}
 		g.backend.admin("credit", "ada@example.org", "--add", "25.00", "--reference", "r", "--note", "n")
-		begin(3) // so that buffers and the garbage of requests are there before
+		begin(3) // so that buffers and the garbage of requests exist before the measurement
 		before := usageOf(t, pid).kilobytes
 		begin(12)
 		after := usageOf(t, pid).kilobytes

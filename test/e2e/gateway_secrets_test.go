@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/test/pgtest"
 )
 
-// misbehaving lists models whose provider puts keys into its responses, fails, or ends them early.
+// misbehaving lists models whose provider includes keys in its responses, fails, or ends responses early.
 var misbehaving = []string{llmtest.Good, llmtest.EchoesKey, llmtest.Status400EchoKey, llmtest.Status401,
 	llmtest.Status429Spent, llmtest.Status500, llmtest.ErrorFrame, llmtest.ErrorInside, llmtest.HTML502, llmtest.HTML200,
 	llmtest.CutBeforeUsage, llmtest.DropsAfterRead, llmtest.UsageStrings}

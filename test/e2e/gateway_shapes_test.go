@@ -13,14 +13,15 @@ var citySchema = map[string]any{
 	"properties": map[string]any{"city": map[string]any{"type": "string"}},
 }
 
-// modelTools is the same tool in the format of each interface.
+// modelTools maps each interface to the same tool in its format.
 var modelTools = map[string]map[string]any{
 	"chat":      {"type": "function", "function": map[string]any{"name": "weather", "parameters": citySchema}},
 	"responses": {"type": "function", "name": "weather", "parameters": citySchema, "strict": false},
 	"messages":  {"name": "weather", "input_schema": citySchema},
 }
 
-// askBody returns the body of a call with a user's message. The model names are those of llmtest.WriteCatalogue.
+// askBody returns the body of a call with a user's message. The model names are those written by
+// llmtest.WriteCatalogue.
 func askBody(api, model string, more map[string]any) map[string]any {
 	said := []any{map[string]any{"role": "user", "content": "Hello"}}
 	body := map[string]any{"model": model, "messages": said}

@@ -58,7 +58,7 @@ func (u *upstream) line() string {
 	return u.out.Text()
 }
 
-// gatewayTo starts a gateway to an upstream. models are lines of the catalogue, one per model.
+// gatewayTo starts a gateway to an upstream. models contains one line of the catalogue per model.
 func gatewayTo(t *testing.T, provider, models string) (*remoteBackend, *modelApp) {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func (a *modelApp) usageOf(calls int64) (u backendapi.GatewayUsage) {
 	return u
 }
 
-// tokens are the token counts of an answer, under the field names of both kinds of interface.
+// tokens returns the token counts of an answer, which have different field names in the two kinds of interface.
 func tokens(answer map[string]any) (in, out int64) {
 	usage, _ := answer["usage"].(map[string]any)
 	for name, n := range usage {
@@ -104,7 +104,7 @@ func tokens(answer map[string]any) (in, out int64) {
 }
 
 // A third-party provider serves all three interfaces, whole and streamed, with text and with tools. The usage and the
-// ledger show the tokens that the provider counts.
+// ledger match the token counts of the provider.
 func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, "@copilotkit/aimock")
@@ -118,7 +118,7 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 		for api, tool := range modelTools {
 			for _, c := range []struct {
 				said, want string
-				in, out    int64 // the counts that aimock.mjs returns
+				in, out    int64 // token counts returned by aimock.mjs
 			}{{"Hello", modelText, 17, 11}, {"How is the weather?", "Berlin", 31, 5}} {
 				body := askBody(api, llmtest.Good, map[string]any{"tools": []any{tool}})
 				if api == "chat" && how == "helper" {
@@ -191,7 +191,7 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			read, wrote := tokens(r.Answer)
-			// The model's vocabulary has one token per byte.
+			// The vocabulary of the model has one token per byte.
 			if want := int64(len("user: " + said)); counted.In < want || counted.Out < 1 || counted.Out > most ||
 				read != counted.In || wrote != counted.Out {
 				t.Errorf("%.10q: the model counted %+v, the app got %d and %d, want the same and at least %d of input", said,

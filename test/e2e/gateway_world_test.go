@@ -73,7 +73,7 @@ func (b *remoteBackend) ledger() (l ledger) {
 
 func (g *gatewayWorld) ledger() ledger { return g.backend.ledger() }
 
-// settled waits until no call holds credit.
+// settled waits until no credit is held by calls.
 func (g *gatewayWorld) settled() (l ledger) {
 	g.t.Helper()
 	must(g.t, "every call is settled", func() bool { l = g.ledger(); return l.OpenHolds == 0 })
@@ -94,7 +94,7 @@ type modelApp struct {
 	cmd *exec.Cmd
 	in  io.Writer
 	out *bufio.Scanner
-	// owner is the linked person who owns the app's project.
+	// owner is the linked user who owns the app's project.
 	owner *browser.Linked
 }
 

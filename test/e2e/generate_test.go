@@ -14,7 +14,8 @@ import (
 
 var projectKey = regexp.MustCompile(`spk_[A-Za-z0-9_-]{20,}`)
 
-// A linked agent generates the module in every language with one key that the agent never sees, and the example runs.
+// A linked agent generates the module in every language with one key, which the agent never sees, and the example
+// runs.
 func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -79,8 +80,8 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	}
 }
 
-// keyStaysPut checks that the project key is only in one ignored file of mode 0600, and nowhere else that an agent, a
-// repository or a log could expose.
+// keyStaysPut checks that the project key is only in one ignored file of mode 0600, and nowhere else where an agent,
+// a repository or a log could expose it.
 func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	t.Helper()
 	file := filepath.Join(dir, "service", "service.key")

@@ -34,7 +34,7 @@ func (g *gguf) put(values ...any) {
 	}
 }
 
-// The types of metadata values.
+// Types of metadata values.
 const (
 	ggufUint32  = uint32(4)
 	ggufInt32   = uint32(5)

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// terminal is a program that runs on a terminal of its own.
+// terminal is a program that runs in its own pseudo-terminal.
 type terminal struct {
 	t      *testing.T
 	master *os.File
@@ -30,10 +30,10 @@ type terminal struct {
 
 	mu   sync.Mutex
 	text strings.Builder
-	seen int // up to where await has read
+	seen int // offset up to which await has read
 }
 
-// startTerminal runs servicectl on a terminal.
+// startTerminal runs servicectl in a terminal.
 func (w *world) startTerminal(args ...string) *terminal {
 	w.t.Helper()
 	master, slave := openTerminal(w.t)
@@ -80,7 +80,7 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// await waits until a text appears after the last one that was awaited.
+// await waits until a text appears after the last awaited one.
 func (p *terminal) await(text string) {
 	p.t.Helper()
 	isThere := func() bool {
@@ -92,7 +92,7 @@ func (p *terminal) await(text string) {
 		}
 		return at >= 0
 	}
-	if !eventually(time.Minute, isThere) { // a bench shows 20 pictures in between
+	if !eventually(time.Minute, isThere) { // a bench may show 20 pictures first
 		p.t.Fatalf("%q is not on the terminal:\n%s", text, p.text.String())
 	}
 }
@@ -104,7 +104,7 @@ func (p *terminal) answer(text string) {
 	}
 }
 
-// exit waits for the end of the program.
+// exit waits for the program to exit with the given code.
 func (p *terminal) exit(code int) {
 	p.t.Helper()
 	_ = p.cmd.Wait()
@@ -114,7 +114,7 @@ func (p *terminal) exit(code int) {
 	}
 }
 
-// isTest reports whether both arms show the test picture with this many rows. A pixel of colour 1 is lit unless the
+// isTest reports whether both arms show the test picture with this many rows. Pixels of colour 1 are lit unless the
 // panel is inverted.
 func (w *airSpace) isTest(rows int, inverted bool) bool {
 	shown := w.panels()
@@ -136,8 +136,8 @@ func (w *airSpace) isTest(rows int, inverted bool) bool {
 	return true
 }
 
-// A person connects glasses for the first time and answers two questions about the test picture. The answers change
-// how pictures are sent, are remembered, and can be asked for again.
+// A user connects glasses for the first time and answers two questions about the test picture. The answers change how
+// pictures are sent and are remembered. The user can repeat the check.
 func TestRealGlasses_LearnTheirPanelFromAPerson(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -176,7 +176,7 @@ func TestRealGlasses_LearnTheirPanelFromAPerson(t *testing.T) {
 		t.Errorf("glasses.json: got %v (error %v), want mode 0600", info, err)
 	}
 
-	w.startTerminal("glasses", "connect").exit(0) // it does not ask again
+	w.startTerminal("glasses", "connect").exit(0) // the check is not repeated
 	p = w.startTerminal("glasses", "check")
 	p.await(upright)
 	p.answer("n")
@@ -199,7 +199,7 @@ func TestRealGlasses_LearnTheirPanelFromAPerson(t *testing.T) {
 	})
 }
 
-// A person measures glasses: the record has what was seen, and says that it ran against an emulation.
+// A user runs a bench on glasses. The record contains the measurements, and that it ran against an emulation.
 func TestRealGlasses_AreMeasured(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -232,7 +232,7 @@ func TestRealGlasses_AreMeasured(t *testing.T) {
 	}
 	want := []string{glasses.CapabilityBattery, glasses.CapabilityDisplay, glasses.CapabilityInput,
 		glasses.CapabilityReconnect}
-	if got := r.Shown(); !slices.Equal(got, want) { // the sound is silence, which proves no microphone
+	if got := r.Shown(); !slices.Equal(got, want) { // the sound is silent, which does not prove that the microphone works
 		t.Errorf("the record shows %v, want %v\n%s", got, want, data)
 	}
 	if out, _, code := w.ctl("glasses", "list", "--known"); code != 0 || !strings.Contains(out, "Even G1_27") {
@@ -247,7 +247,7 @@ func TestRealGlasses_AreMeasured(t *testing.T) {
 	}
 }
 
-// A bench that cannot begin says why in the form that was asked for.
+// A bench that cannot start reports why in the requested format.
 func TestRealGlasses_ABenchWithoutThemAnswersInJSON(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)

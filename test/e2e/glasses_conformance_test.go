@@ -18,14 +18,14 @@ import (
 	played "github.com/service-dev/service/glasses/device"
 )
 
-// phoneApp is an app on a phone that plays the glasses with the service's own device, as the simulator page does.
+// phoneApp is an app on a phone that acts as the glasses with the service's own device, as the simulator page does.
 type phoneApp struct {
 	device *played.Device
 	begin  time.Time
-	bend   func(*glasses.Frame) // changes what it sends
+	bend   func(*glasses.Frame) // modifies the frames that it sends
 }
 
-// serve attaches until the session is over.
+// serve keeps the phone attached until the session ends.
 func (p *phoneApp) serve(ctx context.Context, url string) {
 	since := ""
 	for ctx.Err() == nil {
@@ -40,7 +40,7 @@ func (p *phoneApp) serve(ctx context.Context, url string) {
 	}
 }
 
-// attached plays the glasses until the connection ends.
+// attached acts as the glasses until the connection ends.
 func (p *phoneApp) attached(ctx context.Context, ws *websocket.Conn) websocket.StatusCode {
 	defer ws.CloseNow()
 	frames, ended := make(chan glasses.Frame), make(chan error, 1)
@@ -105,7 +105,8 @@ func (p *phoneApp) settle(ctx context.Context, ws *websocket.Conn) {
 	}
 }
 
-// A phone that plays the glasses passes every rule of the protocol, and one that breaks a rule is told which.
+// A phone that acts as the glasses passes every rule of the protocol. For a phone that breaks a rule, the check
+// reports the rule.
 func TestConformance_JudgesAPhone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// proof is the result of a scenario run: the event log without times and ids, and pictures of the panel.
+// proof is the outcome of a scenario run: the event log without times and ids, and pictures of the panel.
 type proof struct {
 	rows     []map[string]any
 	pictures []any
@@ -69,7 +69,7 @@ func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 	}
 }
 
-// linkAnd links the world's install to a new account and returns the browser of the signed-in person.
+// linkAnd links the world's install to a new account and returns the browser of the signed-in user.
 func linkAnd(t *testing.T, w *world, a *agent, options ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	asked := a.call("createSimulatorSession", map[string]any{"openBrowser": false})
@@ -129,7 +129,7 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	return got
 }
 
-// patientDesk returns the desk scenario with expectations that a busy machine meets, too.
+// patientDesk returns the desk scenario with longer time limits, so that it passes on a busy machine, too.
 func patientDesk(t *testing.T) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "examples", "scenarios", "desk.json"))
@@ -214,8 +214,8 @@ func logLines(t *testing.T, a *agent, id string) []string {
 	return lines
 }
 
-// plainRows removes times, and replaces ids by numbers in the order of their appearance, so that related rows stay
-// related.
+// plainRows removes times, and replaces ids with numbers in the order of their first occurrence, so that related rows
+// can still be matched.
 func plainRows(rows []map[string]any) []map[string]any {
 	names := map[string]string{}
 	name := func(id any) any {
@@ -273,7 +273,7 @@ func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	}
 }
 
-// canvas returns what the page's canvas shows.
+// canvas returns the picture on the page's canvas.
 func canvas(t *testing.T, browser context.Context) image.Image {
 	t.Helper()
 	encoded, err := chromium.Run(browser, chromedp.Evaluate[string](
@@ -292,7 +292,7 @@ func canvas(t *testing.T, browser context.Context) image.Image {
 	return shown
 }
 
-// compare returns how a canvas differs from a picture, or "" if it does not.
+// compare describes how a canvas differs from a picture. It returns "" if they are equal.
 func compare(want, got image.Image) string {
 	if got.Bounds() != want.Bounds() {
 		return fmt.Sprintf("the canvas measures %v, want %v like the picture", got.Bounds(), want.Bounds())

@@ -24,7 +24,7 @@ func hello(secret string) string {
 		secret)
 }
 
-// badHellos sends first frames that must be refused, each with its close code.
+// badHellos sends first frames that must be refused, each with the expected close code.
 func badHellos(t *testing.T, _ arena, s target) {
 	other := strings.Replace(s.endpoint, s.id, s.id[:4]+strings.Repeat("a", len(s.id)-4), 1)
 	for _, c := range []struct {
@@ -117,7 +117,8 @@ func badFrames(t *testing.T, a arena, s target) {
 			t.Error("an app's binary frame was not refused")
 		}
 	}
-	// An id is used once: an identical frame is acknowledged again, a different frame with the same id is refused.
+	// An id can be used only once: an identical frame is acknowledged again, and a different frame with the same id
+	// is refused.
 	app.send("clock.sleep", "once", glasses.Sleep{})
 	_, at := app.next(0, "ack", "once")
 	app.next(0, "result", "once")
@@ -147,7 +148,7 @@ func badFrames(t *testing.T, a arena, s target) {
 	}
 }
 
-// wantAck waits until the app's frame is acknowledged without an error.
+// wantAck waits until a frame is acknowledged. It fails on an error.
 func wantAck(t *testing.T, s *socket, id string) {
 	t.Helper()
 	f, _, ok := s.find(0, 10*time.Second, func(f appFrame) bool { return f.ID == id && f.Type != "result" })
@@ -170,7 +171,7 @@ func badTrees(t *testing.T, a arena, s target) {
 	} {
 		id := fmt.Sprintf("tree-%d", i)
 		app.send("display.show", id, json.RawMessage(`{"tree":`+tree+`}`))
-		if len(tree) > 50_000 { // nested too deeply for any frame
+		if len(tree) > 50_000 { // nested too deeply for a frame
 			wantRefusal(t, app, id, glasses.CodeBadFrame)
 			continue
 		}
@@ -213,7 +214,7 @@ func tooBig(t *testing.T, _ arena, s target) {
 // foreignRequests sends requests that a foreign web page could send to the loopback endpoint.
 func foreignRequests(t *testing.T, a arena, s target) {
 	if a.where != "local" {
-		return // apps of a backend may run on pages of any site; only the secret authenticates them
+		return // apps of a backend may run on pages of any site; they are authenticated only by the secret
 	}
 	u, err := url.Parse(s.endpoint)
 	if err != nil {

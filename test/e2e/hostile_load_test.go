@@ -43,8 +43,8 @@ func barrierStorm(t *testing.T, a arena, s target) {
 	}
 }
 
-// share limits a number of frames to what an app of a browser session may send: the backend accepts 200 per second
-// from all apps together.
+// share limits a number of frames to the share that an app of a browser session may send: the backend accepts 200 per
+// second from all apps together.
 func (a arena) share(frames int) int {
 	if a.where == "browser" {
 		return min(frames, 2000)
@@ -52,8 +52,8 @@ func (a arena) share(frames int) int {
 	return frames
 }
 
-// flood sends 10,000 frames without reading. Either all are acknowledged in the end, or the app is disconnected as too
-// slow.
+// flood sends 10,000 frames without reading. Either all are eventually acknowledged, or the app is disconnected for
+// being too slow.
 func flood(t *testing.T, a arena, s target) {
 	frames := a.share(10_000)
 	app := attach(t, s.endpoint, s.secret)
@@ -83,7 +83,8 @@ func flood(t *testing.T, a arena, s target) {
 	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
 }
 
-// eager lets several apps send as fast as they can while reading everything; the service must still serve other apps.
+// eager makes several apps send as fast as they can while they read everything. The service must still serve other
+// apps.
 func eager(t *testing.T, a arena, s target) {
 	const apps = 4
 	frames := a.share(apps*3000) / apps
@@ -134,7 +135,7 @@ func slowReader(t *testing.T, a arena, s target) {
 	wantSlow(t, app)
 }
 
-// wantSlow checks that a slow peer was disconnected with 1013, or without a code if it does not read the code either.
+// wantSlow checks that a slow peer was disconnected with 1013, or without a code if it does not read the code.
 func wantSlow(t *testing.T, s *socket) {
 	t.Helper()
 	if code := s.closed(20 * time.Second); code != websocket.StatusTryAgainLater && code != -1 {
@@ -142,8 +143,8 @@ func wantSlow(t *testing.T, s *socket) {
 	}
 }
 
-// stubbornApp tests an app that declares barriers and never answers them: time still advances, and the answer to the
-// agent says so.
+// stubbornApp tests an app that declares barriers and never answers them. Time still advances, and the answer to the
+// agent reports the missing answer.
 func stubbornApp(t *testing.T, a arena, _ target) {
 	if a.agent == nil {
 		return // a browser session uses real time
@@ -177,7 +178,7 @@ func noHello(t *testing.T, _ arena, s target) {
 	}
 }
 
-// halfOpen attaches an app that answers no ping, like one whose network failed.
+// halfOpen attaches an app that does not answer pings, as if its network had failed.
 func halfOpen(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.write(websocket.MessageText, []byte(hello(s.secret)))
@@ -201,7 +202,7 @@ func mustLeave(t *testing.T, a arena, s target, who string) {
 	}
 }
 
-// halfRequest starts a request and never finishes it, or sends invalid WebSocket frames after the upgrade.
+// halfRequest starts a request without ever finishing it, or sends invalid WebSocket frames after the upgrade.
 func halfRequest(t *testing.T, _ arena, s target) {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// site is a backend as seen by one account.
+// site is a backend from the point of view of one account.
 type site struct {
 	b      *remoteBackend
 	token  string
@@ -90,7 +90,7 @@ func (s *site) live(id string) string {
 	return "ws" + strings.TrimPrefix(s.b.url, "http") + "/s/" + id + "/live?since=0"
 }
 
-// dialling returns the options for attaching a page with this person's browser cookies.
+// dialling returns the options for attaching a page with this user's browser cookies.
 func (s *site) dialling() *websocket.DialOptions {
 	return &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}}
 }
@@ -131,7 +131,7 @@ func (s *site) puppet(t *testing.T, id string) {
 	}()
 }
 
-// refusedPage checks the HTTP status with which a page is refused.
+// refusedPage checks the HTTP status of a refused page.
 func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -186,8 +186,8 @@ func badPages(t *testing.T, a arena, hostile target) {
 	}
 }
 
-// badPageFrames sends frames that no page may send. Each is refused with an error that has its id, and the page stays
-// attached.
+// badPageFrames sends frames that no page may send. Each frame is refused with an error that has the frame's id, and
+// the page stays attached.
 func badPageFrames(t *testing.T, a arena, s target) {
 	p := a.site.page(t, s.id)
 	app := attach(t, s.endpoint, s.secret)
@@ -247,7 +247,8 @@ func badPageBytes(t *testing.T, a arena, s target) {
 	}
 }
 
-// silentPage attaches a page that never answers: the app receives a timeout error after a little over ten seconds.
+// silentPage attaches a page that never answers. The app receives a timeout error after slightly more than ten
+// seconds.
 func silentPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -272,7 +273,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 	}
 }
 
-// halfOpenPage attaches a page that answers no ping, like one whose network failed.
+// halfOpenPage attaches a page that does not answer pings, as if its network had failed.
 func halfOpenPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -282,7 +283,7 @@ func halfOpenPage(t *testing.T, a arena, _ target) {
 	mustLeave(t, a, s, "glasses")
 }
 
-// slowPage attaches a page that reads none of the app's frames: it is disconnected, and the app receives an error for
+// slowPage attaches a page that reads none of the app's frames. It is disconnected, and the app receives an error for
 // each command.
 func slowPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
@@ -297,7 +298,7 @@ func slowPage(t *testing.T, a arena, _ target) {
 	})
 	const shows = 400
 	tree := fmt.Sprintf(`{"tree":{"type":"text","text":%q}}`, strings.Repeat("x", 60_000))
-	for i := range shows { // on a busy machine the app may be disconnected before it sent all commands
+	for i := range shows { // on a busy machine the app may be disconnected before it has sent all commands
 		if !app.trySend("display.show", fmt.Sprintf("show-%d", i), json.RawMessage(tree)) {
 			break
 		}
@@ -329,7 +330,7 @@ func slowPage(t *testing.T, a arena, _ target) {
 	}
 }
 
-// otherAccounts tries everything that only the session's own account may do.
+// otherAccounts tries every operation that only the session's own account may perform.
 func otherAccounts(t *testing.T, a arena, s target) {
 	if a.site == nil {
 		return

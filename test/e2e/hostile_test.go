@@ -27,23 +27,23 @@ import (
 // arena is a transport on which hostile peers run beside a well-behaved session.
 type arena struct {
 	where string
-	// open creates another session. Unless bare is set, it has glasses that answer.
+	// open creates another session. Unless bare is set, the session has glasses that answer.
 	open func(t *testing.T, bare bool) target
 	// rows reads a session's whole log.
 	rows func(t *testing.T, id string) []map[string]any
-	// pid is the process that connects apps and glasses.
+	// pid is the process that connects the apps with the glasses.
 	pid int
 	// agent drives sessions in virtual time; nil if the transport has none.
 	agent *agent
-	// site is where pages attach; nil if the transport has none.
+	// site is the backend that pages attach to; nil if the transport has no pages.
 	site *site
 }
 
 // target is a session that is attacked.
 type target struct{ id, endpoint, secret string }
 
-// Hostile apps and pages get the close code or error that PROTOCOL.md specifies. They disturb no other session and
-// leave no resources behind.
+// Hostile apps and pages receive the close code or error that PROTOCOL.md specifies. They do not disturb other
+// sessions and leave no resources behind.
 func TestHostileAppsAndPages(t *testing.T) {
 	t.Parallel()
 	for where, open := range map[string]func(*testing.T) arena{"local": localArena, "browser": browserArena} {
@@ -183,7 +183,7 @@ func localArena(t *testing.T) arena {
 	return arena
 }
 
-// noise returns a picture that does not compress.
+// noise returns a picture that cannot be compressed.
 func noise(t *testing.T) string {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 500, 500))

@@ -31,11 +31,12 @@ func linkFiles(t *testing.T, from, dir string) {
 	}
 }
 
-// keg is an installation like Homebrew's: a folder for each version, a link to it in opt, and links to programs in bin.
+// keg is an installation like Homebrew's: a folder for each version, a link to the current one in opt, and links to
+// programs in bin.
 type keg struct {
 	t      *testing.T
 	prefix string
-	// unlinked means that there are no links in bin.
+	// unlinked is set if there are no links in bin.
 	unlinked bool
 }
 
@@ -88,8 +89,8 @@ func agentOf(t *testing.T, w *world, id string) map[string]any {
 	return nil
 }
 
-// Two upgrades that delete the old version break neither an agent that was registered before them nor one that is
-// running: both continue with the new version.
+// Two upgrades that each delete the old version break neither an agent that was registered before them nor a running
+// agent: both continue with the new version.
 func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)
@@ -146,12 +147,12 @@ func TestUpgrade_OfVersionFoldersKeepsRegistrations(t *testing.T) {
 	}
 }
 
-// Programs work through links of every kind, from any folder, and register the link that stays.
+// Programs work through links of every kind, from any folder, and register the link that survives upgrades.
 func TestPrograms_ReachedThroughLinks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		links map[string]string // link -> target, both below the home; HOME stands for it
-		call  string            // the folder of the servicectl that is called
+		links map[string]string // link -> target, both below the home directory; HOME is replaced with its path
+		call  string            // folder of the servicectl that is called
 		want  string            // the registered service-mcp
 	}{
 		"one link": {map[string]string{"bin/servicectl": "HOME/DIR/servicectl", "bin/service-mcp": "HOME/DIR/service-mcp"},
@@ -204,7 +205,7 @@ func TestPrograms_ReachedThroughLinks(t *testing.T) {
 	}
 }
 
-// An agent that holds the path of a deleted version is reported with the next step, which corrects it.
+// An agent with the path of a deleted version is reported with the command that corrects it.
 func TestAgentList_NamesStalePath(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -16,8 +16,8 @@ import (
 
 const leavingApp = "com.example.leaving"
 
-// The export contains all data of the person except secrets. After the deletion no URL or credential of the account
-// works, and neither a dump nor the SQLite file contains a trace of it, even though an app was still connected.
+// The export contains all data of the user except secrets. After the deletion no URL or credential of the account
+// works, and neither a dump nor the SQLite file contains any trace of it, even though an app was still connected.
 func TestAccount_ExportAndDeletion(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
@@ -83,7 +83,7 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 	}
 }
 
-// belongings are the data of an account: secrets by name, and URLs that work.
+// belongings holds the data of an account: secrets by name, and URLs that work.
 type belongings struct {
 	secrets             map[string]string
 	pageURL, sessionURL string
@@ -135,7 +135,7 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 	return has
 }
 
-// checkExport downloads and checks the account's data and returns the account's id.
+// checkExport downloads and checks the account's data, and returns the account's id.
 func checkExport(t *testing.T, someone *person, has belongings) string {
 	t.Helper()
 	someone.open(someone.at.Scheme + "://" + someone.at.Host + "/account/settings")
@@ -233,7 +233,7 @@ func sendOne(t *testing.T, b *remoteBackend, key string) (status int, code strin
 	return resp.StatusCode, problem.Code
 }
 
-// told reports whether a mail to the address has the word in its subject.
+// told reports whether a mail to an address contains a word in its subject.
 func (m *mailbox) told(to, word string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -260,7 +260,7 @@ const (
 	edge    = device("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0")
 )
 
-// In the settings, a person can end one other browser session, end all others, or end them by changing the password.
+// In the settings, a user can end one other browser session, end all others, or end them by changing the password.
 // Sessions of other accounts are unaffected.
 func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 	t.Parallel()
@@ -299,7 +299,7 @@ func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 			}
 			end := endingForm(desk.browserRow("Safari on iPhone"))
 			stranger.open(settings)
-			_, fields := stranger.form("/account/settings/export") // the token of any form is valid
+			_, fields := stranger.form("/account/settings/export") // a token from any form is valid
 			if stranger.post(b.url+end, fields, ""); stranger.status != http.StatusNotFound || !in(phone) {
 				t.Errorf("another account ended a browser session: status %d, want 404", stranger.status)
 			}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// completeAuthLink opens the page of a code if it was not opened before, whichever process issued the code, and never
-// twice.
+// completeAuthLink opens the page of a code unless it was opened before, no matter which process issued the code, and
+// never opens it twice.
 func TestCompleteAuthLink_OpensThePageOnce(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A code is valid for as long as its backend says, also if that is longer than one call waits, and a later daemon
-// continues it.
+// A code is valid for as long as its backend announces, even if that is longer than one call waits, and a later
+// daemon continues to poll it.
 func TestLongWindow_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "", "SERVICE_BACKEND_LINK_CODE_TTL=1200")
@@ -36,7 +36,7 @@ func TestLongWindow_SurvivesARestart(t *testing.T) {
 	}
 }
 
-// Usage events record how each wait ended: a timeout once for a code and then its approval; and success if another
+// Usage events record how each wait ended: one timeout per code followed by its approval, and success if another
 // program wrote the link.
 func TestLoginCompleted_IsRecorded(t *testing.T) {
 	t.Parallel()

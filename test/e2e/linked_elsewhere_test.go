@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A waiting call ends if something else writes a link for its backend to auth.json. The call's code can then no longer
-// be approved.
+// A waiting call ends if another program writes a link for its backend to auth.json. The call's code can then no
+// longer be approved.
 func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -73,7 +73,7 @@ func copyLink(t *testing.T, w *world, backendURL, email string) {
 	}
 }
 
-// wantCancelled waits until the page of an abandoned code no longer offers to approve it.
+// wantCancelled waits until the page of an abandoned code no longer offers to approve the code.
 func wantCancelled(t *testing.T, page string) {
 	t.Helper()
 	visitor := newPerson(t)

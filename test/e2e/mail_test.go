@@ -85,7 +85,7 @@ func (d *delivery) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// Every part of our mails is quoted-printable or plain; decoding does not change boundary lines.
+	// Every part of the backend's mails is quoted-printable or plain text; decoding does not change boundary lines.
 	text, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(string(body))))
 	if err != nil {
 		text = body
@@ -102,7 +102,7 @@ func (d *delivery) Logout() error { return nil }
 
 var mailedToken = regexp.MustCompile(`(/[a-z]+)\?token=(sml_[A-Za-z0-9_-]+)`)
 
-// token waits for a mail with a link to the path, removes the mail and returns the link's token.
+// token waits for a mail with a link to the path, removes the mail, and returns the token in the link.
 func (m *mailbox) token(t *testing.T, path string) string {
 	t.Helper()
 	var token string

@@ -131,7 +131,7 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 	}
 }
 
-// secretStaysPut checks that the session secret is in a file of mode 0600 and nowhere that the agent can see.
+// secretStaysPut checks that the session secret is in a file of mode 0600 and is not visible to the agent anywhere.
 func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	t.Helper()
 	file := session.str(t, "appTokenFile")
@@ -176,7 +176,7 @@ func eventTypes(t *testing.T, rows toolResult) string {
 	return strings.Join(types, " ")
 }
 
-// approve acts as a new person on the activation page: it compares the code, signs up and approves it.
+// approve acts as a new user on the activation page: it compares the code, signs up and approves it.
 func approve(t *testing.T, browser context.Context, url, code, email string) {
 	t.Helper()
 	run(t, browser, "open the activation page", chromedp.Navigate(url), chromedp.WaitVisible("#user-code"))
@@ -224,7 +224,7 @@ func until(js string) chromedp.Action[chromedp.Void] {
 	}
 }
 
-// picture saves a screenshot for README and reviews; make screenshots uses it.
+// picture saves a screenshot for README and reviews, for make screenshots.
 func picture(t *testing.T, browser context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SERVICE_SCREENSHOTS")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Every run of one minute of virtual time produces byte-identical logs and pictures.
+// Every run of one minute of virtual time produces identical logs and pictures, byte for byte.
 func TestVirtualTime_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := full(1000, 10)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The panel is clear after another model was chosen: each of our apps shows its screen again, without an input.
+// Choosing another model clears the panel. Each of our apps then shows its screen again without an input.
 func TestApps_ShowTheirScreenOnAnotherModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

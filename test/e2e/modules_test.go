@@ -32,7 +32,7 @@ func helloApps(t *testing.T, a *agent) map[string][]string {
 	return apps
 }
 
-// helloScript compiles the TypeScript example hello to JavaScript, which every Node runs, and returns its path.
+// helloScript compiles the TypeScript example hello to JavaScript, which every Node can run, and returns its path.
 func helloScript(t *testing.T, a *agent) string {
 	t.Helper()
 	dir := exampleInto(t, a, "typescript", "hello")
@@ -46,7 +46,8 @@ func helloScript(t *testing.T, a *agent) string {
 	return filepath.Join(dir, "hello.js")
 }
 
-// Apps on every supported runtime attach again after the daemon was killed and another one started two seconds later.
+// Apps on every supported runtime attach again after the daemon was killed and a new one was started two seconds
+// later.
 func TestModules_SurviveAKilledDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -73,7 +74,7 @@ func TestModules_SurviveAKilledDaemon(t *testing.T) {
 		started[name] = shown(name, running{id: s.str(t, "sessionId")})
 	}
 	syscall.Kill(w.daemonPID(), syscall.SIGKILL)
-	time.Sleep(2 * time.Second) // the apps must find no daemon for a while, so that connections are refused
+	time.Sleep(2 * time.Second) // so that connections are refused for a while
 	for name, r := range started {
 		tap := a.call("injectInput", map[string]any{"sessionId": r.id, "kind": "tap", "x": 20, "y": 20})
 		if tap.IsError {
@@ -87,7 +88,7 @@ func TestModules_SurviveAKilledDaemon(t *testing.T) {
 	}
 }
 
-// On Node 20, WebSocket must be enabled first. The error says how.
+// On Node 20, WebSocket must be enabled first. The error explains how.
 func TestTypeScriptModule_WithoutWebSocket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

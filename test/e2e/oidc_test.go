@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/test/oidctest"
 )
 
-// A person with an agent's code signs up with a provider in Chromium and approves that code. Later they sign in again
-// without being asked for consent, and can disconnect the provider once they have another way to sign in.
+// A user with an agent's code signs up with a provider in Chromium and approves that code. Later the user signs in
+// again without being asked for consent, and can disconnect the provider after adding another way to sign in.
 func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")
@@ -86,7 +86,8 @@ func throughAcme(t *testing.T, browser context.Context, answer string) {
 		chromedp.Click("#"+answer))
 }
 
-// staysOnThisSite checks that forms on our pages cannot post to the provider; a page of ours redirects there instead.
+// staysOnThisSite checks that forms on our pages cannot post to the provider; one of our pages redirects there
+// instead.
 func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.Provider) {
 	t.Helper()
 	run(t, browser, "try to post a form to the provider", until(fmt.Sprintf(`(() => {
@@ -140,11 +141,12 @@ func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	return callback
 }
 
-// broken lists the ways in which signing in with a provider can fail, and the text of the page shown for each.
+// broken lists the ways in which signing in with a provider can fail, and the text of the page that is shown for
+// each.
 var broken = []struct {
 	name   string
 	faults oidctest.Faults
-	who    oidctest.Person // if empty, a person whose address the provider verified
+	who    oidctest.Person // if empty, a person with an address verified by the provider
 	says   string
 }{
 	{name: "denied", says: "cancelled"},
@@ -158,7 +160,7 @@ var broken = []struct {
 		EmailVerified: true}, says: "never confirmed"},
 }
 
-// Whatever fails, the page offers a next step, nobody is signed in, no row is left, and the log at debug level
+// Whichever step fails, the page offers a next step, no user is signed in, no row is left, and the log at debug level
 // contains no secret.
 func TestProvider_Errors(t *testing.T) {
 	t.Parallel()
@@ -257,7 +259,7 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	}
 }
 
-// swapCode returns the callback URL with the code of another callback.
+// swapCode returns the callback URL with its code replaced by the code of another callback.
 func swapCode(t *testing.T, callback, other string) string {
 	t.Helper()
 	theirs, err := url.Parse(other)
@@ -274,7 +276,7 @@ func swapCode(t *testing.T, callback, other string) string {
 	return own.String()
 }
 
-// calmRefusal checks an error page: its text, its next step, and that nobody is signed in.
+// calmRefusal checks an error page: its text, its next step, and that no user is signed in.
 func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()

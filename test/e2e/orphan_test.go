@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// service-mcp exits if its agent is killed, even if another process holds the agent's end of the pipe. It keeps
-// running if only its launcher has exited.
+// service-mcp exits if its agent is killed, even if another process holds the agent's end of the pipe. It continues
+// if only its launcher has exited.
 func TestServiceMCP_ParentGone(t *testing.T) {
 	t.Parallel()
 	for _, lives := range []bool{false, true} {

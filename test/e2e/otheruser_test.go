@@ -25,8 +25,8 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// stranger is the environment variable that makes this test binary act as another user of the machine. It contains the
-// action and its arguments.
+// stranger is the environment variable that makes this test binary act as another user of the machine. Its value is
+// the action with its arguments.
 const stranger = "E2E_STRANGER"
 
 // asStranger returns a command that runs this test binary as another user, from a directory where that user may
@@ -55,7 +55,7 @@ func asStranger(t *testing.T, does ...string) *exec.Cmd {
 	return cmd
 }
 
-// strangerSays returns the complete output of a program that runs as the other user.
+// strangerSays returns the complete output of a program run by the other user.
 func strangerSays(t *testing.T, does ...string) string {
 	t.Helper()
 	out, err := asStranger(t, does...).CombinedOutput()
@@ -210,7 +210,7 @@ func (w *world) stopDaemon() {
 	}
 }
 
-// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve in place
+// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve instead
 // of the owner. The owner's own approval succeeds.
 func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	t.Parallel()
@@ -247,7 +247,7 @@ func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	}
 }
 
-// signedIn returns a browser that linked the machine and is signed in, and the browser's cookie.
+// signedIn returns a browser that has linked the machine and is signed in, and the browser's cookie.
 func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cookie string) {
 	t.Helper()
 	ada, err := browser.New()
@@ -274,7 +274,7 @@ func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cook
 // backendURL returns the URL of the daemon's embedded backend, and starts the daemon if necessary.
 func backendURL(t *testing.T, w *world) string {
 	t.Helper()
-	w.ctl("tool", "call", "listProjects") // a tool that requires the backend
+	w.ctl("tool", "call", "listProjects") // any tool that requires the backend
 	out, errs, _ := w.ctl("status", "--json")
 	var status map[string]any
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
@@ -288,7 +288,7 @@ func backendURL(t *testing.T, w *world) string {
 }
 
 // While the daemon is down, another user takes the embedded backend's port and receives the cookie from the owner's
-// browser. The cookie is useless to that user, and to anyone if the port had to change.
+// browser. The cookie is useless to that user and, if the port had to change, to every user.
 func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -345,7 +345,7 @@ func startLocal(t *testing.T, w *world) (s localSession, secret string) {
 }
 
 // An app that reconnects while the daemon is down sends its secret to the process that took the port. The secret is
-// useless to another user, and to anyone if the port had to change.
+// useless to another user and, if the port had to change, to every user.
 func TestAppEndpoint_StolenSecretIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The tests of this file change the packages of the machine: the release's checks run them in a root of their own, with
-// the programs of an installed package and these variables.
+// The tests in this file change the packages of the machine, so the release checks run them in a separate root, with
+// the programs of an installed package and with these variables.
 const (
 	oldDeb = "SERVICE_E2E_OLD_DEB" // the package that is installed first
 	newDeb = "SERVICE_E2E_NEW_DEB" // the same programs as nextVersion
@@ -23,7 +23,7 @@ const (
 
 const packageIdle = "idle_timeout: 2\n"
 
-// dpkg runs dpkg with additional environment variables and returns its error with what it printed.
+// dpkg runs dpkg with additional environment variables. Its error contains the output.
 func dpkg(t *testing.T, variables []string, args ...string) error {
 	t.Helper()
 	cmd := exec.Command("dpkg", args...)
@@ -42,12 +42,12 @@ func mustDpkg(t *testing.T, args ...string) {
 	}
 }
 
-// crew is five agents that work in one session each, on a machine with the package.
+// crew is five agents, each working in its own session, on a machine with the package.
 type crew struct {
 	w      *world
 	agents []*agent
 	ids    []string
-	ends   []string // the addresses for apps
+	ends   []string // app endpoints
 	taps   []*taps
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -74,7 +74,7 @@ func (c *crew) work(t *testing.T) {
 	c.progress(t, "the agents are at work")
 }
 
-// progress waits until every agent has got more done.
+// progress waits until every agent has completed more work.
 func (c *crew) progress(t *testing.T, what string) {
 	t.Helper()
 	for _, p := range c.taps {
@@ -83,7 +83,7 @@ func (c *crew) progress(t *testing.T, what string) {
 	}
 }
 
-// rest ends the work, and compares the answers with what happened.
+// rest stops the work, and compares the answers with the logs.
 func (c *crew) rest(t *testing.T) {
 	t.Helper()
 	close(c.stop)
@@ -93,8 +93,8 @@ func (c *crew) rest(t *testing.T) {
 	}
 }
 
-// wantVersion waits until the daemon, which has nothing to do, has ended, and requires that the next one is of a
-// version and that nothing is wrong.
+// wantVersion waits until the idle daemon has exited, and checks that the next one has the given version and no
+// problems.
 func (c *crew) wantVersion(t *testing.T, version string) {
 	t.Helper()
 	old := c.w.daemonPID()
@@ -114,9 +114,9 @@ func (c *crew) wantVersion(t *testing.T, version string) {
 	}
 }
 
-// A package is upgraded and downgraded while agents work and an app is attached, with a daemon that a client has
-// started and one that systemd's socket has: no call is lost or happens twice, and as soon as there is nothing to do
-// the other version answers.
+// A package is upgraded and downgraded while agents work and an app is attached, once with a daemon started by a
+// client and once with one started by systemd's socket. No call is lost or executed twice, and the other version
+// answers as soon as the daemon is idle.
 func TestPackage_UpgradesUnderWork(t *testing.T) {
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
 	first := newCrew(t, newWorld(t, packageIdle), 3)
@@ -164,8 +164,8 @@ func attachDesk(t *testing.T, c *crew) (stop func()) {
 	}
 }
 
-// The package is removed while agents work: calls that run end, the daemon ends, and the next call of an agent names
-// the next step. With the package back, the same agents work on.
+// The package is removed while agents work. Running calls finish, the daemon exits, and the agents' next calls return
+// the next step. After the package is installed again, the same agents continue.
 func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	mustDpkg(t, "-i", os.Getenv(oldDeb))
 	w := newWorld(t, "")
@@ -196,8 +196,8 @@ func TestPackage_IsRemovedUnderWork(t *testing.T) {
 	}
 }
 
-// An installation that is killed in the middle is healed by installing again. Until then, a call gets its answer or an
-// error that may be tried again.
+// An installation that was killed halfway is repaired by installing again. Until then, a call gets its answer or a
+// retryable error.
 func TestPackage_SurvivesAKilledInstallation(t *testing.T) {
 	library := filepath.Join(t.TempDir(), "killer.so")
 	gcc := exec.Command("gcc", "-shared", "-fPIC", "-o", library, "testdata/killer.c", "-ldl")

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ada is an ordinary user without Go, who follows README.
+// ada is an ordinary user without Go who follows README.
 type ada struct {
 	t    *testing.T
 	home string
@@ -45,7 +45,7 @@ func newAda(t *testing.T) ada {
 	return a
 }
 
-// command returns a command of her shell.
+// command returns a command that runs in her shell.
 func (a ada) command(script string) *exec.Cmd {
 	cmd := exec.Command("sh", "-ec", script)
 	cmd.Dir, cmd.Env = a.home, []string{"HOME=" + a.home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8"}

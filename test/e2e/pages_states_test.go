@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pageStates are what pages look like after a person did something on them. do runs in the page at path, and then
+// pageStates lists states of pages after a user action. do runs in the page at path, and then is a condition that
 // becomes true.
 var pageStates = []struct{ name, path, do, then string }{
 	{"analytics-filtered", "/analytics?range=7d", `{
@@ -44,7 +44,7 @@ var pageStates = []struct{ name, path, do, then string }{
 	}`, `document.activeElement.id === "summary"`},
 }
 
-// checkStates checks pages of a project in these states, and the pages of a code that nobody has asked for.
+// checkStates checks pages of a project in these states, and the pages of a code that was never issued.
 func checkStates(t *testing.T, browser context.Context, axe, site, project string) {
 	t.Helper()
 	for _, s := range pageStates {

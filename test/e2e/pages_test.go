@@ -22,16 +22,17 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// Limits of what a page may load, in bytes after decompression.
+// Limits on how much a page may load, in bytes after decompression.
 const (
 	maxPage      = 100_000
 	maxSimulator = 11 << 20 // mostly the renderer, which shapes text of all scripts; 2.8 MB compressed
 )
 
-// emptyPages is how many of accountPages, from the first, are also checked for an account without anything.
+// emptyPages is the number of accountPages, counted from the first, that are also checked for an account without
+// data.
 const emptyPages = 6
 
-// accountPages are the pages for a signed-in person; {app} is a project's id.
+// accountPages lists the pages for a signed-in user; {app} is a project's id.
 var accountPages = []struct{ name, path string }{
 	{"home", "/"},
 	{"overview", "/account"},
@@ -63,14 +64,15 @@ var accountPages = []struct{ name, path string }{
 	{"not-found", "/account/projects/com.example.nobody"},
 }
 
-// visitorPages are the pages for people who are not signed in.
+// visitorPages lists the pages for visitors who are not signed in.
 var visitorPages = []struct{ name, path string }{
 	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
 	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"},
 	{"reset", "/reset?token=sml_any"},
 }
 
-// axe-core finds no violation on any page, in light or dark. Each page is small and loads only from its own origin.
+// axe-core finds no violations on any page, in light or dark mode. Each page is small and loads only from its own
+// origin.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -119,8 +121,8 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), maxSimulator)
 }
 
-// checkPage opens a page, or uses the open one, and checks it in both colour schemes, on a phone, at a zoom of 200 %, and
-// for a person who wants less motion.
+// checkPage opens a page, or uses the open one, and checks it in both colour schemes, on a phone, at a zoom of 200 %,
+// and with reduced motion.
 func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
 	t.Helper()
 	if url != "" {
@@ -169,7 +171,7 @@ func gatewayOfPages(t *testing.T) (catalogue string) {
 	return withOwnKeys(t, provider.URL, llmtest.Good, llmtest.OneByte, llmtest.Status500)
 }
 
-// callModels makes calls that use most of a cap, are refused and fail. Then an operator adds credit.
+// callModels makes calls that use most of a cap, are refused, and fail. Then an operator adds credit.
 func callModels(t *testing.T, b *remoteBackend, key, database string) {
 	t.Helper()
 	ask := func(path, model string, status int) {
@@ -203,11 +205,11 @@ func axeSource(t *testing.T) string {
 	return string(data)
 }
 
-// slowRules are the rules of axe-core that take most of its time. They compare the colours of all texts.
+// slowRules lists the rules of axe-core that take most of its time, because they compare the colours of all texts.
 var slowRules = []string{"color-contrast"}
 
-// axeViolations runs axe-core with the rules of WCAG 2.2 A and AA and its best practices, without some. In dark it runs
-// only the rules about colours, because the document is the same as in light.
+// axeViolations runs axe-core with the rules of WCAG 2.2 A and AA and its best practices, except the rules in
+// without. In dark mode it runs only the rules about colours, because the document is the same as in light mode.
 func axeViolations(t *testing.T, browser context.Context, axe string, without ...string) []string {
 	t.Helper()
 	names, err := json.Marshal(append([]string{}, without...))
@@ -231,7 +233,7 @@ func axeViolations(t *testing.T, browser context.Context, axe string, without ..
 	return found
 }
 
-// emulate shows the page in a colour scheme and size. In dark, it also asks for less motion.
+// emulate shows the page in a colour scheme and size. In dark mode it also requests reduced motion.
 func emulate(t *testing.T, browser context.Context, scheme string, width, height int64) {
 	t.Helper()
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}

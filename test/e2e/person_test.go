@@ -15,10 +15,10 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// Every client of these tests resolves the names of embedded backends' pages, as browsers do.
+// All HTTP clients of these tests resolve the host names of embedded backends' pages as browsers do.
 func init() { http.DefaultTransport = browser.Transport() }
 
-// person is a person's browser without scripts: only cookies and forms.
+// person is a user with a browser without scripts: only cookies and forms.
 type person struct {
 	t      *testing.T
 	client *http.Client
@@ -26,8 +26,8 @@ type person struct {
 	at     *url.URL
 	status int
 	seen   *strings.Builder // if set, collects the text of every page
-	mail   *mailbox         // receives the backend's mail; nil if it sends none
-	mailed string           // the token from the mail that confirmed the sign-up
+	mail   *mailbox         // receives the backend's mail; nil if the backend sends none
+	mailed string           // token from the mail that confirmed the sign-up
 }
 
 func newPerson(t *testing.T) *person {
@@ -97,7 +97,7 @@ func (p *person) submit(path string, more ...string) {
 	p.post(action, fields, "")
 }
 
-// post sends fields as a browser would from the given origin; an empty origin means the page's own.
+// post sends fields as a browser would from the given origin. An empty origin means the page's own.
 func (p *person) post(action string, fields url.Values, origin string) {
 	p.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(fields.Encode()))
@@ -169,8 +169,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// grantAll sets every grant of a project to the level, or to the highest level of that grant, on the page of the
-// agents' access.
+// grantAll sets every grant of a project to the level, or to the grant's highest level, on the page for the agents'
+// access.
 func (p *person) grantAll(project, level string) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {

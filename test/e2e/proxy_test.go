@@ -20,11 +20,11 @@ import (
 	"github.com/service-dev/service/test/networktest"
 )
 
-// guarded is a server that only a proxy can reach, with a certificate of a private authority.
+// guarded is a server that is reachable only through a proxy and has a certificate from a private authority.
 type guarded struct {
-	proxy  string // its address with user name and password
+	proxy  string // address including user name and password
 	caFile string
-	tunnel atomic.Int64 // how many connections the proxy made
+	tunnel atomic.Int64 // number of connections through the proxy
 }
 
 const proxyPassword = "geheim-4711"
@@ -52,14 +52,15 @@ func newGuarded(t *testing.T, host string, handler http.Handler) *guarded {
 		}
 	}))
 	t.Cleanup(proxy.Close)
-	// The daemon ignores a caller's proxy on a loopback address. Linux connects this address to this machine as well.
+	// The daemon ignores a caller's proxy on a loopback address. On Linux, 0.0.0.0 connects to this machine as well.
 	address := strings.Replace(proxy.Listener.Addr().String(), "127.0.0.1", "0.0.0.0", 1)
 	g.proxy = "http://ada:" + proxyPassword + "@" + address
 	return g
 }
 
-// A daemon that was started without a proxy and a private certificate names the caller's variables in the errors, with
-// the settings that cure them. They work at once, for every adapter, and the password is never shown.
+// A daemon that was started without the proxy and the private certificate reports the caller's variables in its
+// errors, with the settings that solve the problem. The settings take effect immediately, for every adapter, and the
+// password is never shown.
 func TestProxyAndCertificates_OfTheCallerAreNamedAndSettable(t *testing.T) {
 	t.Parallel()
 	needAgent(t)
@@ -138,7 +139,7 @@ func TestProxyAndCertificates_OfTheCallerAreNamedAndSettable(t *testing.T) {
 	}
 }
 
-// The embedded backend asks providers of AI through the same proxy.
+// The embedded backend calls AI providers through the same proxy.
 func TestProxyAndCertificates_OfTheEmbeddedBackend(t *testing.T) {
 	t.Parallel()
 	needAgent(t)

@@ -99,7 +99,7 @@ func (c *rawClient) call(tool string, args map[string]any) map[string]any {
 	return fields
 }
 
-// linkByHand links the machine to an account with `servicectl login` and a person's approval.
+// linkByHand links the machine to an account with `servicectl login` and a user's approval.
 func linkByHand(w *world, email string) {
 	w.t.Helper()
 	l := startLogin(w)
@@ -108,8 +108,8 @@ func linkByHand(w *world, email string) {
 	l.exit()
 }
 
-// A client must not choose a program that the daemon runs: no variable of its handshake reaches a command, and only
-// the client's own process can open a page.
+// A client must not choose a program that the daemon runs: variables in its handshake do not reach any command, and
+// only the client's own process can open a page.
 func TestRawClient_StartsNoProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -118,7 +118,7 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho \"$@\" >> '"+ran+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The real xdg-open does the same.
+	// The real xdg-open works like this.
 	w.setOpener(`if [ -n "$BROWSER" ]; then exec "$BROWSER" "$1"; fi; echo "$1" >> '` + w.opened + `'`)
 	w.ctl("whoami")
 	desktop := map[string]any{"BROWSER": evil, "DISPLAY": ":99", "PATH": filepath.Dir(evil),
@@ -228,8 +228,8 @@ func readText(t *testing.T, path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Through service-mcp the same calls use files with the agent's own permissions, because service-mcp, a child process
-// of the agent, does the file operations.
+// Through service-mcp, the same calls use files with the agent's own permissions, because service-mcp, a child
+// process of the agent, performs the file operations.
 func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -18,13 +18,13 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
-// The same app does the same on a simulated and on a real Frame, which is emulated here. Only the photo differs: it is
-// that of another camera.
+// The same app behaves the same on a simulated Frame and on a real one, which is emulated here. Only the photo
+// differs, because it comes from a different camera.
 func TestRealGlasses_RunTheAppsOfTheSimulatorOnFrame(t *testing.T) {
 	t.Parallel()
 	d, err := frame.New(t.Context(), frame.Options{
 		Number: 0x4F, Main: "while true do frame.sleep(0.1) end",
-		// No time in the air, so that a busy machine keeps within the commands' limits.
+		// No transmission delays, so that the commands' time limits are met on a busy machine.
 		HookTime: -1, REPLTime: -1, NotifyTime: -1,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func grayPhoto(t *testing.T, size int) []byte {
 
 var photoFacts = regexp.MustCompile(`Photo: \d+ bytes|"media": \{[^}]*\}`)
 
-// withoutPhotos returns the rows without what depends on the content of a photo.
+// withoutPhotos returns the rows without the parts that depend on the content of a photo.
 func withoutPhotos(t *testing.T, rows []map[string]any) string {
 	t.Helper()
 	text, err := json.MarshalIndent(rows, "", " ")

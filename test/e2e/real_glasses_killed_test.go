@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// The daemon is killed: the adapter notices and clears the glasses.
+// If the daemon is killed, the adapter detects it and clears the glasses.
 func TestRealGlasses_AreClearedWhenTheDaemonDies(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -36,8 +36,8 @@ func TestRealGlasses_AreClearedWhenTheDaemonDies(t *testing.T) {
 	})
 }
 
-// Daemon and adapter are killed, so nobody clears the glasses. The next daemon says so, until they were connected again
-// and cleared.
+// If the daemon and the adapter are killed, the glasses are not cleared. The next daemon reports this until they have
+// been connected again and cleared.
 func TestRealGlasses_AreReportedWhenNobodyClearedThem(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -66,12 +66,12 @@ func TestRealGlasses_AreReportedWhenNobodyClearedThem(t *testing.T) {
 	says(false, "with a picture")
 
 	adapter := pidOf(t, w.world, "realdevice")
-	for _, pid := range []int{w.daemonPID(), adapter} { // the daemon first, which would replace the adapter
+	for _, pid := range []int{w.daemonPID(), adapter} { // the daemon first, because it would replace the adapter
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.radio.Emulate(func(now int64) { w.pair.Occupy(now, true) }) // the next daemon does not get them yet
+	w.radio.Emulate(func(now int64) { w.pair.Occupy(now, true) }) // the next daemon cannot connect them yet
 	for _, pid := range []int{adapter, w.daemonPID()} {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// glassesPage is the page on which a person connects the emulated pair, in a real Chromium.
+// glassesPage is the page where a user connects the emulated pair, in a real Chromium.
 type glassesPage struct {
 	*airSpace
 	do      func(chromedp.Action[chromedp.Void])
@@ -60,7 +60,7 @@ func newGlassesPage(w *airSpace) *glassesPage {
 	}
 }
 
-// visit lets an agent ask for glasses over a page, and the person connect both arms there. It returns the page's
+// visit makes an agent request glasses over a page, and the user connect both arms there. It returns the page's
 // address.
 func (p *glassesPage) visit(a *agent) (s toolResult, url string) {
 	p.t.Helper()
@@ -81,8 +81,8 @@ func (p *glassesPage) visit(a *agent) (s toolResult, url string) {
 	return s, url
 }
 
-// An agent asks for glasses, a person opens the page and clicks twice, and the app's picture is on both arms. The
-// address of the page is told to the agent and to nobody else.
+// An agent requests glasses, a user opens the page and clicks twice, and the app's picture is on both arms. Only the
+// agent receives the address of the page.
 func TestRealGlasses_ConnectOverAPage(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -116,7 +116,8 @@ func TestRealGlasses_ConnectOverAPage(t *testing.T) {
 	})
 }
 
-// A server on another port of the same address gets nothing with which it could open the page, which can be reloaded.
+// A server on another port of the same address receives nothing that would let it open the page. The page can be
+// reloaded.
 func TestRealGlasses_PageHasNoCookie(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -149,7 +150,7 @@ func TestRealGlasses_PageHasNoCookie(t *testing.T) {
 	page.await(`document.body.dataset.view === "live"`)
 }
 
-// What a person says on the page about the panel is kept on this computer, and holds for the next session.
+// The user's answers about the panel on the page are stored on this computer and apply to the next session.
 func TestRealGlasses_CheckThePanelOnThePage(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -176,8 +177,8 @@ func TestRealGlasses_CheckThePanelOnThePage(t *testing.T) {
 	page.await(`document.querySelector("#panel").innerText.includes("Pictures were right on")`)
 }
 
-// The adapter is killed, and with it the server of the page: the page lets go of the glasses and says what to do. The
-// next page continues the same session.
+// If the adapter is killed, and with it the page's server, the page disconnects the glasses and explains what to do.
+// The next page continues the same session.
 func TestRealGlasses_GetANewPageAfterTheirAdapter(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -204,7 +205,8 @@ func TestRealGlasses_GetANewPageAfterTheirAdapter(t *testing.T) {
 	w.wantPanels(panelPicture(t, a, id))
 }
 
-// Whoever lists processes sees the address with which a browser was started, so the token alone must not suffice.
+// Users who can list processes see the address that a browser was started with, so the token alone must not be
+// enough.
 func TestRealGlasses_AnotherUserCannotOpenThePage(t *testing.T) {
 	t.Parallel()
 	a := startAgent(newWorld(t, "", "SERVICE_NO_AUTO_OPEN=1"), "modern", false)

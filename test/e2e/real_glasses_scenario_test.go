@@ -15,7 +15,8 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// A scenario starts while a phone has the glasses: the person learns why it waits, and it passes once they are free.
+// A scenario starts while a phone is connected to the glasses. The user learns why the scenario waits, and it passes
+// once the glasses are available.
 func TestRealGlasses_AreAwaitedByAScenario(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -51,7 +52,7 @@ func TestRealGlasses_AreAwaitedByAScenario(t *testing.T) {
 	}
 }
 
-// lockedText is the output of a process that still runs.
+// lockedText collects the output of a process that is still running.
 type lockedText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -69,8 +70,8 @@ func (l *lockedText) String() string {
 	return l.text.String()
 }
 
-// A picture that one arm did not confirm is not what the wearer sees: expectDisplay fails and names the arm, and
-// getDisplayState adds it.
+// A picture that one arm has not confirmed does not count as visible: expectDisplay fails and names the arm, and
+// getDisplayState reports the arm, too.
 func TestRealGlasses_ConfirmWhatIsExpected(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)

@@ -39,7 +39,7 @@ func newAirSpace(t *testing.T) *airSpace {
 	return &airSpace{newWorld(t, "", "DBUS_SYSTEM_BUS_ADDRESS="+radio.Address), radio, pair}
 }
 
-// panels returns what both arms show; an arm that is dark has none.
+// panels returns the pictures on both arms, without arms that are dark.
 func (w *airSpace) panels() map[string]image.Image {
 	shown := map[string]image.Image{}
 	w.radio.Emulate(func(int64) {
@@ -52,7 +52,7 @@ func (w *airSpace) panels() map[string]image.Image {
 	return shown
 }
 
-// wantPanels waits until both arms show the lit pixels of a picture.
+// wantPanels waits until the lit pixels on both arms match a picture.
 func (w *airSpace) wantPanels(picture []byte) {
 	w.t.Helper()
 	want, err := png.Decode(bytes.NewReader(picture))
@@ -91,9 +91,9 @@ func (w *airSpace) connectGlasses(a *agent) toolResult {
 	return s
 }
 
-// The same app in three languages does the same on simulated and on real glasses, which are emulated here: the logs
-// are equal but for the events of the link and the battery, which real glasses send by themselves, and both arms show
-// the simulator's pixels.
+// The same app in three languages behaves the same on simulated glasses and on real ones, which are emulated here.
+// The logs are equal except for the events of the link and the battery, which real glasses send by themselves, and
+// both arms show the simulator's pixels.
 func TestRealGlasses_RunTheAppsOfTheSimulator(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -139,8 +139,8 @@ func forEachDesk(t *testing.T, a *agent, test func(t *testing.T, app []string)) 
 	a.t = t
 }
 
-// useDesk runs the desk app in a session: the wearer taps, says "next" and "photo". It returns the comparable rows of
-// the log and the picture at the end.
+// useDesk runs the desk app in a session. The wearer taps and says "next" and "photo". It returns the comparable rows
+// of the log and the final picture.
 func useDesk(t *testing.T, w *world, a *agent, app []string, s toolResult,
 	tap func(id string)) ([]map[string]any, []byte) {
 	t.Helper()
@@ -189,8 +189,8 @@ func useDesk(t *testing.T, w *world, a *agent, app []string, s toolResult,
 	return plainRows(rows), picture
 }
 
-// The adapter is killed while a picture is on its way: a new one connects the same pair, and the app's next picture
-// is whole on both arms.
+// If the adapter is killed while a picture is being sent, a new adapter connects the same pair, and the app's next
+// picture is complete on both arms.
 func TestRealGlasses_SurviveTheirAdapter(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -221,8 +221,8 @@ func TestRealGlasses_SurviveTheirAdapter(t *testing.T) {
 	w.wantPanels(panelPicture(t, a, id))
 }
 
-// Nothing that identifies the glasses leaves the state directory: no address and no serial number in usage events,
-// logs or answers to agents.
+// Data that identifies the glasses stays in the state directory: usage events, logs and answers to agents contain no
+// address and no serial number.
 func TestRealGlasses_StayAnonymous(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -253,7 +253,7 @@ func TestRealGlasses_StayAnonymous(t *testing.T) {
 	}
 }
 
-// A person finds, connects and disconnects the glasses from the terminal.
+// A user finds, connects and disconnects the glasses from the terminal.
 func TestRealGlasses_ObeyTheTerminal(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -311,7 +311,7 @@ func TestRealGlasses_ObeyTheTerminal(t *testing.T) {
 	})
 }
 
-// killProcess kills an adapter.
+// killProcess kills the process of an adapter.
 func killProcess(t *testing.T, w *world, name string) {
 	t.Helper()
 	if err := syscall.Kill(pidOf(t, w, name), syscall.SIGKILL); err != nil {
@@ -319,7 +319,7 @@ func killProcess(t *testing.T, w *world, name string) {
 	}
 }
 
-// pidOf returns the process of the adapter of this name.
+// pidOf returns the process id of the adapter with this name.
 func pidOf(t *testing.T, w *world, name string) int {
 	t.Helper()
 	out, _, _ := w.ctl("plugin", "list", "--json")

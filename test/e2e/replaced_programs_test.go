@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// When the programs are deleted under a running daemon, running calls finish, the daemon ends, and the agent's next
-// call says what to do. When they are installed again, the same agent works again.
+// If the programs are deleted under a running daemon, running calls finish, the daemon exits, and the agent's next
+// call returns what to do. After the programs are installed again, the same agent works again.
 func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -28,7 +28,7 @@ func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	if err := os.RemoveAll(w.bin); err != nil {
 		t.Fatal(err)
 	}
-	// Longer than the daemon waits before it ends.
+	// Longer than the daemon waits before it exits.
 	if eventually(8*time.Second, func() bool { return w.daemonPID() != pid }) {
 		t.Fatal("the daemon ended during a call")
 	}
@@ -54,9 +54,9 @@ func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
 	})
 }
 
-// A package manager replaces the files one after the other, while agents are working: no input is lost or happens
-// twice. In that window a call that has to start an adapter gets an error that a retry overcomes, and doctor reports no
-// failure. Then the new version takes over from the idle daemon, although agents are connected.
+// A package manager replaces the files one after the other while agents are working. No input is lost or executed
+// twice. In the meantime, a call that has to start an adapter gets a retryable error, and doctor reports no failure.
+// Then the new version takes over from the idle daemon, even though agents are connected.
 func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)
@@ -108,8 +108,8 @@ func TestUpgrade_OfFilesOneByOne(t *testing.T) {
 	}
 }
 
-// installBeside installs the programs as a version in a folder of its own, and switches the links in w.bin to it, as
-// install.sh does with one link and Homebrew with one for each program.
+// installBeside installs the programs as a version in a separate folder, and switches the links in w.bin to it. Like
+// install.sh it uses one link, or like Homebrew one link per program.
 func (w *world) installBeside(t *testing.T, layout, version string) (dir string) {
 	t.Helper()
 	root := filepath.Dir(w.dir)
@@ -137,8 +137,8 @@ func (w *world) installBeside(t *testing.T, layout, version string) (dir string)
 	return dir
 }
 
-// An upgrade that removes the version that still runs does not end the session of an attached app. When the app has
-// left, the daemon hands over at once, although an agent is connected.
+// An upgrade that removes the running version does not end the session of an attached app. Once the app has
+// disconnected, the daemon hands over immediately, even though an agent is connected.
 func TestUpgrade_RemovesTheRunningVersion(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []string{"install.sh", "Homebrew"} {

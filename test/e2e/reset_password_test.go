@@ -13,12 +13,13 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// A new password of an account of the embedded backend keeps the account's passkeys, unless the person says otherwise.
+// Setting a new password for an account of the embedded backend keeps the account's passkeys unless the user requests
+// otherwise.
 func TestResetPassword_KeepsPasskeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	code := issueCode(t, &remoteBackend{url: backendURL(t, w)})
-	url := "http://" + mustParse(t, code.VerificationURL).Host // pages at localhost move there
+	url := "http://" + mustParse(t, code.VerificationURL).Host // pages at localhost redirect there
 	browser := newBrowser(t)
 	if _, err := chromium.Run(browser, addAuthenticator); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestResetPassword_KeepsPasskeys(t *testing.T) {
 		chromedp.Click("form[data-passkey] button"), status("was not accepted"))
 }
 
-// resetPassword sets a new password of the only account and returns how many passkeys that removed.
+// resetPassword sets a new password for the only account and returns the number of removed passkeys.
 func resetPassword(w *world, flags ...string) int {
 	w.t.Helper()
 	cmd := w.command("servicectl", append([]string{"account", "reset-password", "--stdin", "--json"}, flags...)...)

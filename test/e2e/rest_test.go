@@ -16,10 +16,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// restTime is longer than an adapter takes until it rests.
+// restTime is longer than the time after which an idle adapter rests.
 const restTime = 100 * time.Second
 
-// adapterState is the state and the process of an adapter, as `servicectl plugin list` shows them.
+// adapterState returns the state and the process id of an adapter as shown by `servicectl plugin list`.
 func adapterState(t *testing.T, w *world, name string) (state string, pid int) {
 	t.Helper()
 	out, errs, _ := w.ctl("plugin", "list", "--json")
@@ -43,12 +43,12 @@ func adapterState(t *testing.T, w *world, name string) (state string, pid int) {
 	return state, pid
 }
 
-// rests waits until the adapters of calls about the embedded backend rest.
+// rests waits until the adapters that calls to the embedded backend need are resting.
 func (w *world) rests() {
 	w.t.Helper()
 	for _, name := range []string{"backendlocal", "browsersim"} {
 		if !eventually(restTime, func() bool {
-			time.Sleep(time.Second) // each look starts a program
+			time.Sleep(time.Second) // each check starts a program
 			state, _ := adapterState(w.t, w, name)
 			return state == "stopped"
 		}) {
@@ -57,7 +57,7 @@ func (w *world) rests() {
 	}
 }
 
-// health requests the backend's health on a connection of its own.
+// health requests the backend's health on a new connection.
 func health(url string) error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get(url + "/api/health")
@@ -71,9 +71,9 @@ func health(url string) error {
 	return nil
 }
 
-// The embedded backend keeps running while a page shows a session, and rests a minute later. Its address still answers:
-// 200 requests at once start it, and the person's link and session are there. If the daemon is killed, nothing of it is
-// left, and the next one has the same address.
+// The embedded backend keeps running while a page shows a session, and rests a minute later. Its address still works:
+// 200 concurrent requests start the backend again, with the user's link and session. If the daemon is killed, the
+// backend exits too, and the next one has the same address.
 func TestEmbeddedBackend_Rests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -84,7 +84,7 @@ func TestEmbeddedBackend_Rests(t *testing.T) {
 	openSimulator(t, browser, session.str(t, "sessionUrl"))
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		_, pid := adapterState(t, w, "backendlocal")
-		time.Sleep(restTime) // longer than it would take to rest
+		time.Sleep(restTime) // longer than an unused backend needs to rest
 		if state, now := adapterState(t, w, "backendlocal"); state != "running" || now != pid {
 			t.Errorf("with an open page: %s, process %d; want it running, process %d", state, now, pid)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// deskSteps run in one call; the next-to-last step fails.
+// deskSteps run in one call. The next-to-last step fails.
 const deskSteps = `[
 	{"expectDisplay": {"text": ["Desk"], "withinMs": 20000}},
 	{"state": {"battery": {"level": 9, "charging": false}}},
@@ -20,7 +20,7 @@ const deskSteps = `[
 	{"advance": 10}
 ]`
 
-// A list of steps has the same verdicts and pictures on the local simulator and on the simulator page, for agents of
+// A list of steps has the same results and pictures on the local simulator and on the simulator page, for agents of
 // both protocol generations.
 func TestRunSteps_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()

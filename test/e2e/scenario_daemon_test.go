@@ -40,13 +40,13 @@ func firstAnswer(w *world, line string) (string, error) {
 	return bufio.NewReader(stdout).ReadString('\n')
 }
 
-// starts counts the daemons that started in the state directory.
+// starts returns the number of daemons that have started in the state directory.
 func starts(w *world) int {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)
 }
 
-// 20 clients that start at the same time without a daemon start one daemon, and all get a successful response.
+// 20 clients that start at the same time without a daemon start a single daemon, and all get a successful response.
 func TestColdClients_StartOneDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -109,7 +109,7 @@ func TestSecondDaemon_IsRefused(t *testing.T) {
 	}
 }
 
-// An agent's connection survives the exit of its daemon, whatever the reason.
+// An agent's connection survives the exit of its daemon for any reason.
 func TestAgent_OutlivesDaemons(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -136,7 +136,7 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 			pid = w.daemonPID()
 			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives but the daemon does not handle it
 			_, reading := a.start("whoAmI", map[string]any{}, false, time.Minute)
-			time.Sleep(100 * time.Millisecond) // lets the agent write the call; the test also passes if this is too short
+			time.Sleep(100 * time.Millisecond) // time for the agent to write the call; the test also passes if this is too short
 			syscall.Kill(pid, syscall.SIGKILL)
 			if r := a.wait(reading); r.IsError || r.str(t, "installId") != install {
 				t.Errorf("a read-only call in flight at kill -9: got %v, want the install id", r.Structured)

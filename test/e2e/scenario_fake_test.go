@@ -19,7 +19,8 @@ const (
 	fakeToken    = "svc_fake_token_of_a_scripted_backend"
 )
 
-// fake is a backend that issues one code and answers polls from a script, whose last step repeats.
+// fake is a backend that issues one code and answers polls according to a script. The last step of the script
+// repeats.
 type fake struct {
 	url    string
 	script []http.HandlerFunc
@@ -98,7 +99,7 @@ func fakeAccount() map[string]any {
 		"linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil}
 }
 
-// Steps of the script.
+// Steps of a script.
 func pending(seconds int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		reply(rw, map[string]any{"pending": true, "pollIntervalSeconds": seconds})

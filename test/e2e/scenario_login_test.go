@@ -23,7 +23,7 @@ type login struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines chan map[string]any
-	heard []string // the events that it printed
+	heard []string // events printed so far
 	errs  bytes.Buffer
 }
 
@@ -37,7 +37,7 @@ func startLogin(w *world, args ...string) *login {
 		t.Fatal(err)
 	}
 	l.cmd.Stderr = &l.errs
-	// Standard input stays open and silent, so login keeps waiting for a key.
+	// Standard input stays open without input, so login keeps waiting for a key.
 	in, silent, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +102,10 @@ func (l *login) exit() int {
 	return l.cmd.ProcessState.ExitCode()
 }
 
-// link links the machine as a new person and returns the last line of login.
+// link links the machine as a new user and returns the last line of login.
 func link(w *world, email string) map[string]any {
 	w.t.Helper()
-	l := startLogin(w, "--json", "--replace") // without a terminal, --json changes nothing
+	l := startLogin(w, "--json", "--replace") // without a terminal, --json makes no difference
 	newPerson(w.t).approve(l.until("code")["verificationUrl"].(string), email)
 	linked := l.until("linked")
 	if code := l.exit(); code != 0 || linked["linked"] != true {
@@ -114,8 +114,8 @@ func link(w *world, email string) map[string]any {
 	return linked
 }
 
-// If login is interrupted at any step, by Ctrl-C or because its process died, it leaves no state behind and a later
-// approval links nothing.
+// If login is interrupted at any step, by Ctrl-C or because its process died, it leaves no state behind, and a later
+// approval does not link anything.
 func TestLogin_Interrupted(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -213,7 +213,7 @@ func (w *world) setOpener(script string) {
 	w.env = append(w.env, "PATH="+tools) // prevents a real xdg-open on this machine from running
 }
 
-// Whatever the opener does, login first shows code and URL and then continues.
+// Regardless of what the opener does, login first shows the code and the URL and then continues.
 func TestLogin_BadOpener(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -86,7 +86,8 @@ func TestActivationPage_ApprovalIsBoundToBrowser(t *testing.T) {
 	}
 }
 
-// A request from a page of another site or without the form's token changes nothing, nor does any GET or HEAD.
+// A request from a page of another site or without the form's token changes nothing, and neither does any GET or
+// HEAD.
 func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -126,7 +127,7 @@ func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	code.mustBePending(t, b, "a HEAD")
 }
 
-// The activation page shows what the person must check, and it follows the rules for headers and content.
+// The activation page shows what the user must check, and follows the rules for headers and content.
 func TestActivationPage_Content(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// nobody is the user of the sandboxed agent if these tests run as root, because file modes do not restrict root.
+// nobody is the user id of the sandboxed agent if these tests run as root, because file modes do not restrict root.
 const nobody = 65534
 
 // sandboxed prepares a machine whose sockets exist but must not be used: connecting fails with EACCES. The returned
@@ -66,8 +66,8 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	}
 }
 
-// If a sandbox forbids the sockets, service-mcp serves the tools in its own process, says what to allow, and starts no
-// daemon.
+// If a sandbox forbids the sockets, service-mcp serves the tools in its own process, reports what to allow, and
+// starts no daemon.
 func TestSandbox_ServesToolsInProcess(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)
@@ -132,7 +132,7 @@ func call(tool string) string {
 	return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}` + "\n"
 }
 
-// servicectl says once what the sandbox forbids and what to allow.
+// servicectl reports once what the sandbox forbids and what to allow.
 func TestSandbox_CommandLineExplains(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)

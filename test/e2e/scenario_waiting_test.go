@@ -55,7 +55,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
 			a := startAgent(w, protocol, false)
 			code, page := ask(t, a)
-			// The tool changes these to 600 and 1.
+			// The tool changes these values to 600 and 1.
 			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0}
 
 			first, cancelled := a.start("completeAuthLink", args, true, time.Minute)
@@ -87,7 +87,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 	}
 }
 
-// The wait is bounded, and an approval is not lost even if the only waiting call has timed out.
+// The wait is limited, and an approval is not lost even if the only waiting call has timed out.
 func TestCompleteAuthLink_WaitIsClamped(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// The report of session run opens as a local file and loads nothing. axe-core finds no violation in it, in light, in
-// dark, on a phone and with sections opened. The slider compares recorded and actual pictures.
+// The report of session run opens as a local file and loads no other files. axe-core finds no violations in it in
+// light mode, in dark mode, on a phone and with sections opened. The slider compares recorded and actual pictures.
 func TestSessionRun_HTMLReport(t *testing.T) {
 	t.Parallel()
 	axe, browser := axeSource(t), newBrowser(t)
@@ -93,7 +93,7 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 	}
 }
 
-// reportWithFailures runs a scenario that passes, one that fails, a recording with a different picture and an invalid
+// reportWithFailures runs a passing scenario, a failing one, a recording with a different picture and an invalid
 // file. It returns the path of the report.
 func reportWithFailures(t *testing.T, w *world) string {
 	t.Helper()

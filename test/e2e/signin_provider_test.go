@@ -51,8 +51,8 @@ func (p *person) viaAcme(b *remoteBackend) {
 	p.t.Fatalf("the page has no link to follow (status %d):\n%s", p.status, p.text())
 }
 
-// Nothing is stored before the person agrees, every invalid provider response leads to an error page, and only an
-// address verified by the provider counts.
+// Data is stored only after the user agrees, every invalid provider response leads to an error page, and only
+// addresses verified by the provider count.
 func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, newPostgres(t))
@@ -101,7 +101,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 		t.Errorf("sign-in of a known person led to %s, want /account:\n%s", known.at, known.text())
 	}
 
-	squatter := newPerson(t) // somebody else's account with bob's address
+	squatter := newPerson(t) // another user's account with bob's address
 	squatter.open(b.url + "/signup")
 	squatter.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
 	provider.Be(oidctest.Person{Subject: "s2", Email: "bob@example.org", EmailVerified: true})
@@ -112,8 +112,8 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	}
 }
 
-// An account works without a password from its sign-up with a provider until its deletion, in Chromium with a virtual
-// authenticator.
+// In Chromium with a virtual authenticator, an account works without a password from its sign-up with a provider
+// until its deletion.
 func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")

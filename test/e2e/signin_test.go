@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Mailed links, received by a real SMTP server, verify an address and reset a password. Each link works once.
+// Mailed links, received by a real SMTP server, verify an address and reset a password. Each link works only once.
 func TestMailedLinks_WorkOnce(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -50,8 +50,8 @@ func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mail
 	}
 }
 
-// confirmNeedsSignIn checks that only somebody signed in to the account can confirm a new address, because another
-// person may read the mail.
+// confirmNeedsSignIn checks that a new address can be confirmed only by a user who is signed in to the account,
+// because someone else may read the mail.
 func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, reader *person) {
 	t.Helper()
 	ada.submit("/account/settings/email", "email", "ada@new.example", "password", password)
@@ -85,7 +85,7 @@ func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, read
 	}
 }
 
-// resetWorksOnce checks that a reset link ends other sessions, replaces the password, and works once.
+// resetWorksOnce checks that a reset link ends other sessions, replaces the password, and works only once.
 func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) {
 	t.Helper()
 	elsewhere := newPerson(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The command on the page of a session without an app gives a terminal what it needs to start one. axe-core finds no
-// violation in any tab, while the page waits and afterwards.
+// The command shown on the page of a session without an app lets a terminal start one. axe-core finds no violations
+// in any tab, while the page waits and afterwards.
 func TestSimulatorPage_LookAndStart(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -44,7 +44,7 @@ func TestSimulatorPage_LookAndStart(t *testing.T) {
 	checkTransferred(t, browser)
 }
 
-// maxTransferred is how many bytes the simulator page may load, as they are transferred.
+// maxTransferred is the maximum number of bytes that the simulator page may transfer.
 const maxTransferred = 4_000_000
 
 func checkTransferred(t *testing.T, browser context.Context) {
@@ -56,7 +56,7 @@ func checkTransferred(t *testing.T, browser context.Context) {
 	t.Logf("the page transfers %d bytes", n)
 }
 
-// startFrom runs a line in the shell of a person who has the programs in the PATH.
+// startFrom runs a line in the shell of a user who has the programs in PATH.
 func startFrom(t *testing.T, w *world, line string) {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", line)
@@ -70,7 +70,8 @@ func startFrom(t *testing.T, w *world, line string) {
 	})
 }
 
-// checkLooks runs axe-core on these tabs, or on every one, in light and dark, on a phone, at a zoom of 200 % and with reduced motion.
+// checkLooks runs axe-core on the given tabs, or on all tabs, in light and dark mode, on a phone, at a zoom of 200 %
+// and with reduced motion.
 func checkLooks(t *testing.T, browser context.Context, axe, name string, tabs ...string) {
 	t.Helper()
 	for _, look := range []struct {

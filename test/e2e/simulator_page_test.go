@@ -147,7 +147,7 @@ func (s *simulated) send(typ string, payload any) string {
 	return f.ID
 }
 
-// next returns the next frame of this type, and of this id unless it is empty, that the app received.
+// next returns the next received frame of this type and, unless id is empty, with this id.
 func (s *simulated) next(typ, id string) appFrame {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -202,7 +202,7 @@ func (s *simulated) must(r glasses.Result) glasses.Result {
 const trails = `{"tree":{"type":"column","gap":12,"padding":24,"children":[{"type":"text","text":"Trails near you","style":"title"},
 	{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"}]}}`
 
-// wantCanvas compares the page's pixels with the trails view drawn by the renderer in this process.
+// wantCanvas compares the page's pixels with the trails view as drawn by the renderer in this process.
 func (s *simulated) wantCanvas(model string, focus int) {
 	s.t.Helper()
 	show, err := glasses.ParseShow([]byte(trails))
@@ -212,7 +212,7 @@ func (s *simulated) wantCanvas(model string, focus int) {
 	s.wantView(model, glasses.View{Tree: &show.Tree, Focus: focus})
 }
 
-// wantView compares the page's pixels with a view drawn by the renderer in this process.
+// wantView compares the page's pixels with a view as drawn by the renderer in this process.
 func (s *simulated) wantView(model string, view glasses.View) {
 	s.t.Helper()
 	m, _ := glasses.Model(model)
@@ -285,7 +285,7 @@ func TestSimulatorPage(t *testing.T) {
 	s.wantPictureWithoutProgram("even_g1")
 }
 
-// wantPictureWithoutProgram checks that the page shows the panel before its program has loaded, and which point of its
+// wantPictureWithoutProgram checks that the page shows the panel before its program has loaded, and which point of
 // loading it has reached.
 func (s *simulated) wantPictureWithoutProgram(model string) {
 	s.t.Helper()

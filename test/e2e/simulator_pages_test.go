@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// control sends a control frame to the page as an agent's tool does.
+// control sends a control frame to the page, as an agent's tool does.
 func (s *simulated) control(typ string, payload any) glasses.Result {
 	s.t.Helper()
 	var answer struct{ Result glasses.Result }
@@ -66,8 +66,8 @@ func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	}
 }
 
-// A page shows a crashed service as offline within three seconds. When the service returns, the page reconnects, and
-// inputs made in between reach the app.
+// A page shows within three seconds that a crashed service is offline. When the service returns, the page reconnects,
+// and inputs made in between reach the app.
 func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -78,7 +78,7 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	}
 	defer process.Signal(syscall.SIGCONT)
 	begin := time.Now()
-	tapPanel(t, s.browser) // still queued when the service stopped
+	tapPanel(t, s.browser) // was still queued when the service stopped
 	ctx, cancel := context.WithTimeout(s.browser, 10*time.Second)
 	defer cancel()
 	if err := chromedp.Do(ctx, until(`document.querySelector("#socket").dataset.state !== "up"`)); err != nil {
@@ -92,8 +92,8 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	s.next(glasses.TypeInput, "")
 }
 
-// A reloaded page takes over the current state, and its glasses resume transcription once nothing prevents it. They do
-// not transcribe while no app is attached.
+// A reloaded page takes over the current state, and its glasses resume transcription once the state allows it. They
+// do not transcribe while no app is attached.
 func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// The same app does the same on the local simulator and on the browser simulator.
+// The same app behaves the same on the local simulator and on the browser simulator.
 func TestBrowserSimulator_RunsTheAppsOfTheLocalOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -40,8 +40,8 @@ func TestBrowserSimulator_RunsTheAppsOfTheLocalOne(t *testing.T) {
 	})
 }
 
-// The same app does the same on the local simulator and on real glasses that a person connects in the page of a
-// session of the account.
+// The same app behaves the same on the local simulator and on real glasses that a user connects on the page of one of
+// the account's sessions.
 func TestRealGlasses_RunTheAppsOfTheSimulatorInThePage(t *testing.T) {
 	t.Parallel()
 	w := newAirSpace(t)
@@ -80,7 +80,7 @@ func TestRealGlasses_RunTheAppsOfTheSimulatorInThePage(t *testing.T) {
 	})
 }
 
-// useGlassesInPage connects both arms in the open simulator page, which stays accessible meanwhile.
+// useGlassesInPage connects both arms on the open simulator page, which stays accessible meanwhile.
 func (w *airSpace) useGlassesInPage(browser context.Context) {
 	w.t.Helper()
 	axe := axeSource(w.t)

@@ -17,11 +17,12 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// panelOf is JavaScript that returns the pixels of the panel.
+// panelOf is JavaScript that returns the panel's pixels.
 const panelOf = `(() => { const c = document.querySelector("#canvas"); const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
 	let t = ""; for (let i = 0; i < d.length; i += 8192) t += String.fromCharCode(...d.subarray(i, i + 8192)); return btoa(t); })()`
 
-// record performs a step, which adds rows to the log, and returns the number of the last row and the panel after it.
+// record performs a step that adds rows to the log, and returns the number of the last row and the panel after the
+// step.
 func (s *simulated) record(rows int, step func()) (seq int, panel string) {
 	s.t.Helper()
 	const last = `Number(document.querySelector("#log > li:last-child")?.dataset.seq ?? 0)`
@@ -44,7 +45,7 @@ func (s *simulated) move() {
 	s.next(glasses.TypeInput, "")
 }
 
-// seePast chooses rows and compares the panel with what it was then.
+// seePast selects rows and compares the panel with the panel at the time of each row.
 func (s *simulated) seePast(panels map[int]string) {
 	s.t.Helper()
 	for seq, want := range panels {
@@ -55,8 +56,9 @@ func (s *simulated) seePast(panels map[int]string) {
 	}
 }
 
-// On a real backend a row shows the panel of its moment, also after a reload, and the session can be shared without its
-// secrets. axe-core finds no violation in the past and in the shared file.
+// On a real backend, selecting a row shows the panel at the time of the row, even after a reload, and the session can
+// be shared without its secrets. axe-core finds no violations on the page while it shows a past row, or in the shared
+// file.
 func TestSimulatorPage_TimeTravelAndShare(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -93,7 +95,7 @@ func TestSimulatorPage_TimeTravelAndShare(t *testing.T) {
 	}
 }
 
-// checkShared opens the shared file from the disk.
+// checkShared opens the shared file from disk.
 func (s *simulated) checkShared(axe string, panels map[int]string) {
 	s.t.Helper()
 	run(s.t, s.browser, "share", chromedp.Evaluate[chromedp.Void](`{ window.shared = ""; const make = URL.createObjectURL.bind(URL);

@@ -25,7 +25,7 @@ type socket struct {
 	mu    sync.Mutex
 	heard []appFrame
 	err   error         // why reading ended
-	moved chan struct{} // closed and replaced with each frame
+	moved chan struct{} // closed and replaced when a frame arrives
 	done  chan struct{}
 }
 
@@ -50,7 +50,7 @@ func attach(t *testing.T, endpoint, secret string) *socket {
 	return attachSince(t, endpoint, secret, -1)
 }
 
-// attachSince is attach with a cursor, unless since is negative.
+// attachSince is like attach, with a cursor unless since is negative.
 func attachSince(t *testing.T, endpoint, secret string, since int64) *socket {
 	t.Helper()
 	s := dial(t, endpoint, nil)
@@ -100,7 +100,7 @@ func (s *socket) send(typ, id string, payload any) {
 	s.write(websocket.MessageText, s.encode(typ, id, payload))
 }
 
-// trySend is send, but returns false if the peer has closed the connection.
+// trySend is like send, but returns false if the peer has closed the connection.
 func (s *socket) trySend(typ, id string, payload any) bool {
 	s.t.Helper()
 	err := s.tryWrite(websocket.MessageText, s.encode(typ, id, payload))
@@ -162,7 +162,7 @@ func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool)
 	}
 }
 
-// next is find for a type and, unless empty, an id. The test fails if no such frame arrives.
+// next is like find, for a type and, unless empty, an id. It fails the test if no such frame arrives.
 func (s *socket) next(from int, typ, id string) (appFrame, int) {
 	s.t.Helper()
 	f, at, ok := s.find(from, 20*time.Second, func(f appFrame) bool {
@@ -181,7 +181,7 @@ func (s *socket) next(from int, typ, id string) (appFrame, int) {
 	return f, at
 }
 
-// place returns the index that the next frame will have.
+// place returns the index of the next frame.
 func (s *socket) place() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// Clients that request a large file and never read take little memory, and are disconnected. One that reads slowly gets
-// the whole file.
+// Clients that request a large file and never read it use little memory and are disconnected. A client that reads
+// slowly receives the whole file.
 func TestStalledReaders(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, database string) {
 		const mostMemory = 200 << 10 // KB
@@ -55,7 +55,7 @@ func TestStalledReaders(t *testing.T) {
 	})
 }
 
-// readSlowly reads a file in more time than the server grants for a part of it.
+// readSlowly reads a file in more time than the server allows for a part of it.
 func readSlowly(address string) error {
 	request, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
@@ -82,7 +82,7 @@ func readSlowly(address string) error {
 	}
 }
 
-// An export needs no directory for temporary files besides the server's own, as in a container without one.
+// An export needs no directory for temporary files except the server's own, as in a container without one.
 func TestExport_WithoutTempDir(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, database string) {
 		b := startBackend(t, database, "TMPDIR="+filepath.Join(t.TempDir(), "missing"))
@@ -101,7 +101,7 @@ func TestExport_WithoutTempDir(t *testing.T) {
 	})
 }
 
-// eachDatabase runs f with SQLite and with PostgreSQL, at the same time.
+// eachDatabase runs f with SQLite and with PostgreSQL in parallel.
 func eachDatabase(t *testing.T, f func(t *testing.T, database string)) {
 	t.Helper()
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A supervisor may start service-mcp again on the same pipe. The flags that the first process gave the pipe stay.
+// A supervisor may start service-mcp again on the same pipe. The pipe keeps the flags that the first process set.
 func TestShim_AfterAnotherOnTheSamePipe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// If the daemon's process is stopped (SIGSTOP), commands report that within seconds, with the process id and a fix
-// that works.
+// If the daemon's process is stopped (SIGSTOP), commands report that within seconds, with the process id and a
+// working fix.
 func TestStoppedDaemon_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

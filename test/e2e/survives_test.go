@@ -27,7 +27,8 @@ func TestBrowserSessionSurvives(t *testing.T) {
 
 	live := `document.querySelector("#simulator").dataset.live === "yes"`
 	taps, since := 0, 0.0
-	// tap moves back one entry and waits until the app has drawn it, whatever the panel showed before.
+	// tap moves back one entry and waits until the app has drawn the change, regardless of what the panel showed
+	// before.
 	tap := func(after string) {
 		t.Helper()
 		taps++
@@ -85,8 +86,8 @@ func TestBrowserSessionSurvives(t *testing.T) {
 	checkWhole(t, wholeLog(t, a, id), taps)
 }
 
-// wholeLog returns the log once every request in it has its result, because the app may have drawn more often than the
-// test waited for.
+// wholeLog returns the log once every request in it has its result, because the app may have drawn more often than
+// the test has waited.
 func wholeLog(t *testing.T, a *agent, id string) []map[string]any {
 	t.Helper()
 	for {

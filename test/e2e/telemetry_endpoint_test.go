@@ -36,7 +36,7 @@ type told struct {
 	body   []byte
 }
 
-// newEndpoint returns a proxy to backend; if backend is empty, nothing is forwarded.
+// newEndpoint returns a proxy to backend. If backend is empty, requests are not forwarded.
 func newEndpoint(t *testing.T, backend string) *endpoint {
 	t.Helper()
 	target, err := url.Parse(backend)

@@ -20,12 +20,12 @@ import (
 
 func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
 
-// After installation nothing reaches the endpoint until the notice has been shown. Exactly one of ten concurrent first
-// calls carries the notice. Uploads contain only the listed fields and identify only the install. A batch whose
+// After installation, no request reaches the endpoint until the notice has been shown. Exactly one of ten concurrent
+// first calls carries the notice. Uploads contain only the listed fields and identify only the install. A batch whose
 // response was lost counts once. Purge deletes the events locally and on the backend.
 func TestTelemetry_FromInstallToPurge(t *testing.T) {
 	t.Parallel()
-	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that all find no daemon
+	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten without a daemon
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, dump := newDatabase(t, engine)
@@ -142,8 +142,8 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 }
 
-// A command on a terminal shows the notice once and leaves it pending for the first agent, whose answer has it in both
-// parts. A failed or cancelled call does not use it up.
+// A command in a terminal shows the notice once and leaves it pending for the first agent, whose answer contains it
+// in both parts. A failed or cancelled call leaves it pending.
 func TestNotice_OfTheTerminalAndOfTheAgent(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate?code="+fakeUserCode, nil)
@@ -226,7 +226,7 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 }
 
 // saysNothingOfTheComputer checks that requests contain only listed fields and values. It does not search for the
-// computer's name, because a name such as "vm" or "linux" also occurs in random ids and in words.
+// computer's name, because names such as "vm" or "linux" also occur in random ids and in words.
 func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	t.Helper()
 	words := map[string][]string{
@@ -259,8 +259,8 @@ func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	}
 }
 
-// With an opt-out variable set, the daemon sends no request, and status names the variable. Consent does not override
-// it.
+// With an opt-out variable set, the daemon sends no requests, and status names the variable. Consent does not
+// override it.
 func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ variable, by, consent string }{
@@ -303,8 +303,8 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 	}
 }
 
-// Events for an unreachable backend wait on disk, survive restarts of the daemon, and arrive once when the backend
-// returns.
+// Events for an unreachable backend wait on disk, survive restarts of the daemon, and arrive exactly once when the
+// backend returns.
 func TestTelemetry_WaitsForBackend(t *testing.T) {
 	t.Parallel()
 	database, dump := newDatabase(t, "sqlite")

@@ -112,7 +112,7 @@ func exampleApp(t *testing.T, a *agent, language, topic string) []string {
 	return []string{program(t, "java"), "-XX:TieredStopAtLevel=1", "-jar", kotlinJar(t, dir, topic)}
 }
 
-// kotlinJar compiles an example. The Java compiler that optimizes more would cost half of the time and gain nothing.
+// kotlinJar compiles an example. An optimizing Java compiler would double the time without any benefit.
 func kotlinJar(t *testing.T, dir, topic string) string {
 	t.Helper()
 	jar := filepath.Join(dir, "app.jar")

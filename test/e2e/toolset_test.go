@@ -21,8 +21,8 @@ func (w *world) ask(request string, program string, args ...string) map[string]a
 	return answer
 }
 
-// An agent registered with --tools local gets the local toolset from a daemon, and from `serviced mcp --in-process` in
-// a sandbox.
+// An agent registered with --tools local gets the local toolset, both from a daemon and from `serviced mcp
+// --in-process` in a sandbox.
 func TestToolset_Local(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// An agent that creates keys in a loop is slowed down. However many entries it has in the account's activity, what the
-// owner did stays, and so does the agent's change that the owner may want to undo.
+// An agent that creates keys in a loop is slowed down. Even with many entries of the agent in the account's activity,
+// the owner's entries stay, and so does the agent's change that the owner may want to undo.
 func TestFloodingAgent_PushesOutOnlyItsOwnActivity(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w, owner := newWire(t, b, here), newPerson(t)
@@ -48,7 +48,7 @@ func TestFloodingAgent_PushesOutOnlyItsOwnActivity(t *testing.T) {
 			INSERT INTO audit (id, account_id, at, actor, link_id, action, app_id, summary)
 			SELECT 'ffffffff-' || i, account_id, at, actor, link_id, action, app_id, summary
 			FROM n, (SELECT * FROM audit WHERE action = 'key.minted' ORDER BY id LIMIT 1) AS one`)
-		b.start() // which trims the activity
+		b.start() // trims the activity
 		must(t, "the flood is trimmed", func() bool {
 			owner.open(b.url + "/account/audit?kind=keys&before=ffffffff")
 			return !strings.Contains(owner.text(), "Project key made")
@@ -65,7 +65,7 @@ func TestFloodingAgent_PushesOutOnlyItsOwnActivity(t *testing.T) {
 	})
 }
 
-// submitUndo posts the only form of the page that undoes an entry.
+// submitUndo posts the only form of the page for undoing an entry.
 func (p *person) submitUndo() {
 	p.t.Helper()
 	for n := range p.page.Descendants() {

@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full returns the number of repetitions: all with FULL=1, otherwise some.
+// full returns the number of repetitions: all if FULL=1 is set, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -43,7 +43,7 @@ type wire struct {
 	client *http.Client
 }
 
-// httpReply is a completely read HTTP response.
+// httpReply is an HTTP response that has been read completely.
 type httpReply struct {
 	status int
 	header http.Header
@@ -135,7 +135,7 @@ func (r httpReply) problem(t *testing.T) backendapi.Problem {
 	return p
 }
 
-// approveOnly opens the activation page as a signed-in person and approves the code.
+// approveOnly opens the activation page as a signed-in user and approves the code.
 func (p *person) approveOnly(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)

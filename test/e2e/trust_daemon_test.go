@@ -47,8 +47,8 @@ func (s *stream) line(t *testing.T) string {
 	return line
 }
 
-// One process opens as many streams, connections and calls as it can. Each one over the limit is refused with the
-// reason. The same daemon still serves a person and an agent, and releases everything afterwards.
+// One process opens as many streams, connections and calls as it can. Each one over a limit is refused with the
+// reason. The same daemon still serves a user and an agent, and releases everything afterwards.
 func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -148,14 +148,14 @@ func descriptorsOf(t *testing.T, pid int) int {
 	return len(entries)
 }
 
-// After kill -9 on the daemon its adapters exit within 3 s. The next daemon starts new ones and removes the old
+// After kill -9 of the daemon, its adapters exit within 3 s. The next daemon starts new ones and removes the old
 // adapters' directories.
 func TestAdapters_EndWithDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	work := func() []int {
 		t.Helper()
-		// These are the processes of localsim and of backendlocal.
+		// These calls start localsim and backendlocal.
 		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 			if out, errs, exit := w.ctl(args...); exit != 0 {
 				t.Fatalf("servicectl %v: exit %d, want 0: %s%s", args, exit, out, errs)

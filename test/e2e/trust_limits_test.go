@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// After a hundred logins neither a dump of the database nor the log at debug level contains a device code, user code,
-// token, install id or cookie in plain text, and the audit trail contains no address of a person or computer.
+// After a hundred logins, neither a dump of the database nor the log at debug level contains a device code, user
+// code, token, install id or cookie in plain text, and the audit trail contains no address of a user or computer.
 func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, dump func() string) {
 		w := newWire(t, b, here)
@@ -46,7 +46,7 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 		}
 		searchAll(t, b, dump(), secrets)
 		trail := b.admin("trail", "--json", "--limit", "1000")
-		// The 401 contained another code, and the sign-up shows the page a second time.
+		// The 401 issued another code, and the sign-up shows the page a second time.
 		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} {
 			if got := strings.Count(trail, `"`+action+`"`); got != n {
 				t.Errorf("the trail has %d entries of %s, want %d", got, action, n)
@@ -55,7 +55,7 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 	}, "SERVICE_BACKEND_LOG_LEVEL=debug", "SERVICE_BACKEND_CODES_PER_MINUTE=10000")
 }
 
-// searchAll searches the database dump and the log for secrets, and the audit trail for addresses of people and
+// searchAll searches the database dump and the log for secrets, and the audit trail for addresses of users and
 // computers.
 func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]string) {
 	t.Helper()
@@ -87,8 +87,8 @@ func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]s
 	}
 }
 
-// Ten thousand unauthenticated posts from one address are rate-limited with Retry-After. Rows and memory stay bounded,
-// and other addresses are served as before. A body that is too large gets 413, a malformed one 400.
+// Ten thousand unauthenticated posts from one address are rate-limited with Retry-After. Rows and memory stay
+// bounded, and other addresses are served as usual. A body that is too large gets status 413, a malformed one 400.
 func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this test on Linux")

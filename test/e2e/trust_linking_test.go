@@ -18,9 +18,9 @@ const (
 	elsewhere = "127.0.0.2" // another loopback address; only Linux needs no configuration for it
 )
 
-// More than ten wrong user codes a minute from one address get the same response as any unknown code, whatever address
-// the client claims to have. A correct code in between changes nothing, and other addresses and polling are
-// unaffected. All spellings of a code count as one.
+// More than ten wrong user codes a minute from one address get the same response as any unknown code, regardless of
+// the address that the client claims to have. A correct code in between changes nothing, and other addresses and
+// polling are unaffected. All spellings of a code count as one.
 func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this test on Linux")
@@ -61,7 +61,8 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 				t.Errorf("wrong code %d: status %d, want 404; body differs from the first: %v", i+3, r.status, r.body != gone.body)
 			}
 		}
-		// All ten attempts are now used, unless this machine is so slow that another one has been granted since.
+		// All ten attempts are used now, unless this machine is so slow that another one has been granted in the
+		// meantime.
 		after := look(w, right.UserCode)
 		for i := 0; after.status == http.StatusOK && i < 50; i++ {
 			look(w, wrong)
@@ -94,8 +95,8 @@ func envOf(b *remoteBackend, name string) string {
 	return ""
 }
 
-// guessDeviceCodes polls codes that were never issued. Every response equals the response for an unknown code, and the
-// known code still works.
+// guessDeviceCodes polls codes that were never issued. Every response equals the response for an unknown code, and
+// the known code still works.
 func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	t.Helper()
 	var unknown string
@@ -115,7 +116,7 @@ func guessDeviceCodes(t *testing.T, w *wire, known string) {
 }
 
 // 200 polls of a code in quick succession all return pending, with intervals that grow to the maximum, even across a
-// restart. After the approval the very next poll gets the token even if it is early.
+// restart. After the approval, the very next poll gets the token, even if it is early.
 func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)

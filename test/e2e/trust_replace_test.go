@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// otherAccount writes auth.json with a live link of another account at the backend.
+// otherAccount writes auth.json with a valid link of another account at the backend.
 func otherAccount(t *testing.T, w *world, url string) {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{
@@ -41,8 +41,8 @@ func authToken(t *testing.T, w *world) string {
 	return file.AuthToken
 }
 
-// Neither a login nor an agent replaces a live link of another account unless the person requests it; the new token is
-// revoked. If the person requests it, the old token is revoked. A logout revokes the token that it deletes.
+// A login or an agent replaces a valid link of another account only if the user requests it; otherwise the new token
+// is revoked. If the user requests it, the old token is revoked. A logout revokes the token that it deletes.
 func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -74,7 +74,7 @@ func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// If the disk is full, login says so and exits with 2, and the daemon writes auth.json when there is space again.
+// If the disk is full, login reports it and exits with 2, and the daemon writes auth.json when there is space again.
 func TestLogin_DiskFull(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -101,7 +101,7 @@ func TestLogin_DiskFull(t *testing.T) {
 	}
 }
 
-// An agent's device code survives a restart of the daemon, as does the call that started the login.
+// An agent's device code survives a restart of the daemon, and so does the call that started the login.
 func TestDeviceCode_SurvivesDaemonRestart(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})

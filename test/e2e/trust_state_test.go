@@ -44,7 +44,7 @@ func (r apiRoute) on(session, project string) string {
 	return strings.NewReplacer("{project}", project, "{id}", id).Replace(r.path)
 }
 
-// linked reports whether a route requires a link, and about reports whether it concerns one object of the account.
+// linked reports whether a route requires a link, and about whether it concerns one object of the account.
 func (r apiRoute) linked() bool { return r.needs != "nothing" && r.needs != "a project key" }
 func (r apiRoute) about() bool {
 	return r.linked() && strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/keys")
@@ -94,8 +94,8 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 		s.person.open(b.url + "/account")
 		s.person.revokeOnly()
 		for name, sock := range map[string]*socket{"app": app, "page": page} {
-			// Without a revocation, a session is first checked after six seconds, so an earlier close shows that the revocation
-			// caused it.
+			// Without a revocation, a session is first checked after six seconds, so an earlier close is due to the
+			// revocation.
 			if code := sock.closed(5 * time.Second); code != 4410 {
 				t.Errorf("the %s was closed with %d, want 4410", name, code)
 			}
@@ -161,8 +161,8 @@ func (p *person) revokeOnly() {
 	p.t.Fatalf("%s lists no link:\n%s", p.at, p.text())
 }
 
-// A grant set to Off leads to permission_denied with the capability's name at the very next call. On every route,
-// another account's project or session gets the same response as one that does not exist.
+// A grant set to Off leads to permission_denied with the capability's name at the next call. On every route, another
+// account's project or session gets the same response as one that does not exist.
 func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -202,7 +202,7 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	})
 }
 
-// The account owner is notified of each new link: by mail if a mail server is configured, and on the account page.
+// The account owner is notified of each new link, on the account page and, if a mail server is configured, by mail.
 func TestNewLink_NotifiesOwner(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)

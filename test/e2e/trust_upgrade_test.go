@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// install creates a separate installation for this world, whose programs can be replaced.
+// install creates a separate installation for this world, so that its programs can be replaced.
 func (w *world) install(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "bin")
@@ -36,10 +36,10 @@ func (w *world) install(t *testing.T) {
 	w.bin = dir
 }
 
-// nextVersion is the version of the next release's builds.
+// nextVersion is the version of the next release in these tests.
 const nextVersion = "9.0.0"
 
-// nextRelease returns the directory of the programs as a later release would have built them.
+// nextRelease returns the directory of the programs as built by a later release.
 func nextRelease(t *testing.T) string {
 	t.Helper()
 	dir, err := nextPrograms()
@@ -119,13 +119,13 @@ func statusOf(t *testing.T, w *world) daemonStatus {
 	return s
 }
 
-// taps are the inputs that working agents requested. Each tap has its own position, so the test notices a repeated
-// one.
+// taps are the inputs that working agents requested. Each tap has its own position, so that a repeated tap is
+// detected.
 type taps struct {
 	mu    sync.Mutex
 	next  int
-	done  map[string]bool // the call succeeded
-	maybe map[string]bool // the call failed; the input may or may not have happened
+	done  map[string]bool // taps whose call succeeded
+	maybe map[string]bool // taps whose call failed, which may or may not have been executed
 }
 
 // work sends taps until stop is closed. Every call must return a result or a retryable error.
@@ -174,8 +174,9 @@ func (p *taps) count() int {
 	return len(p.done)
 }
 
-// The daemon's program is replaced while agents are working, and status reports it. After the restart the same agents
-// continue with the new daemon in the same session: every call got a response, and no input happened twice.
+// The daemon's program is replaced while agents are working, and status reports it. After the restart, the same
+// agents continue with the new daemon in the same session. Every call got a response, and no input was executed
+// twice.
 func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	t.Parallel()
 	next := nextRelease(t)
@@ -227,7 +228,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	}
 }
 
-// upgrade replaces the file of a running program as package managers do.
+// upgrade replaces the file of a running program, as package managers do.
 func upgrade(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -267,8 +268,8 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 	}
 }
 
-// If programs on one machine come from incompatible builds, in either direction, the error says which one is too old
-// and what to do. After the fix, both work.
+// If the programs on a machine come from incompatible builds, in either direction, the error names the outdated side
+// and the fix. After the fix, both sides work.
 func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
 	next, err := buildNext("-overlay", protocolOverlay(t, 2))
@@ -309,7 +310,7 @@ func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	}
 }
 
-// wantMismatch calls a daemon of an incompatible build: a request is refused with an explanation, while status and
+// wantMismatch calls a daemon of an incompatible build. A request is refused with an explanation, while status and
 // doctor still work.
 func wantMismatch(t *testing.T, w *world, message, fix string) {
 	t.Helper()
@@ -329,7 +330,7 @@ func wantMismatch(t *testing.T, w *world, message, fix string) {
 	}
 }
 
-// shim is a service-mcp process whose client is the test.
+// shim is a service-mcp process with the test as its client.
 type shim struct {
 	t     *testing.T
 	in    interface{ Write([]byte) (int, error) }

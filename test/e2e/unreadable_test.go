@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client that sends an unreadable message gets one error response, and its other calls are not affected.
+// A client that sends an unreadable message gets one error response. Its other calls are not affected.
 func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if bin = os.Getenv("SERVICE_E2E_BIN"); bin != "" { // the tests with the tag release, of an installed package
+		if bin = os.Getenv("SERVICE_E2E_BIN"); bin != "" { // tests with the tag release use an installed package
 			return m.Run()
 		}
 		bin = filepath.Join(dir, "bin")
@@ -65,7 +65,7 @@ func missing(t *testing.T, what, how string) {
 	t.Skipf("SKIPPED, %s is missing: %s", what, how)
 }
 
-// world is one person's machine: a state directory, an environment, and a browser opener that only records URLs.
+// world is one user's machine: a state directory, an environment, and a browser opener that only records URLs.
 type world struct {
 	t       *testing.T
 	bin     string // directory of its programs

@@ -43,7 +43,7 @@ func TestFaults_Explain(t *testing.T) {
 	}
 }
 
-// An outcome that an agent must never see is a finding, whatever faults are active.
+// An outcome that an agent must never see is a finding, regardless of the active faults.
 func TestLinkOutcome(t *testing.T) {
 	s := &soak{testbed: &testbed{results: newResults(), install: "inst_1", account: "own", foreigner: "foreign"}}
 	for name, c := range map[string]struct {

@@ -52,7 +52,7 @@ func TestLeaks_ClosedSessions(t *testing.T) {
 	}
 }
 
-// The log keeps the text that a later start of the daemon truncates.
+// The log keeps text that a later start of the daemon truncates.
 func TestStderr_SurvivesItsFile(t *testing.T) {
 	w := stderrLog{path: filepath.Join(t.TempDir(), "serviced.stderr")}
 	w.readOn()

@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// A micro-dollar that the provider's records do not explain is a finding, whatever the provider and other faults do.
+// A micro-dollar that the provider's records do not explain is a finding, regardless of the provider and other
+// faults.
 func TestAccount_ComparesWithTheBook(t *testing.T) {
 	const bill = 10*2 + 3*10
 	entry := llmtest.Call{Path: "/v1/messages", In: 10, Out: 3, Body: map[string]any{
@@ -50,7 +51,7 @@ func TestAccount_ComparesWithTheBook(t *testing.T) {
 	}
 }
 
-// What the provider bills for the greedy account is paid by it or, beyond the holds, by the operator.
+// The provider's bill for the greedy account is paid by the account or, beyond the holds, by the operator.
 func TestGreedy_BillIsPaid(t *testing.T) {
 	for name, c := range map[string]struct {
 		charged, billed, aboveHolds, lost, operator int64

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A program that knows no animations reads the first picture, and each later frame has the pixels of its picture.
+// A program that does not support animations reads the first picture, and each later frame has the pixels of its
+// picture.
 func TestEncode_KeepsEveryFrame(t *testing.T) {
 	first, last := terminalPictures("desk\nPASS  1 step\n")
 	var data bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A killed run, for example one over a test's time limit, leaves no control group behind.
+// A killed run, for example one that exceeded a test's time limit, leaves no control group behind.
 func TestEndedRunLeavesNoGroup(t *testing.T) {
 	groups := cgroup2()
 	if os.Getuid() != 0 || groups == "" {

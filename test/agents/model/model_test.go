@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModel_EveryInterface checks that the model calls the tool it was given, accepts a result with a picture, and
-// says that it is done.
+// TestModel_EveryInterface checks that the model calls the scripted tool, accepts a result with a picture, and
+// reports that it is done.
 func TestModel_EveryInterface(t *testing.T) {
 	for name, c := range map[string]struct{ path, first, call, second string }{
 		"responses": {

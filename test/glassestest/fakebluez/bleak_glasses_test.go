@@ -20,8 +20,8 @@ var g1Script string
 //go:embed testdata/frame.py
 var frameScript string
 
-// Bleak connects both arms of the emulated Even G1 with the vendor's handshake and shows a whole picture, so the
-// emulator accepts more than our own driver.
+// Bleak connects both arms of the emulated Even G1 with the vendor's handshake and shows a complete picture, so the
+// emulator does not only accept our own driver.
 func TestRadio_LetsBleakDriveEvenG1(t *testing.T) {
 	python := needBleak(t)
 	pair := g1.New(g1.Options{Channel: 27})
@@ -60,7 +60,7 @@ func TestRadio_LetsBleakDriveEvenG1(t *testing.T) {
 	})
 }
 
-// Bleak pairs with the emulated Frame and talks to its Lua.
+// Bleak pairs with the emulated Frame and exchanges data with its Lua.
 func TestRadio_LetsBleakDriveFrame(t *testing.T) {
 	python := needBleak(t)
 	d, err := frame.New(t.Context(), frame.Options{Number: 0x4F, Main: "while true do frame.sleep(0.1) end"})

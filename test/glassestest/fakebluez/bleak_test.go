@@ -20,7 +20,7 @@ import (
 //go:embed testdata/drive.py
 var driveScript string
 
-// Python's bleak, which knows nothing of this repository, uses the fake as it does the real BlueZ.
+// Python's bleak, which is independent of this repository, uses the fake like the real BlueZ.
 func TestRadio_ServesBleak(t *testing.T) {
 	python := needBleak(t)
 	left := echo.New("C0:FF:EE:00:00:01", "Echo_L")
@@ -54,7 +54,7 @@ type bleakRun struct {
 	stderr strings.Builder
 }
 
-// startBleak runs a script whose Bluetooth is the fake with this Python.
+// startBleak runs a script with the given Python and the fake as its Bluetooth.
 func startBleak(t *testing.T, r *fakebluez.Radio, python, script string, args ...string) *bleakRun {
 	t.Helper()
 	run := &bleakRun{t: t}
@@ -85,7 +85,7 @@ func (r *bleakRun) await(line string) {
 	r.t.Fatalf("bleak printed %q (%v) without %q\n%s", r.lines, r.cmd.Wait(), line, r.stderr.String())
 }
 
-// want waits until the script ends, and checks what it printed.
+// want waits until the script exits, and checks its output.
 func (r *bleakRun) want(lines ...string) {
 	r.t.Helper()
 	for r.out.Scan() {
@@ -99,10 +99,10 @@ func (r *bleakRun) want(lines ...string) {
 	}
 }
 
-// needBleak returns a Python that has bleak, or skips the test, or fails it in CI.
+// needBleak returns a Python with bleak. Without one it skips the test, or in CI fails it.
 func needBleak(t *testing.T) string {
 	t.Helper()
-	// Debian's package belongs to Debian's Python, which need not be the first in PATH.
+	// Debian's package belongs to Debian's Python, which may not be the first one in PATH.
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.CommandContext(t.Context(), python, "-c", "import bleak").Run() == nil {
 			return python
@@ -112,7 +112,7 @@ func needBleak(t *testing.T) string {
 	return ""
 }
 
-// missing skips a test that needs a program, or fails it in CI.
+// missing skips a test that needs a program, or in CI fails it.
 func missing(t *testing.T, what, name string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/drive.js
 var pageScript string
 
-// A page in Chromium, with its real Web Bluetooth, uses the fake: two choosers, two devices, one of which is lost.
+// A page in Chromium, with its real Web Bluetooth, uses the fake: two choosers and two devices, one of which is lost.
 func TestRadio_ServesChromium(t *testing.T) {
 	left, right := echo.New("C0:FF:EE:00:00:01", "Echo_L"), echo.New("C0:FF:EE:00:00:02", "Echo_R")
 	other := echo.New("C0:FF:EE:00:00:03", "Other")
@@ -55,7 +55,7 @@ type answer struct {
 	err  error
 }
 
-// evaluate starts JavaScript that returns a promise of text.
+// evaluate starts evaluating JavaScript that returns a promise of a string.
 func evaluate(tab context.Context, js string) <-chan answer {
 	got := make(chan answer, 1)
 	go func() {
@@ -72,7 +72,7 @@ func wantText(t *testing.T, got <-chan answer, want string) {
 	}
 }
 
-// openPage returns a tab that shows a page with the script.
+// openPage returns a tab with a page that contains the script.
 func openPage(t *testing.T, r *fakebluez.Radio) context.Context {
 	t.Helper()
 	tab := chromium.OpenBluetooth(t, r.Address)

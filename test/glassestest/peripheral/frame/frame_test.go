@@ -61,7 +61,7 @@ func (c *client) send(value string) {
 	}
 }
 
-// wait returns what the device sends within ms.
+// wait returns what the device sends within the given ms.
 func (c *client) wait(ms int64) (values []string) {
 	c.now += ms
 	c.d.Tick(c.now)
@@ -75,7 +75,7 @@ func (c *client) wait(ms int64) (values []string) {
 	return values
 }
 
-// line runs a line in the REPL and checks what the device sends within 100 ms.
+// line runs a line in the REPL and checks the values that the device sends within 100 ms.
 func (c *client) line(lua string, want ...string) {
 	c.t.Helper()
 	c.send(lua)
@@ -84,7 +84,7 @@ func (c *client) line(lua string, want ...string) {
 	}
 }
 
-// fails runs a line that must raise an error with this text.
+// fails runs a line that must raise an error with the given text.
 func (c *client) fails(lua, text string) {
 	c.t.Helper()
 	c.send(lua)
@@ -119,7 +119,7 @@ func TestDevice_AnswersREPL(t *testing.T) {
 	c.line("print(frame.battery_level())", "80.0")
 	c.line("x = 5")
 	c.line("print(x)", "5")
-	c.line("print(x, 6)", "5") // what follows finds the radio busy
+	c.line("print(x, 6)", "5") // the radio is busy for the rest of the output
 	c.fails("print(", "[string \"print(\"]:1:")
 	c.fails("error('no')", "[string \"error('no')\"]:1: no")
 	c.line("frame.bluetooth.send('12\\0003')", "\x0112\x003")
@@ -167,7 +167,7 @@ func TestDevice_BreaksAndResets(t *testing.T) {
 		t.Errorf("the REPL answered %q while a program runs", got)
 	}
 	c.send("\x03")
-	if got := c.wait(100); !slices.Equal(got, []string{"break signal"}) { // what the line prints finds the radio busy
+	if got := c.wait(100); !slices.Equal(got, []string{"break signal"}) { // the radio is busy for the output of the line
 		t.Errorf("a break led to %q", got)
 	}
 	c.line("y = 1 print(n)", "16")
@@ -220,7 +220,8 @@ func TestDevice_RecordsGraveViolations(t *testing.T) {
 	}
 }
 
-// A display text cannot reach the interpreter through the data channel, and a program cannot reach the test's machine.
+// A display text cannot reach the interpreter through the data channel, and a program cannot access the test's
+// machine.
 func TestDevice_KeepsLuaInside(t *testing.T) {
 	c := connect(t, Options{})
 	c.line("frame.bluetooth.receive_callback(function(d) frame.bluetooth.send(d) end)")
@@ -293,7 +294,7 @@ func TestDevice_LosesNotificationsAndDrops(t *testing.T) {
 	}
 }
 
-// Lua outlives the connection, so a client finds what an earlier one left.
+// Lua keeps running without a connection, so a client finds the state that an earlier one left.
 func TestDevice_KeepsLuaWithoutAConnection(t *testing.T) {
 	c := connect(t, Options{})
 	c.line("z = 3")

@@ -79,7 +79,7 @@ func TestHalo_InterruptsAndRestarts(t *testing.T) {
 	c.line("\x03", "interrupted")
 	c.line("print(x)", "1\n")
 	c.line("while true do pcall(frame.sleep, 1) end")
-	c.line("\x04") // at once, although a program runs
+	c.line("\x04") // immediately, although a program is running
 	c.line("print(x)", "nil\n")
 }
 
@@ -160,7 +160,7 @@ func TestHalo_ReportsBattery(t *testing.T) {
 	}
 }
 
-// FuzzDevice_Write splits the input into writes: the ms before it, the length, and the value.
+// FuzzDevice_Write splits the input into writes: the ms before each write, the length, and the value.
 func FuzzDevice_Write(f *testing.F) {
 	f.Add([]byte("\x01\x09print(1)\x20\x0a\x03\x01\x03"))
 	f.Add([]byte("\x01\x2eframe.bluetooth.receive_callback(function() end)\x20\x02\x01a\x00\x02\x01b\x20\x01\x04"))

@@ -37,7 +37,7 @@ func TestDevice_ShowsBitmaps(t *testing.T) {
 		}
 	}
 	check(want)
-	c.line("frame.display.show()") // the buffer for the next picture was cleared
+	c.line("frame.display.show()") // clears the buffer for the next picture
 	check(nil)
 	c.line("frame.display.show()")
 	check(nil)
@@ -81,7 +81,7 @@ func TestDevice_RefusesBitmapsOutOfRange(t *testing.T) {
 	}
 }
 
-// The vector is that of firmware: tests/test_compression.py.
+// The test vector is from firmware: tests/test_compression.py.
 func TestDevice_Decompresses(t *testing.T) {
 	c := connect(t, Options{})
 	c.line("frame.compression.process_function(function(d) print(d) end)")

@@ -57,7 +57,7 @@ func TestFaults_FailCRC(t *testing.T) {
 	c.violations()
 }
 
-// The client is not to blame for packets that the radio lost.
+// Packets that the radio lost are not violations of the client.
 func TestFaults_LosePacket(t *testing.T) {
 	c := connect(t, Options{FaultsLeft: Faults{LosePacket: 0.05}, Seed: 3})
 	bmp := file(136, corner)
@@ -155,7 +155,7 @@ func TestPair_TakesAirTime(t *testing.T) {
 	}
 }
 
-// Equal seeds give equal sessions.
+// The same seed leads to the same session.
 func TestFaults_AreDeterministic(t *testing.T) {
 	run := func(seed uint64) (got []any) {
 		faults := Faults{LoseAck: 0.2, DuplicateAck: 0.2, DelayAck: 0.3, DelayMs: 70, LosePacket: 0.01, Drop: 0.005}
@@ -182,7 +182,8 @@ func TestFaults_AreDeterministic(t *testing.T) {
 	}
 }
 
-// FuzzArm_Write splits the input into packets: a byte with the length, the time before it and the arm, and the packet.
+// FuzzArm_Write splits the input into packets: a byte for the length, the time before the packet and the arm, and
+// then the packet.
 func FuzzArm_Write(f *testing.F) {
 	join := func(values ...[]byte) (all []byte) {
 		for _, v := range values {

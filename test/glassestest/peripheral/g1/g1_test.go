@@ -45,7 +45,7 @@ func (c *client) send(s Side, value ...byte) {
 	}
 }
 
-// values returns what an arm sent since the last call.
+// values returns the values that an arm has sent since the last call.
 func (c *client) values(s Side) (values [][]byte) {
 	c.pair.Arm(s).Tick(c.now)
 	for _, o := range c.pair.Arm(s).Take() {
@@ -58,7 +58,7 @@ func (c *client) values(s Side) (values [][]byte) {
 	return values
 }
 
-// want checks that an arm sent exactly one value with this beginning.
+// want checks that an arm sent exactly one value that starts with the given bytes.
 func (c *client) want(s Side, begin ...byte) {
 	c.t.Helper()
 	if got := c.values(s); len(got) != 1 || !bytes.HasPrefix(got[0], begin) {
@@ -86,7 +86,7 @@ func (c *client) violations(want ...string) {
 	}
 }
 
-// file returns a BMP file in which the pixels for which lit returns true are set.
+// file returns a BMP file. It sets the pixels for which lit returns true.
 func file(height int, lit func(x, y int) bool) []byte {
 	pixels := make([]byte, Width/8*height)
 	for y := range height {

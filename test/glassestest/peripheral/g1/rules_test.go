@@ -160,7 +160,7 @@ func TestPair_ShowsText(t *testing.T) {
 	head := func(seq, total, current byte) []byte { return []byte{0x4E, seq, total, current, 0x71, 0, 0, 1, 1} }
 	long := strings.Repeat("ä", 95)
 	c.ask(Left, append(head(1, 2, 0), long...), 0x4E, 0xCB)
-	c.now = 250 // the client did not receive the answer
+	c.now = 250 // the client has not received the answer
 	c.ask(Left, append(head(1, 2, 0), long...), 0x4E, 0xCB)
 	c.ask(Left, append(head(1, 2, 1), "end"...), 0x4E, 0xC9)
 	if text, _ := c.pair.Text(Left); text != long+"end" {
