@@ -14,7 +14,7 @@ type PeerID int64
 // Nobody is the PeerID that means no connection.
 const Nobody PeerID = 0
 
-// Action says what a host must do with an Output.
+// Action is what a host must do with an Output.
 type Action int
 
 // The actions of a host.

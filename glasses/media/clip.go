@@ -22,8 +22,8 @@ func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 }
 
 // Clip converts concatenated JPEGs to a clip of at most the given number of frames and width and of MaxBytes. It does
-// not change frames that already fit; otherwise it reduces quality first, then size. Width and height of the result
-// are those of the first frame.
+// not change frames that already fit; otherwise it reduces quality first, then size. The result has the width and
+// height of the first frame.
 func Clip(data []byte, frames, width int) (Picture, error) {
 	all := SplitJPEGs(data, frames)
 	if len(all) == 0 {

@@ -55,8 +55,8 @@ func (f *fitting) travel(direction string) {
 	}
 }
 
-// look records what is completely on the panel. It examines only lines on the panel, because a long text has
-// thousands of lines.
+// look records the parts that are completely on the panel. It examines only lines on the panel, because a long text
+// has thousands of lines.
 func (f *fitting) look() {
 	f.views++
 	if f.focus >= 0 {

@@ -310,7 +310,7 @@ func (p *place) list() {
 	}
 }
 
-// loop runs the agent until the model says that it is done, and returns the tool results that the model received.
+// loop runs the agent until the model reports that it is done, and returns the tool results that the model received.
 func (p *place) loop() []model.Answer {
 	p.Helper()
 	out := p.must(3*time.Minute, p.agent.run...)

@@ -103,7 +103,7 @@ const (
 	slackPostgres = 16
 )
 
-// compare compares the resources of a process after the soak with those of a new process.
+// compare compares the resources of a process after the soak with the resources of a new process.
 func (w *testbed) compare(name string, after, fresh holding, slack int, stacks []byte) {
 	w.results.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
 	if after.goroutines <= fresh.goroutines+slack && after.descriptors <= fresh.descriptors+slack {

@@ -12,9 +12,8 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// The tables of this file are those of liblc3 1.0.1, written as Go and reduced to 16 kHz and frames of 10 ms and 20
-// bytes. They code
-// the spectrum.
+// The tables in this file are copied from liblc3 1.0.1, converted to Go and reduced to 16 kHz and frames of 10 ms and
+// 20 bytes. They code the spectrum.
 
 package lc3
 

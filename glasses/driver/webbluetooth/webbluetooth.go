@@ -4,7 +4,7 @@ package webbluetooth
 
 import _ "embed"
 
-// Script is the JavaScript module bluetooth.js. Its problem codes are those of package driver.
+// Script is the JavaScript module bluetooth.js. It uses the problem codes of package driver.
 //
 //go:embed bluetooth.js
 var Script []byte
