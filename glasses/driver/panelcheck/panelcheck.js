@@ -27,7 +27,7 @@ const template = `
 
 export class PanelCheck {
   /**
-   * @param {HTMLElement} root filled with the questions
+   * @param {HTMLElement} root the element to fill with the questions
    * @param {{begin: () => void, answer: (isUpright: boolean, hasBorder: boolean) => void, cancel: () => void}} on
    */
   constructor(root, on) {

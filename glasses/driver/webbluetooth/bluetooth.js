@@ -1,35 +1,35 @@
-// Carries bytes between a driver (package driver) and glasses over Web Bluetooth. It decides nothing: its user says
-// which link to open, to write and to drop, and is told what happened. Each link is one Bluetooth LE peripheral.
+// Carries bytes between a driver (package driver) and glasses over Web Bluetooth. The caller decides which link to
+// open, to write to and to drop, and receives events. Each link is one Bluetooth LE peripheral.
 
 /**
- * A link as driver.LinkSpec describes it.
+ * A link, as in driver.LinkSpec.
  * @typedef {{key: string, namePrefix: string, service: string, write: string, notify: string}} LinkSpec
  */
 
 /**
- * What happened to a link: driver.Event. up and down answer open; a down also follows the loss of an open link.
- * written answers write. problem is a code of package driver, or "".
+ * An event of a link, as in driver.Event. open is answered with up or down; down also follows the loss of an open link.
+ * write is answered with written. problem is a code of package driver, or "".
  * @typedef {{kind: "up"|"down"|"notify"|"written", link: string, data?: Uint8Array<ArrayBuffer>, problem: string}} LinkEvent
  */
 
 /**
- * A device that a person chose for a link.
+ * A device that the user chose for a link.
  * @typedef {object} Link
  * @property {LinkSpec} spec
  * @property {BluetoothDevice} device
- * @property {object | null} opening identifies the attempt to open it; null unless there is one
- * @property {BluetoothCharacteristic | null} input where to write; null unless the link is open
- * @property {BluetoothCharacteristic | null} output where notifications come from
+ * @property {object | null} opening identifies the current attempt to open it, or null
+ * @property {BluetoothCharacteristic | null} input for writes; null unless the link is open
+ * @property {BluetoothCharacteristic | null} output for notifications; null unless the link is open
  * @property {Promise<void>} writes ends with the last write
  * @property {() => void} stop removes the listeners
  */
 
 /** @typedef {"choose"|"connect"|"services"|"subscribe"|"write"} Step */
 
-const openTime = 20_000; // ms; some systems try to connect for ever
+const openTime = 20_000; // ms; some systems try to connect forever
 
 /**
- * The code for each DOMException by the step that failed. Its text differs between browsers and is never read.
+ * The code for each DOMException, by the step that failed. Error texts differ between browsers and are not read.
  * @type {Record<Step, Record<string, string>>}
  */
 const problems = {
@@ -62,7 +62,7 @@ export class Bluetooth {
     this.links = new Map();
   }
 
-  /** Resolves to why this browser cannot reach glasses at the moment, or to "". */
+  /** Resolves to the problem that prevents this browser from reaching glasses at the moment, or to "". */
   static async problem() {
     if (!navigator.bluetooth) return "no_web_bluetooth";
     try {
@@ -73,10 +73,10 @@ export class Bluetooth {
   }
 
   /**
-   * Lets the person choose the peripheral of a link, from a list of the browser. It replaces the one chosen before.
-   * It must be called in the handler of a click. The link is not opened.
+   * Lets the user choose the peripheral of a link in the browser's list. It replaces the previous choice and does not
+   * open the link. It must be called in a click handler.
    * @param {LinkSpec} spec
-   * @returns {Promise<{name: string, problem: string}>} the advertised name, or why nothing was chosen
+   * @returns {Promise<{name: string, problem: string}>} the advertised name, or the problem if none was chosen
    */
   async choose(spec) {
     if (!navigator.bluetooth) return { name: "", problem: "no_web_bluetooth" };
@@ -87,7 +87,7 @@ export class Bluetooth {
       });
     } catch (e) {
       const problem = problemOf("choose", e);
-      // The list that cannot be shown has the same name as the one that was closed.
+      // The error for a list that cannot be shown has the same name as the error for a closed list.
       return { name: "", problem: problem === "cancelled" && await Bluetooth.problem() || problem };
     }
     this.forget(spec.key);
@@ -99,7 +99,7 @@ export class Bluetooth {
   }
 
   /**
-   * Reports whether a person chose the peripheral of a link.
+   * Reports whether the user has chosen the peripheral of a link.
    * @param {string} key
    */
   has(key) {
@@ -107,13 +107,13 @@ export class Bluetooth {
   }
 
   /**
-   * Opens a link to the peripheral that was chosen for it. It needs no click, also after the link was lost.
+   * Opens a link to the chosen peripheral. It needs no click, even after the link was lost.
    * @param {string} key
    */
   async open(key) {
     const link = this.links.get(key);
     if (!link) return this.on({ kind: "down", link: key, problem: "not_chosen" });
-    if (link.input) return this.on({ kind: "up", link: key, problem: "" }); // its user may have missed that
+    if (link.input) return this.on({ kind: "up", link: key, problem: "" }); // the caller may have missed it
     if (link.opening) return;
     const attempt = {};
     link.opening = attempt;
@@ -147,7 +147,7 @@ export class Bluetooth {
   }
 
   /**
-   * Writes one value after those that wait.
+   * Writes one value after all waiting ones.
    * @param {string} key
    * @param {Uint8Array<ArrayBuffer>} data
    * @param {boolean} withResponse
@@ -168,7 +168,7 @@ export class Bluetooth {
   }
 
   /**
-   * Closes a link, which may be opened again.
+   * Closes a link. It can be opened again.
    * @param {string} key
    */
   drop(key) {
@@ -176,7 +176,7 @@ export class Bluetooth {
   }
 
   /**
-   * Closes a link and forgets the peripheral that was chosen for it.
+   * Closes a link and forgets its chosen peripheral.
    * @param {string} key
    */
   forget(key) {
