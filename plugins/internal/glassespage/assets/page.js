@@ -1,4 +1,4 @@
-// The page on which a person connects glasses. It carries bytes: the driver runs in the service, at the other end of
+// The page where the user connects glasses. It only carries bytes: the driver runs in the service, at the other end of
 // the socket.
 import { Bluetooth } from "./bluetooth.js";
 import { PanelCheck } from "./panelcheck.js";
@@ -13,7 +13,7 @@ const closeTaken = 4408;
 const closeBusy = 4409;
 const firstWait = 250; // ms
 const longestWait = 4_000;
-const maxTries = 5; // of a socket, before the page says that the service is gone
+const maxTries = 5; // to connect before the page shows that the service is gone
 
 /** @type {LinkSpec[]} */
 let specs = [];
@@ -23,7 +23,7 @@ let socket;
 let secret = localStorage.getItem("secret") ?? "";
 let wait = firstWait;
 let tries = 0;
-/** The names of the peripherals that were chosen, by key of the link.
+/** The names of the chosen peripherals, by key of the link.
  * @type {Map<string, string>} */
 const chosen = new Map();
 
@@ -90,7 +90,7 @@ function connect(take) {
   socket = one;
 }
 
-/** Identifies this tab, so that it may be reloaded. */
+/** Returns the id of this tab, which stays the same after a reload. */
 function tabID() {
   const id = sessionStorage.getItem("tab") ?? crypto.randomUUID();
   sessionStorage.setItem("tab", id);
@@ -168,7 +168,7 @@ function begin(m) {
 }
 
 /**
- * What a person calls a link.
+ * Returns the name of a link for users.
  * @param {string} key
  */
 function nameOf(key) {
@@ -240,7 +240,7 @@ function sentence(text) {
 async function start() {
   find("#take", HTMLButtonElement).onclick = () => connect(true);
   find("#back", HTMLButtonElement).onclick = () => connect(true);
-  if (!navigator.bluetooth) { // the address stays good for another browser
+  if (!navigator.bluetooth) { // the address can still be used in another browser
     find("#address", HTMLInputElement).value = location.href;
     find("#copy", HTMLButtonElement).onclick = () => void navigator.clipboard.writeText(location.href);
     return view("unsupported");
@@ -258,5 +258,5 @@ async function start() {
   connect();
 }
 
-addEventListener("hashchange", () => location.reload()); // the person opened the next address in this tab
+addEventListener("hashchange", () => location.reload()); // the user opened the next address in this tab
 void start();
