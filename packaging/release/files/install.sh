@@ -6,7 +6,7 @@
 #   PREFIX/bin                      links to servicectl and service-mcp
 #   PREFIX/share                    links to the man pages and shell completions
 #
-# Until that step the version in use is not touched, so a failure leaves it working. Nothing outside PREFIX is changed.
+# Until that step the version in use is not touched, so it keeps working after a failure. Only PREFIX is changed.
 set -eu
 umask 022
 
@@ -136,7 +136,7 @@ name_archive() {
 	esac
 }
 
-# refuse_foreign fails if a program that somebody else installed has the place of one of ours.
+# refuse_foreign fails if a program of another origin already has the path of one of ours.
 refuse_foreign() {
 	for program in servicectl service-mcp; do
 		file=$prefix/bin/$program
@@ -149,7 +149,7 @@ refuse_foreign() {
 		fail "$lib/current is not a link" "move it away, or use another --prefix"
 }
 
-# target prints where the link to a program leads.
+# target prints the target of the link to a program.
 target() {
 	if [ -L "$prefix/bin" ]; then
 		printf '%s' "$lib/current/bin/$1"
@@ -158,9 +158,9 @@ target() {
 	fi
 }
 
-# make_work makes the directory in which everything is prepared, on the file system of the installation. Its name
-# carries this process, so that the remains of an installation that was killed can be told from one that still runs.
-# It is made before others are looked for: of two installations that start together at least one sees the other.
+# make_work makes the work directory, on the file system of the installation. Its name contains this process id, so that
+# the remains of a killed installation can be distinguished from a running one. It is made before looking for others, so
+# that of two installations that start together at least one sees the other.
 make_work() {
 	made=$(for folder in . lib lib/service; do [ -d "$prefix/$folder" ] || echo "$folder"; done)
 	mkdir -p "$lib" || fail "cannot write to $prefix" "pass a directory of yours with --prefix DIR"
@@ -178,16 +178,16 @@ make_work() {
 	make_folder bin || fail "cannot write to $prefix" "pass a directory of yours with --prefix DIR"
 }
 
-# make_folder makes a folder below PREFIX, with those above it. It lists what it made in lib/service/folders, so that
-# uninstall removes no folder of somebody else.
+# make_folder makes a folder below PREFIX, including its parents. It lists the folders that it made in
+# lib/service/folders, so that uninstall removes only those.
 make_folder() {
 	[ ! -d "$prefix/$1" ] || return 0
 	case $1 in */*) make_folder "${1%/*}" || return ;; esac
 	mkdir "$prefix/$1" && printf '%s\n' "$1" >>"$lib/folders"
 }
 
-# fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory. An archive of
-# --from is copied too, because others may be able to replace it after its checksum was computed.
+# fetch puts the archive, SHA256SUMS and, if it can be checked, its signature into the work directory. The archive of
+# --from is copied, too, because other users may be able to replace it after its checksum was computed.
 fetch() {
 	signed=''
 	[ -z "$RELEASE_KEY" ] || ! has minisign || signed=1
@@ -209,12 +209,12 @@ fetch() {
 	done
 }
 
-# download accepts only https with TLS 1.2 or later, unless the address of the release is one of http.
+# download accepts only https with TLS 1.2 or later, unless the address of the release begins with http:.
 download() {
 	only=''
 	case $1 in https://*) only='--proto =https --tlsv1.2' ;; esac
 	if has curl; then
-		# A curl from snap may write neither to hidden folders nor to /tmp, but to a pipe.
+		# A curl from snap can write to a pipe, but neither to hidden folders nor to /tmp.
 		case $(command -v curl) in
 		*/snap/*) { run_curl - "$1" 0 || : >"$2.failed"; } | cat >"$2" && [ ! -e "$2.failed" ] ;;
 		*) run_curl "$2" "$1" 2 ;;
@@ -229,18 +229,18 @@ download() {
 	fi
 }
 
-# run_curl FILE URL RETRIES. Into a pipe, a second attempt would follow what the first one has written.
+# run_curl FILE URL RETRIES. In a pipe, the output of a second attempt would follow the output of the first one.
 run_curl() {
 	# shellcheck disable=SC2086 # several words, or none
 	curl -fsSL $only --connect-timeout 20 --speed-limit 100 --speed-time 60 --retry "$3" -o "$1" "$2"
 }
 
-# wget_https follows redirects by itself, because wget would also follow one to http.
+# wget_https follows redirects itself, because wget would also follow redirects to http.
 wget_https() {
 	case $(wget --version 2>/dev/null || true) in
 	"GNU Wget"*) ;;
 	*)
-		# No other wget can be stopped at a redirect. Then the signature must protect the download.
+		# Other versions of wget cannot be stopped at a redirect, so the signature must protect the download.
 		[ -n "$signed" ] || fail "this wget is not GNU wget, and cannot download securely" \
 			"install curl, GNU wget or minisign, or use --from FILE"
 		wget -q -T 60 -O "$2" "$1"
@@ -289,8 +289,8 @@ verify() {
 		fail "$archive is damaged: its SHA-256 differs from SHA256SUMS" "download it again"
 }
 
-# unpack puts the version beside the others and sets dir, its name. An identical version that is already installed
-# is reused. The one in use is compared first, because after a repair it is named VERSION.2.
+# unpack puts the version next to the others and sets dir to its name. It reuses an identical version that is already
+# installed. It compares the version in use first, because after a repair that is named VERSION.2.
 unpack() {
 	say "Installing in $lib ..."
 	mkdir "$work/unpacked"
@@ -330,7 +330,7 @@ sums() {
 	)
 }
 
-# switch makes the new version the one in use. The links in bin are made first: after an upgrade they are there already.
+# switch makes the new version the one in use. The links in bin are made first; for an upgrade they already exist.
 switch() {
 	[ -L "$lib/current" ] || ln -s "$dir" "$lib/current"
 	for program in servicectl service-mcp; do
@@ -341,7 +341,7 @@ switch() {
 	fi
 }
 
-# replace renames a link to the place of another. By default mv would move it into the directory to which that leads.
+# replace renames one link to another. By default, mv would move it into the directory that the other link points to.
 replace() {
 	mv -fT "$1" "$2" 2>/dev/null || mv -fh "$1" "$2" 2>/dev/null || ln -sfn "$(readlink "$1")" "$2"
 }
@@ -378,8 +378,8 @@ unlink_share() {
 	done
 }
 
-# remove_old removes every version but the one in use and the one before it. After a repetition of an installation it
-# is not known which that was, so nothing is removed.
+# remove_old removes every version except the one in use and the previous one. After a repeated installation the
+# previous one is unknown, so no version is removed.
 remove_old() {
 	[ "$before" != "$dir" ] || return 0
 	for old in "$lib"/[0-9]*; do
@@ -440,7 +440,7 @@ uninstall() {
 	done
 	say "Removed the service from $prefix"
 	settings=${SERVICE_CONFIG_DIR:-${HOME-}/.service}
-	kept='' # after a purge, the directory contains at most a person's own files
+	kept='' # after a purge, the directory contains at most the user's own files
 	for file in install.json auth.json config.yaml consent adapters.json sessions/latest.json backend/service.db \
 		fonts/fonts.json; do
 		[ ! -e "$settings/$file" ] || kept=1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Creates the user of the server, and lets systemd read the unit. It starts nothing: a new version migrates the database
-# when it starts, so the operator decides when to restart the server.
+# Creates the server's user and makes systemd read the unit. It does not start the server: a new version migrates the
+# database when it starts, so the operator decides when to restart it.
 set -e
 if command -v systemd-sysusers >/dev/null; then
 	systemd-sysusers service-backend.conf

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lets systemd forget the unit. Settings that the operator made, keys and data stay.
+# Makes systemd forget the unit. The operator's settings, keys and data stay.
 set -e
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stops and disables the server when the package is removed, not when it is upgraded. dpkg passes "remove" or "upgrade",
-# rpm the number of versions that stay.
+# and rpm passes the number of remaining versions.
 set -e
 case "$1" in
 upgrade | deconfigure | failed-upgrade | 1) exit 0 ;;
