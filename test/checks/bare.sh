@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs `make test` without CI in a separate mount namespace that has Go, make, gcc and git, but none of the other programs
 # that tests use. It runs only the packages whose tests may start programs (they call reaper.Run, which test/checks
-# enforces), because the results of the others are the same. It fails if a test fails because a program is missing, and if
-# a missing program is not reported. It needs root and Debian. Arguments replace the packages.
+# enforces), because the other packages have the same results. It fails if a test fails because a program is missing,
+# and if a missing program is not reported. It needs root and Debian. Arguments replace the packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 parts=(chromium PostgreSQL npm python3 kotlinc systemd hb-shape elc3 lua5.4 dbus-daemon bleak mypy)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Unpacks the oldest and the newest Python of Debian's archive, each with the libraries that it needs, into the folder
-# python beside this file, where Python finds them. Nothing is installed on the machine. It needs apt and patchelf.
+# python next to this file, where Python finds them. It installs no packages on the machine. It needs apt and patchelf.
 set -eu
 cd "$(dirname "$0")"
 # shellcheck disable=SC2016 # apt-get fills it in
@@ -18,7 +18,7 @@ unpack() {
 	[ ! -e "$root/.complete" ] || return 0
 	work=$(mktemp -d)
 	mkdir -p "$work/lists/partial" "$work/archives/partial"
-	: >"$work/status" # of a machine without any package, so that all that Python needs is downloaded
+	: >"$work/status" # of a machine without packages, so that everything that Python needs is downloaded
 	echo "deb $mirror $1 main" >"$work/sources.list"
 	set -- -qq -o Acquire::Retries=3 -o APT::Sandbox::User=root -o Dir::Cache="$work" -o Dir::State::lists="$work/lists" \
 		-o Dir::State::status="$work/status" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=-

@@ -1,12 +1,12 @@
 # Runs one test of a test binary under the systemd of an ordinary user that exists for this test only: in a control group,
-# and in new namespaces of mounts, processes and control groups. It changes nothing on the machine.
+# and in new namespaces of mounts, processes and control groups. It does not change the machine.
 # Arguments: the machine's cgroup2 mount, the test's directory, the user id, the test binary, its directory, the test.
 set -u
 groups=$1 dir=$2 user=$3 exe=$4 src=$5 name=$6
 group=$groups/service-test-${dir##*/}
 cleanup() { find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; }
 trap cleanup EXIT
-trap 'exit 143' TERM INT # because dash runs no EXIT trap if a signal ends it
+trap 'exit 143' TERM INT # because dash does not run an EXIT trap when a signal ends it
 mkdir "$group" && chown "$user" "$group" "$group/cgroup.procs" "$group/cgroup.subtree_control" || exit 77
 
 export dir user exe src name

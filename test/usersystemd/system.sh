@@ -6,7 +6,7 @@ groups=$1 dir=$2 exe=$4 src=$5 name=$6
 group=$groups/service-test-${dir##*/}
 cleanup() { find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; }
 trap cleanup EXIT
-trap 'exit 143' TERM INT # because dash runs no EXIT trap if a signal ends it
+trap 'exit 143' TERM INT # because dash does not run an EXIT trap when a signal ends it
 mkdir "$group" || exit 77
 
 export dir exe src name

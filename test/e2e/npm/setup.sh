@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, in node20,
-# node24 and typescript other versions of Node and TypeScript, in llama llama.cpp, and in packaging/release/npm those of the
-# release's tests. A failed install changes nothing. With --strict it is an error; otherwise it is reported, and the tests
-# that need the tools are skipped.
+# Installs the npm tools that tests and `make check` use, unless they already match package-lock.json: here, other
+# versions of Node and TypeScript in node20, node24 and typescript, llama.cpp in llama, and the tools of the release
+# tests in packaging/release/npm. A failed install changes no files. With --strict it is an error; otherwise it is
+# reported, and the tests that need the tools are skipped.
 set -eu
 cd "$(dirname "$0")"
 strict=${1-}
