@@ -164,8 +164,7 @@ func (m DeviceModel) HasInput(kind string) bool {
 	return slices.Contains(m.Inputs, kind)
 }
 
-// SelectKind returns the kind of input with which the wearer selects the focused target: select, or tap on models
-// without select.
+// SelectKind returns the kind of input that selects the focused target: select, or tap on models without select.
 func (m DeviceModel) SelectKind() string {
 	if m.HasInput(InputSelect) {
 		return InputSelect
@@ -173,8 +172,8 @@ func (m DeviceModel) SelectKind() string {
 	return InputTap
 }
 
-// MoveKind returns the kind of input with which the wearer moves the focus and scrolls: navigate, or swipe on models
-// without navigate; "" if the model has neither.
+// MoveKind returns the kind of input that moves the focus and scrolls: navigate, or swipe on models without navigate;
+// "" if the model has neither.
 func (m DeviceModel) MoveKind() string {
 	for _, kind := range []string{InputNavigate, InputSwipe} {
 		if m.HasInput(kind) {

@@ -126,7 +126,7 @@ const (
 	CodePlatform         = "platform_error"    // the glasses or their platform failed
 )
 
-// CommandCodes returns the codes with which a command can fail. Faults may use the same codes.
+// CommandCodes returns the codes that a command can fail with. Faults may use the same codes.
 func CommandCodes() []string {
 	return []string{CodeNotConnected, CodePermissionDenied, CodeThermalCritical, CodeHingeClosed, CodeBusy, CodePaused,
 		CodeDisabledByUser, CodeUnsupported, CodeTimeout, CodePlatform}

@@ -174,7 +174,8 @@ func (d *Device) plain(c *command) {
 }
 
 func (d *Device) show(c *command, p *glasses.Show) {
-	// The limit applies to the fields of the tree that this build knows, because sim.state answers with only those.
+	// The limit applies to the fields of the tree that this build knows, because the answer to sim.state contains
+	// only these.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
 		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
 			maxTree)))

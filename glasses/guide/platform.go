@@ -4,7 +4,7 @@ package guide
 const NotInThisVersion = "Real glasses of a published app and the hosted assistant are not in this version: " +
 	"no app can be published yet."
 
-// Platforms returns the platforms for which apps are built.
+// Platforms returns the platforms that apps can be built for.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
 // Builds that a declaration may be limited to.

@@ -11,8 +11,8 @@ const MaxFrames = 900
 // pixelsPerByte is the compression that ClipWidth assumes for a JPEG of medium quality.
 const pixelsPerByte = 6
 
-// ClipWidth returns the largest frame width, up to width, at which a clip with that many frames of medium quality fits
-// a binary frame. cameraWidth and cameraHeight determine the proportions.
+// ClipWidth returns the largest frame width, up to width, that lets a clip with that many frames of medium quality
+// fit in a binary frame. cameraWidth and cameraHeight determine the proportions.
 func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	pixels := MaxBytes / max(1, frames) * pixelsPerByte
 	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {

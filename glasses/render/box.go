@@ -93,7 +93,7 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible. If t is higher than b,
+// reveal returns the offset nearest to the given one that makes t, a descendant of b, visible. If t is higher than b,
 // it returns the offset that shows the top of t.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y

@@ -72,10 +72,10 @@ func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses
 	return after, focusedID(after)
 }
 
-// Reach returns the shortest sequence of inputs with which the wearer of a model moves the focus to a target with this
-// id and selects it. The target must be at least partly visible when it is selected. Reach does not consider taps at a
-// position, because only a simulator's panel can be touched. The error has the code unreachable, or unsupported for a
-// model without a panel.
+// Reach returns the shortest sequence of inputs that moves the focus to a target with this id and selects it. The
+// target must be at least partly visible when it is selected. Reach does not consider taps at a position, because
+// only a simulator's panel can be touched. It fails with unreachable, or with unsupported for a model without a
+// panel.
 func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *glasses.Error) {
 	s, ok := laidOut(m, v)
 	if !ok {

@@ -73,10 +73,10 @@ func (q quantiser) cover(a uint8) uint8 {
 	return 0
 }
 
-// hardEdge is the coverage from which a panel without intermediate shades lights a pixel.
+// hardEdge is the minimum coverage that lights a pixel on a panel without intermediate shades.
 const hardEdge = 112
 
-// leastCover returns the coverage from which a panel lights a pixel at all.
+// leastCover returns the minimum coverage that lights a pixel at all.
 func (q quantiser) leastCover() uint8 {
 	if q.cover(hardEdge-1) == 0 {
 		return hardEdge
@@ -84,7 +84,7 @@ func (q quantiser) leastCover() uint8 {
 	return 1
 }
 
-// leastSeen returns the lowest coverage at which ink on ground differs visibly from the ground; ok is false if there
+// leastSeen returns the lowest coverage that makes ink differ visibly from the ground below it; ok is false if there
 // is none.
 func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	a := sort.Search(256, func(a int) bool {

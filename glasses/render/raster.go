@@ -112,7 +112,7 @@ func (z *rasteriser) row(y, w int, into []uint8) {
 	}
 }
 
-// cross collects the points at which the line at y crosses the active edges, from left to right.
+// cross collects the points where the line at y crosses the active edges, from left to right.
 func (z *rasteriser) cross(y int) {
 	z.crossings = z.crossings[:0]
 	for _, e := range z.active {

@@ -16,8 +16,8 @@ type scene struct {
 	letters letters
 	targets []*box
 	focus   int // index into targets; -1 for none
-	// primary is the scroller to which the view's scroll applies: the first in drawing order with hidden content. Other
-	// scrollers follow the focus.
+	// primary is the scroller that the view's scroll applies to: the first one in drawing order with hidden content.
+	// Other scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
 	// painted counts the pixel changes of all passes that paint the scene. Every blended colour counts once.

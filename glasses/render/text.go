@@ -147,10 +147,10 @@ func (p *paragraph) firstBelow(y int) int {
 	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
 }
 
-// lineAt returns the top left corner of a line of b, where b is at r. ok is false for a line that is omitted because a
-// quarter or more of it is cut off at the bottom. In scrollers such a line is drawn, as a hint that there is more
+// lineAt returns the top left corner of a line of b, where b is at r. ok is false for a line that is omitted because
+// a quarter or more of it is cut off at the bottom. In scrollers such a line is drawn, as a hint that there is more
 // content. If glyphs that extend beyond their line, such as the tail of a j, would be cut, the line is moved to
-// prevent that. least is the coverage from which the panel shows a pixel.
+// prevent that. least is the minimum coverage of a pixel that the panel shows.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)

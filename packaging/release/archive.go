@@ -20,7 +20,7 @@ type entry struct {
 	name   string // with slashes, relative
 	from   string // the file with its content
 	mode   fs.FileMode
-	link   string // what a symbolic link points to; then from and mode are unused
+	link   string // target of a symbolic link; if set, from and mode are unused
 	config bool   // operators edit it, and upgrades keep it
 }
 

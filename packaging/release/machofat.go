@@ -11,8 +11,8 @@ import (
 // fatAlign is the alignment of each program in a universal program, as a power of two: one page on Apple processors.
 const fatAlign = 14
 
-// writeFat combines Mach-O programs for several processors into a universal program, of which macOS runs the matching
-// part. The signatures that Go's linker added to the parts stay valid.
+// writeFat combines Mach-O programs for several processors into a universal program. macOS runs the part for its
+// processor. The signatures that Go's linker added to the parts stay valid.
 func writeFat(file string, thin []string) error {
 	type part struct{ CPU, SubCPU, Offset, Size, Align uint32 }
 	header := struct{ Magic, Count uint32 }{macho.MagicFat, uint32(len(thin))}

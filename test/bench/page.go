@@ -114,7 +114,7 @@ const (
 	firstPicture = `performance.getEntriesByName("first-picture")[0]?.startTime ?? -1`
 )
 
-// inBrowser runs f with a tab of a new browser without a cache, in which the user is signed in.
+// inBrowser runs f with a tab of a new browser with an empty cache, where the user is signed in.
 func (m *pageBench) inBrowser(f func(tab context.Context) error) error {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {

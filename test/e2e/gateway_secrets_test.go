@@ -35,7 +35,7 @@ func gatewayOfSecrets(t *testing.T) (catalogue string) {
 	return withOwnKeys(t, provider.URL, misbehaving...)
 }
 
-// withOwnKeys writes a catalogue in which projects can use their own keys for the provider.
+// withOwnKeys writes a catalogue that lets projects use their own keys for the provider.
 func withOwnKeys(t *testing.T, providerURL string, models ...string) (catalogue string) {
 	t.Helper()
 	catalogue, err := llmtest.WriteCatalogue(t.TempDir(), providerURL, models...)

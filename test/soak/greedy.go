@@ -30,8 +30,8 @@ type greedy struct {
 	seen backendapi.GatewaySums
 
 	// In micro-USD: what the account paid, what the provider billed for it, and the part of the bill for calls that
-	// cost more than their holds. lost was billed while the backend was killed, in which case the holds of the calls
-	// are returned.
+	// cost more than their holds. lost is the part billed for calls whose holds were returned because the backend was
+	// killed.
 	charged, billed, aboveHolds, lost int64
 }
 

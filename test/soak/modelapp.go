@@ -64,7 +64,7 @@ const (
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
 	"own_key_refused", "model_not_found"}
 
-// Ways in which calls end.
+// How calls can end.
 const (
 	answered     = "answered"
 	ofOwnKey     = "paid by an own key"

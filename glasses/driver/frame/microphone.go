@@ -11,7 +11,7 @@ const (
 	// per connection interval of 15 ms (frame-codebase, source/application/bluetooth.c)together with the other
 	// traffic.
 	sampleRate = 8000
-	// wideMTU is the MTU from which samples have 16 bits. Below it they have 8 bits.
+	// wideMTU is the smallest MTU for which samples have 16 bits. Below it they have 8 bits.
 	wideMTU = 400
 	// chunkSamples is the number of samples in one AskChunk. maxSamples limits the samples waiting to be taken; the
 	// oldest are dropped.

@@ -36,7 +36,7 @@ func NewDecoder() *Decoder {
 
 // Decode decodes a frame of FrameBytes bytes into the first FrameSamples samples of pcm. It panics if pcm is shorter.
 // The sound is delayed by 2.5 ms, the delay of the codec. On failure it returns ErrFrameLength or ErrCorruptFrame,
-// and pcm holds concealed sound as from Conceal. A frame has no checksum, so some damage goes undetected.
+// and fills pcm with concealed sound, like Conceal. A frame has no checksum, so some damage goes undetected.
 func (d *Decoder) Decode(frame []byte, pcm []int16) error {
 	f, err := d.parse(frame)
 	if err != nil {

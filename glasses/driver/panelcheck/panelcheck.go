@@ -120,7 +120,7 @@ func (c *Check) end(now int64, step Step) {
 	c.glasses.EndTest(now, c.Panel())
 }
 
-// Other returns another way in which a panel of this kind may show pictures, after a test picture was wrong. ok is
+// Other returns the other way that a panel of this kind may show pictures, after a test picture was wrong. ok is
 // false if there is none.
 func Other(kind kinds.Kind, p driver.Panel, isUpright, hasBorder bool) (other driver.Panel, ok bool) {
 	if kind.OtherRows == 0 {

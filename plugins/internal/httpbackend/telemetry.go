@@ -32,7 +32,7 @@ func (s *Server) UploadTelemetry(
 	}, nil
 }
 
-// PurgeTelemetry deletes what the backend has stored under the install id.
+// PurgeTelemetry deletes the data that the backend has stored under the install id.
 func (s *Server) PurgeTelemetry(
 	ctx context.Context, r *pluginv1.PurgeTelemetryRequest,
 ) (*pluginv1.PurgeTelemetryResponse, error) {
