@@ -57,7 +57,7 @@ func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 }
 
 // GlassesGone answers every pending command after the last glasses disconnected, the earliest deadline first. message
-// is the error message of those that fail.
+// is the error message for commands that fail.
 func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	for _, id := range b.byDeadline(func(Command) bool { return true }) {
 		out = append(out, b.notConnected(now, id, message)...)
