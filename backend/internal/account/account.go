@@ -1,5 +1,5 @@
-// Package account manages people's accounts: sign-in by password, passkey or provider, browser sessions, mailed links
-// that verify an address or set a password, data export and account deletion. It contains no page, cookie or SQL code.
+// Package account manages user accounts: sign-in by password, passkey or provider, browser sessions, mailed links that
+// verify an address or set a password, data export and account deletion. It contains no page, cookie or SQL code.
 package account
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/service-dev/service/internal/passwords"
 )
 
-// Service signs people up and in. Set Mail and SiteURL before use. If Mail is nil, no mail is sent.
+// Service implements sign-up, sign-in and account management. Set Mail and SiteURL before use. If Mail is nil, no mail
+// is sent.
 type Service struct {
 	// Mail queues account mail, such as verification links and notices.
 	Mail Outbox
@@ -59,7 +60,7 @@ func newCredentials(ctx context.Context, address, password string) (email, hashe
 	return email, hashed, err
 }
 
-// SignUp creates an account for a person who accepted the privacy policy, on a server that sends no mail. It returns
+// SignUp creates an account for a user who accepted the privacy policy, on a server that sends no mail. It returns
 // ErrBadEmail, ErrBadPassword or ErrEmailTaken.
 func (s *Service) SignUp(ctx context.Context, email, password string) (Account, error) {
 	email, hashed, err := newCredentials(ctx, email, password)
@@ -79,8 +80,7 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 
 // SignIn checks a password. It returns ErrBadCredentials for an unknown address, for an account without a password and
 // for a wrong password; all three take about the same time. It may also return ErrSuspended, ErrBusy or a
-// *TooManyGuessesError. browser identifies a browser that has already signed in with this address, and is empty
-// otherwise.
+// *TooManyGuessesError. browser identifies a browser that has signed in with this address before, or is empty.
 func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -140,8 +140,8 @@ func newPassword(ctx context.Context, password string) (string, error) {
 }
 
 // FoldEmail returns the address with its ASCII letters in lower case, because no mail server distinguishes their case.
-// It keeps all other letters: some of them have an ASCII lower-case form, and such addresses belong to different
-// people.
+// It keeps all other letters: some have an ASCII letter as their lower-case form, and addresses that differ in such a
+// letter belong to different people.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

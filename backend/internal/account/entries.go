@@ -6,13 +6,13 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// SignedUp returns the entry of a new account, which was signed up for by a method.
+// SignedUp returns the audit entry for a new account. method is the sign-in method it was created with.
 func (a Account) SignedUp(method string) audit.Entry {
 	return audit.New(a.CreatedAt, a.ID, audit.Person(), "account.created", "", "signed up with "+methodName(method))
 }
 
-// SignedIn returns the entry of a new browser session. It contains no address, because entries are kept much longer
-// than sessions.
+// SignedIn returns the audit entry for a new browser session. It omits the network address, because entries are kept
+// much longer than sessions.
 func (b BrowserSession) SignedIn(accountID string) audit.Entry {
 	summary := "with " + methodName(b.Method)
 	if b.Browser != "" {
@@ -21,7 +21,7 @@ func (b BrowserSession) SignedIn(accountID string) audit.Entry {
 	return audit.New(b.CreatedAt, accountID, audit.Person(), "account.signed_in", "", summary)
 }
 
-// methodName returns the name of a sign-in method for the account's holder.
+// methodName returns the name of a sign-in method as shown to the user.
 func methodName(method string) string {
 	switch method {
 	case ByPassword:

@@ -16,15 +16,15 @@ const (
 	maxGuesses      = 10
 	guessEvery      = 6 * time.Minute // restores one guess: 240 a day against passwords of 10 characters or more
 	knownGuessEvery = time.Minute     // same, for a browser that has signed in before
-	// Hexadecimal digits of a hash, so that invented addresses create at most a million rows.
+	// Number of hexadecimal digits kept of a hash, so that invented addresses create at most a million rows.
 	guessBucket = 5
 )
 
-// TooManyGuessesError is returned while the service checks no further password. Addresses without an account get it
-// too.
+// TooManyGuessesError is returned while the service rejects passwords unchecked. It is also returned for addresses
+// without an account.
 type TooManyGuessesError struct{ Wait time.Duration }
 
-// Error returns a message that includes the wait, which is not secret.
+// Error returns a message that includes the wait, which is not a secret.
 func (e *TooManyGuessesError) Error() string {
 	return fmt.Sprintf("too many wrong passwords, try again in %s", e.Wait.Round(time.Second))
 }
@@ -44,7 +44,7 @@ func (s *Service) signInAllowance(email, browser string) allowance {
 	return allowance{"address:" + s.hash.Hash("guess", email)[:guessBucket], guessEvery}
 }
 
-// ownAllowance returns the allowance for forms that ask a signed-in person to enter the password again.
+// ownAllowance returns the allowance for forms that ask a signed-in user to enter the password again.
 func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }
@@ -66,7 +66,7 @@ func (s *Service) guess(ctx context.Context, of allowance, check func() error) e
 	return cmp.Or(s.store.ReturnGuess(ctx, of.key, s.now(), of.every), err)
 }
 
-// checkOwn checks the password of a signed-in person. It returns ErrBadCredentials or a *TooManyGuessesError.
+// checkOwn checks the password of a signed-in user. It returns ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) checkOwn(ctx context.Context, a Account, password string) error {
 	return s.guess(ctx, s.ownAllowance(a.ID), func() error { return a.check(asKnown(ctx, a.ID), password) })
 }

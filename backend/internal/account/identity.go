@@ -10,9 +10,9 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// SignInWith returns the account that an identity signs in to. A new identity does not sign in to the account with
-// its e-mail address, which has another way to sign in: otherwise every provider could open every account by naming the
-// address, and unlinking would have no effect. Its owner links the identity in the settings. SignInWith returns
+// SignInWith returns the account that an identity signs in to. It does not match a new identity by e-mail address to an
+// account that has another way to sign in: otherwise any provider could open any account by reporting its address, and
+// unlinking would have no effect. The owner links the identity in the settings instead. SignInWith returns
 // ErrUnverifiedEmail, ErrUnverifiedAccount, ErrEmailTaken, ErrSuspended, or ErrNeedsConsent if no account exists yet.
 func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) {
 	a, err := s.store.AccountByIdentity(ctx, id.Provider, id.Subject, s.now())
@@ -40,8 +40,8 @@ func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) 
 	return Account{}, ErrEmailTaken
 }
 
-// SignUpWith creates an account for a person who accepted the privacy policy and whose address the provider has
-// verified. It returns ErrUnverifiedEmail, ErrEmailTaken or ErrIdentityTaken.
+// SignUpWith creates an account for a user who accepted the privacy policy and whose address the provider has verified.
+// It returns ErrUnverifiedEmail, ErrEmailTaken or ErrIdentityTaken.
 func (s *Service) SignUpWith(ctx context.Context, id Identity) (Account, error) {
 	email, err := verifiedEmail(id)
 	if err != nil {

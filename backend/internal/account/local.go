@@ -21,9 +21,10 @@ type Overview struct {
 // Ended counts what a new password ended.
 type Ended struct{ Browsers, Links, Passkeys int }
 
-// LocalStore serves whoever owns the database.
+// LocalStore is the part of the store for the owner of the database.
 type LocalStore interface {
-	// AccountOverviews returns the first limit accounts, the oldest first: all, or the one with a stored address.
+	// AccountOverviews returns the first limit accounts, oldest first. If email is not empty, it returns only the
+	// account with that stored address.
 	AccountOverviews(ctx context.Context, email string, limit int) ([]Overview, error)
 	// ReplacePassword sets the password of the entry's account, ends its browser sessions, deletes its mailed links, and
 	// revokes the access that revoke selects. It returns ErrSuspended if the account is not active.
@@ -31,8 +32,8 @@ type LocalStore interface {
 		revoked audit.Trace) (Ended, error)
 }
 
-// Overviews returns the accounts, the oldest first, but at most MaxOverviews; with an address only its account, or
-// none. It is for the owner of the database.
+// Overviews returns up to MaxOverviews accounts, oldest first. If email is not empty, it returns at most the account
+// with that address. It is for the owner of the database.
 func (s *Service) Overviews(ctx context.Context, email string) ([]Overview, error) {
 	if email == "" {
 		return s.store.AccountOverviews(ctx, "", MaxOverviews)
@@ -47,9 +48,10 @@ func (s *Service) Overviews(ctx context.Context, email string) ([]Overview, erro
 	return s.store.AccountOverviews(ctx, a.Email, 1)
 }
 
-// ReplacePassword sets a new password without the current one and without a mailed link, for the owner of the
-// database. It signs out every browser and revokes only the access that revoke selects. It restores the guesses at the
-// password, because a person who forgot it has spent them. It returns ErrNotFound, ErrBadPassword or ErrSuspended.
+// ReplacePassword sets a new password without the current one and without a mailed link, for the owner of the database.
+// It signs out every browser and revokes only the access that revoke selects. It also restores the allowance of
+// password guesses, because a user who forgot the password has usually spent it. It returns ErrNotFound, ErrBadPassword
+// or ErrSuspended.
 func (s *Service) ReplacePassword(ctx context.Context, email, newPass string, revoke Access, by audit.Actor) (Account,
 	Ended, error) {
 	a, err := s.byEmail(ctx, FoldEmail(email))

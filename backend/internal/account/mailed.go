@@ -46,7 +46,7 @@ func (s *Service) mailLink(
 // ChangeEmail mails a link to the new address; the change takes effect when the link is passed to Verify. If the
 // account has a password, the current one is required. It returns ErrBadCredentials, a *TooManyGuessesError,
 // ErrBadEmail or ErrTooManyMails, and ErrEmailTaken for the account's current address. If another account has the new
-// address, the call succeeds, and the mail informs the owner of that account instead.
+// address, the call succeeds, and a mail informs that account's owner instead.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -87,9 +87,9 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 	return s.send(ctx, newAddressMail(a, email, url))
 }
 
-// Verify consumes a link mailed by SendVerification or ChangeEmail. accountID is the account that is signed in: a
-// different person who reads the mail must not confirm the address for whoever created the account. It returns
-// ErrBadToken, ErrOthersToken, ErrEmailTaken or ErrSuspended.
+// Verify consumes a link mailed by SendVerification or ChangeEmail. accountID is the account that is signed in: if
+// someone else reads the mail, they must not confirm the address for the account's creator. It returns ErrBadToken,
+// ErrOthersToken, ErrEmailTaken or ErrSuspended.
 func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 }
 
 // ResetPassword consumes a mailed link and sets the password, signs out every browser and revokes the access that
-// revoke selects. If the address was unverified, it revokes all Access, because another person may have created the
+// revoke selects. If the address was unverified, it revokes all Access, because someone else may have created the
 // account. It returns ErrBadToken, ErrBadPassword or ErrSuspended.
 func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revoke Access) (Account, error) {
 	t, err := s.mailed(ctx, token, purposeReset)
@@ -348,13 +348,13 @@ func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
 	s.sendNotice(ctx, accountID, passkeyAddedMail)
 }
 
-// SpendingNotice mails a notice that most of the credit, or of a cap, is spent. text says which. path is the path of
-// the page that shows the spending.
+// SpendingNotice mails a notice that most of the credit, or of a cap, is spent. text describes the amount. path is the
+// path of the page that shows the spending.
 func (s *Service) SpendingNotice(ctx context.Context, accountID, text, path string) {
 	s.sendNotice(ctx, accountID, func(a Account) mail.Message { return spendingMail(a, text, s.SiteURL+path) })
 }
 
-// sendNotice mails the account the notice that message returns.
+// sendNotice mails the message to the account.
 func (s *Service) sendNotice(ctx context.Context, accountID string, message func(Account) mail.Message) {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
@@ -364,7 +364,7 @@ func (s *Service) sendNotice(ctx context.Context, accountID string, message func
 	s.notice(ctx, message(a))
 }
 
-// notice queues a mail about a change. It only logs a failure, because a failure must not undo the change.
+// notice queues a mail about a change. It only logs a failure, so that a failure does not undo the change.
 func (s *Service) notice(ctx context.Context, m mail.Message) {
 	if err := s.send(ctx, m); err != nil {
 		s.log.WarnContext(ctx, "failed to queue notice", "account", m.AccountID, "err", err)

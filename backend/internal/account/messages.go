@@ -100,12 +100,12 @@ func identityLinkedMail(a Account, provider string) mail.Message {
 		"If that was not you, unlink it in the account's settings and sign out all other browsers there. "+howToRecover)
 }
 
-// linkMarks matches the characters by which mail programs recognise links: "://", and a dot before a letter as in a
-// host name.
+// linkMarks matches the characters by which mail programs recognise links: "://", and a dot followed by a letter, as in
+// a host name.
 var linkMarks = regexp.MustCompile(`(:)(//)|([.。．｡])(\pL)`)
 
-// quoteUntrusted returns text that an install reported about itself, without links and in quotes that the text cannot
-// close.
+// quoteUntrusted quotes text that an install reported about itself. It breaks up links and replaces characters that
+// would close the quotes.
 func quoteUntrusted(s string) string {
 	if s == "" {
 		return "not reported"

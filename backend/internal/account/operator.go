@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// Find returns an account, even a suspended one, by its ID or e-mail address. It is for operators. It returns
+// Find returns the account with the ID or e-mail address, even if it is suspended. It is for operators. It returns
 // ErrNotFound if no account matches.
 func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	idOrEmail = strings.TrimSpace(idOrEmail)
@@ -58,7 +58,7 @@ type newLink struct {
 	link      NewLink
 }
 
-// LinkMade queues a mail saying that an agent was linked to the account. Serve sends it. LinkMade never blocks.
+// LinkMade queues a mail about an agent that was linked to the account. Serve sends it. LinkMade never blocks.
 func (s *Service) LinkMade(accountID string, l NewLink) {
 	if !s.CanMail() {
 		return

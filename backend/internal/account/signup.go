@@ -21,7 +21,7 @@ type PendingSignUp struct {
 // mailedSignUp is a sign-up with a queued mail. Its link is secret.
 type mailedSignUp struct{ email, link string }
 
-// RequestSignUp queues a mail to a person who accepted the privacy policy. The mail contains a link that finishes the
+// RequestSignUp queues a mail to a user who accepted the privacy policy. The mail contains a link that finishes the
 // sign-up, or a notice that the address already has an account. Serve sends it, so the call takes the same time for
 // every address. It returns ErrBadEmail or ErrBadPassword.
 func (s *Service) RequestSignUp(ctx context.Context, email, password, next string) error {
@@ -50,8 +50,8 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 }
 
 // FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the chosen
-// password: if a different person reads the mail, that person must not get an account whose password somebody else
-// knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
+// password: if someone else reads the mail, they must not get an account whose password a stranger chose. It returns
+// ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
 	if !secret.Valid(credential.Mail, token) {
 		return Account{}, "", ErrBadToken

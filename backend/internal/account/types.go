@@ -34,7 +34,7 @@ var (
 	ErrUnverifiedAccount = errors.New("account's e-mail address was never verified")
 	// ErrUnverifiedEmail is returned if the provider has not verified the address.
 	ErrUnverifiedEmail = errors.New("provider has not verified the e-mail address")
-	// ErrNeedsConsent is returned for an identity without an account: the person must first accept the privacy policy.
+	// ErrNeedsConsent is returned for an identity without an account: the user must first accept the privacy policy.
 	ErrNeedsConsent = errors.New("no account for this identity yet")
 	// ErrIdentityTaken is returned for an identity that is linked to another account.
 	ErrIdentityTaken = errors.New("identity is linked to another account")
@@ -66,7 +66,7 @@ const (
 	maxAgent   = 256 // maximum bytes of a stored User-Agent
 )
 
-// Account is a person's account. PasswordHash never leaves the backend; it is empty if the account has no password.
+// Account is a user account. PasswordHash never leaves the backend; it is empty if the account has no password.
 type Account struct {
 	ID              string
 	Email           string
@@ -106,7 +106,7 @@ type BrowserSession struct {
 	Hash string
 }
 
-// Identity describes a person as reported by a provider.
+// Identity describes a user as reported by a provider.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
@@ -118,10 +118,10 @@ type LinkedIdentity struct {
 	LinkedAt, UsedAt         time.Time
 }
 
-// Access selects ways other than the password to sign in to an account or to act on its behalf.
+// Access selects ways, other than the password, to sign in to an account or to act on its behalf.
 type Access struct{ Links, Passkeys, Identities bool }
 
-// AllAccess returns an Access that selects every way.
+// AllAccess returns an Access with every way selected.
 func AllAccess() Access { return Access{Links: true, Passkeys: true, Identities: true} }
 
 // names lists the selected ways, for the account's activity log.
@@ -172,7 +172,7 @@ type SignUpStore interface {
 	InsertSignUp(ctx context.Context, p PendingSignUp, since time.Time, limit int) error
 	// SignUpByToken returns ErrBadToken for an unknown or expired token.
 	SignUpByToken(ctx context.Context, hash string, now time.Time) (PendingSignUp, error)
-	// FinishSignUp deletes the sign-up, inserts the account and writes its entry. It returns ErrBadToken or
+	// FinishSignUp deletes the sign-up, inserts the account and writes its audit entry. It returns ErrBadToken or
 	// ErrEmailTaken.
 	FinishSignUp(ctx context.Context, hash string, a Account) error
 }
@@ -182,7 +182,7 @@ type GuessStore interface {
 	// TakeGuess spends one of limit guesses and returns 0. Every interval restores one guess. If none is left, TakeGuess
 	// returns the time until the next one is restored.
 	TakeGuess(ctx context.Context, key string, now time.Time, interval time.Duration, limit int) (time.Duration, error)
-	// ReturnGuess gives back a guess that TakeGuess spent.
+	// ReturnGuess restores a guess that TakeGuess spent.
 	ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error
 	// SweepGuesses deletes the allowances whose guesses are all restored.
 	SweepGuesses(ctx context.Context, now time.Time) error
@@ -190,7 +190,7 @@ type GuessStore interface {
 
 // PeopleStore stores accounts.
 type PeopleStore interface {
-	// InsertAccount writes the account's entry, too. It returns ErrEmailTaken if the address has an account.
+	// InsertAccount also writes the account's audit entry. It returns ErrEmailTaken if the address has an account.
 	InsertAccount(ctx context.Context, a Account) error
 	// AccountByEmail returns ErrBadCredentials if the address has no account.
 	AccountByEmail(ctx context.Context, email string) (Account, error)
@@ -199,21 +199,21 @@ type PeopleStore interface {
 	// SetPassword replaces the password hash from with the hash to. It deletes all mailed links that set a password and
 	// every browser session except keepHash. It returns ErrBadCredentials if the stored hash is no longer from.
 	SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error
-	// SetActive suspends or restores the entry's account and writes the entry. It reports whether the account's state
-	// changed.
+	// SetActive suspends or restores the account of the entry and writes the entry. It reports whether the account's
+	// state changed.
 	SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (bool, error)
 }
 
 // SessionStore stores browser sessions by the hash of their secret.
 type SessionStore interface {
-	// InsertWebSession stores a session of the account and writes its entry. It returns ErrSuspended if the account is
-	// not active, and ErrBadCredentials if the password has changed since the visit.
+	// InsertWebSession stores a session of the account and writes its audit entry. It returns ErrSuspended if the
+	// account is not active, and ErrBadCredentials if the password has changed since the visit.
 	InsertWebSession(ctx context.Context, accountID string, b BrowserSession) error
 	// AccountByWebSession returns ErrNoSession for an unknown or expired session. used is the last recorded use of the
 	// session.
 	AccountByWebSession(ctx context.Context, hash string, now time.Time) (a Account, used time.Time, err error)
-	// DeleteWebSession deletes the session, writes the entry for its account and returns that, or "" for an unknown
-	// session.
+	// DeleteWebSession deletes the session and writes the entry for its account. It returns the ID of that account, or
+	// "" for an unknown session.
 	DeleteWebSession(ctx context.Context, hash string, e audit.Entry) (accountID string, err error)
 	// TouchWebSession records that the session was used.
 	TouchWebSession(ctx context.Context, hash string, now time.Time) error
@@ -224,7 +224,7 @@ type SessionList interface {
 	// WebSessions lists the sessions that have not expired, most recently used first.
 	WebSessions(ctx context.Context, accountID string, now time.Time) ([]BrowserSession, error)
 	// EndWebSessions ends the session with that ID, or every session except keepHash if id is empty. It returns the
-	// number of sessions ended, and writes the entry if that is not 0.
+	// number of sessions ended and, unless that is 0, writes the entry.
 	EndWebSessions(ctx context.Context, id, keepHash string, e audit.Entry) (int, error)
 }
 
@@ -249,11 +249,11 @@ type MailStore interface {
 type IdentityStore interface {
 	// AccountByIdentity returns ErrNotFound if no account is linked to the identity.
 	AccountByIdentity(ctx context.Context, provider, subject string, now time.Time) (Account, error)
-	// InsertIdentity reports whether it inserted the identity, which is false if the account has it already. It returns
-	// ErrIdentityTaken if another account has it.
+	// InsertIdentity reports whether it inserted the identity; it returns false if the account has it already. It
+	// returns ErrIdentityTaken if another account has it.
 	InsertIdentity(ctx context.Context, id LinkedIdentity, e audit.Entry) (bool, error)
-	// InsertAccountWith inserts an account and its identity, and writes the account's entry. It returns ErrEmailTaken
-	// or ErrIdentityTaken.
+	// InsertAccountWith inserts an account and its identity, and writes the account's audit entry. It returns
+	// ErrEmailTaken or ErrIdentityTaken.
 	InsertAccountWith(ctx context.Context, a Account, id LinkedIdentity) error
 	Identities(ctx context.Context, accountID string) ([]LinkedIdentity, error)
 	// DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns
@@ -265,8 +265,8 @@ type IdentityStore interface {
 type DataStore interface {
 	// ExportAccount calls row with every row of an account, section by section, without secrets.
 	ExportAccount(ctx context.Context, accountID string, row func(section string, fields map[string]any) error) error
-	// DeleteAccount deletes the account and everything that belongs to it, or returns ErrNotFound. Its remaining credit
-	// is booked as of that time.
+	// DeleteAccount deletes the account and everything that belongs to it, or returns ErrNotFound. It books the
+	// account's remaining credit as of at.
 	DeleteAccount(ctx context.Context, accountID string, at time.Time) error
 	InsertAudit(ctx context.Context, e audit.Entry) error
 }
