@@ -17,10 +17,10 @@ const (
 	SpanDay  Span = 1
 )
 
-// Kind says what a counter counts. The numbers are stored in the database.
+// Kind is the kind of thing that a counter counts. The numbers are stored in the database.
 type Kind int
 
-// Kinds of counters, and the names that each counts by.
+// Kinds of counters, with the names under which each counts.
 const (
 	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
 	KindEvent        Kind = 1 // events by name
@@ -31,10 +31,10 @@ const (
 	KindErrorVersion Kind = 6 // errors by "<name> <version>"
 )
 
-// Additional names of KindTotal.
+// Additional names for counters of KindTotal.
 const (
 	TotalInstalls = "installs" // active installs
-	TotalSampled  = "sampled"  // events that were counted from a sample, so that other counts are scaled up
+	TotalSampled  = "sampled"  // events that were sampled, so the other counts are scaled up
 )
 
 // Other is the name under which all names beyond maxNames are counted.
@@ -53,9 +53,9 @@ type Period struct {
 	At   int64 // hours or days since 1970-01-01
 }
 
-// Slice is the part of an app's use that one version had on one platform. Either may be empty: not named. The zero
-// Slice is the whole use of the app. Slices have counters of KindTotal, KindEvent, KindError and KindDevice, without
-// TotalInstalls.
+// Slice is the part of an app's usage that comes from one version on one platform. An empty field means that the events
+// named none. The zero Slice covers all usage of the app. Slices have counters of KindTotal (without TotalInstalls),
+// KindEvent, KindError and KindDevice.
 type Slice struct{ Version, Platform string }
 
 // CounterKey identifies a counter of a project.
@@ -86,14 +86,15 @@ type ActiveHours struct {
 
 // Rows gives access to the stored rows of one project within the transaction that locked them for counting.
 type Rows interface {
-	// InsertSeen stores event IDs, which are sorted and unique. It reports for each whether it was not stored before.
+	// InsertSeen stores event IDs, which must be sorted and unique. For each ID it reports whether it was new.
 	InsertSeen(ctx context.Context, ids []Key) (fresh []bool, err error)
 	// ActiveHours returns the stored hours of the installs.
 	ActiveHours(ctx context.Context, installs []InstallDay) (map[InstallDay]ActiveHours, error)
 	// SetActiveHours inserts or replaces rows.
 	SetActiveHours(ctx context.Context, active map[InstallDay]ActiveHours) error
-	// AddToCounters adds to the counters that exist. It passes the deltas of the others, in order, to fit with the keys
-	// of all counters of the same periods, and adds what fit returns to counters that exist or that it creates.
+	// AddToCounters adds the deltas of counters that exist. It passes the remaining deltas, in order, to fit, together
+	// with the keys of all counters of the same periods. It then adds the deltas that fit returns, creating counters as
+	// needed.
 	AddToCounters(ctx context.Context, deltas []Counter, fit func(added []Counter, known []CounterKey) []Counter) error
 }
 
@@ -130,13 +131,13 @@ type aggregator struct {
 	active     map[InstallDay]ActiveHours
 }
 
-// candidate is an event that counts unless its ID is stored already.
+// candidate is an event that is counted unless its ID is already stored.
 type candidate struct {
 	event *AnonymousEvent
 	batch int
 }
 
-// newAggregator returns an aggregator of the events that are neither sampled out nor duplicates within the batches.
+// newAggregator returns an aggregator for the events that are neither sampled out nor duplicates within the batches.
 func newAggregator(batches []Batch, used int64) *aggregator {
 	a := &aggregator{
 		rate: 1, outcomes: make([]Outcome, len(batches)), deltas: map[CounterKey]int64{},
@@ -261,7 +262,7 @@ func boundedDeltas(deltas []Counter, known []CounterKey) []Counter {
 	return sortedCounters(bounded)
 }
 
-// sortedCounters returns the deltas that are not 0 in a fixed order, so that the same names fit whoever counts them.
+// sortedCounters returns the non-zero deltas in a fixed order, so that every replica fits the same names.
 func sortedCounters(deltas map[CounterKey]int64) []Counter {
 	counters := make([]Counter, 0, len(deltas))
 	for key, n := range deltas {

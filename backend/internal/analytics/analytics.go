@@ -40,7 +40,7 @@ type Accepted struct {
 	Problems                                      []Rejected
 }
 
-// Rejected says which event was rejected and why.
+// Rejected identifies a rejected event and contains the reason.
 type Rejected struct {
 	Index  int
 	Reason string
@@ -55,8 +55,8 @@ type Query struct {
 	Filter   Slice
 }
 
-// Report summarises the usage of an app. A filtered report has no active installs: they are counted for the whole app
-// only.
+// Report summarises the usage of an app. A filtered report has no active installs, because they are counted only for
+// the whole app.
 type Report struct {
 	Project                                      string
 	From, To                                     time.Time
@@ -69,9 +69,9 @@ type Report struct {
 	Approximate                                  []string // names of the fields that are estimates
 	Reading                                      string   // a summary for people and agents
 
-	// VersionUse has the most used versions of the filter's platform. Versions and Platforms list what a filter of the
-	// range can select. Unsliced reports whether part of the range was counted before filters existed: that part is
-	// missing in VersionUse and in everything that is filtered.
+	// VersionUse holds the most used versions on the filter's platform. Versions and Platforms list the values that a
+	// filter can select in this range. Unsliced reports whether part of the range was counted before filters existed;
+	// VersionUse and all filtered counts omit that part.
 	VersionUse          []VersionUse
 	Versions, Platforms []string
 	Unsliced            bool
@@ -83,7 +83,7 @@ type VersionUse struct {
 	Sessions, Errors int64
 }
 
-// ErrorsPer100Sessions returns the rate of errors, and false if there were no sessions.
+// ErrorsPer100Sessions returns the rate of errors. It returns false if there were no sessions.
 func (v VersionUse) ErrorsPer100Sessions() (float64, bool) {
 	if v.Sessions == 0 {
 		return 0, false

@@ -19,15 +19,15 @@ const (
 	// HourlyRetention is how long hourly counters are kept. Daily counters are kept until their project is deleted.
 	HourlyRetention = 100 * 24 * time.Hour
 
-	// retainedDays is how many whole days before today event IDs and installs are kept: LateAfter plus a day, because
-	// the clocks of replicas may differ.
+	// retainedDays is the number of whole days before today for which event IDs and installs are kept: LateAfter plus
+	// one day, because the clocks of replicas may differ.
 	retainedDays = int64(LateAfter/(24*time.Hour)) + 1
 )
 
 // MaxProblems is the maximum number of rejected events explained in one response.
 const MaxProblems = 10
 
-// ErrNoProject is returned for a project that does not exist.
+// ErrNoProject is returned if the project does not exist.
 var ErrNoProject = errors.New("the project does not exist")
 
 // Key is the keyed hash of an event ID.
@@ -51,7 +51,7 @@ type AnonymousEvent struct {
 	Traits
 }
 
-// Traits are what events are counted by.
+// Traits are the properties by which events are counted.
 type Traits struct {
 	Hour                      int64 // since 1970
 	Type, Name                string
@@ -66,7 +66,7 @@ type Outcome struct {
 func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
 func dayOf(t time.Time) int64  { return t.Unix() / 86400 }
 
-// anonymise validates events and returns the valid ones without identifying data. It counts the others in out.
+// anonymise validates the events and returns the valid ones without identifying data. It counts the others in out.
 func (s *Service) anonymise(
 	ctx context.Context, account string, events []Event, now time.Time, out *Accepted,
 ) ([]AnonymousEvent, error) {
@@ -101,8 +101,8 @@ func (s *Service) anonymise(
 		}
 		anonymous = append(anonymous, AnonymousEvent{
 			Key: hash16(ids, e.ID),
-			// The hash includes the account, not the project: if two IDs of one app are merged, an install that used both
-			// remains one install.
+			// The hash includes the account, not the project: if two projects of one app are merged, an install that
+			// used both remains one install.
 			Install: hash16(mac, account, "\x00", e.InstallID),
 			Traits: Traits{Hour: hourOf(at), Type: e.Type, Name: e.Name,
 				Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel},

@@ -12,8 +12,8 @@ const (
 	writeTimeout = 30 * time.Second // per transaction
 )
 
-// batcher commits the batches that wait at the same time in one transaction. It needs no goroutine: a caller that
-// arrives while nobody is writing writes all waiting batches.
+// batcher commits all pending batches in one transaction. It needs no goroutine: a caller that arrives while no other
+// caller is writing writes all pending batches.
 type batcher struct {
 	write   func(context.Context, []Batch) ([]Outcome, error)
 	writing chan struct{} // holds one token while a caller writes
@@ -33,8 +33,8 @@ func newBatcher(write func(context.Context, []Batch) ([]Outcome, error)) *batche
 	return &batcher{write: write, writing: make(chan struct{}, 1)}
 }
 
-// count writes the batch, alone or together with others. If ctx ends first, the batch may still be written. Sending
-// the same events again then counts them as duplicates.
+// count writes the batch, alone or together with others. If ctx ends first, the batch may still be written; sending the
+// same events again then counts them as duplicates.
 func (b *batcher) count(ctx context.Context, batch Batch) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
@@ -57,7 +57,7 @@ func (b *batcher) count(ctx context.Context, batch Batch) (Outcome, error) {
 	}
 }
 
-// writeWaiting writes the waiting batches. It ignores the end of its caller's context, because it also writes the
+// writeWaiting writes the pending batches. It continues after its caller's context ends, because it also writes the
 // batches of other callers.
 func (b *batcher) writeWaiting(ctx context.Context) {
 	b.mu.Lock()
@@ -73,7 +73,7 @@ func (b *batcher) writeWaiting(ctx context.Context) {
 	b.writeAll(ctx, pending)
 }
 
-// writeAll writes the batches together. If that fails, it writes them one by one, so that only the invalid one fails.
+// writeAll writes the batches together. If that fails, it writes them one by one, so that only invalid batches fail.
 func (b *batcher) writeAll(ctx context.Context, pending []*pendingBatch) {
 	batches := make([]Batch, len(pending))
 	for i, p := range pending {

@@ -7,7 +7,7 @@ type bounds struct {
 	slices map[Period]map[Slice]bool
 }
 
-// kindOfPeriod identifies the names that one limit applies to.
+// kindOfPeriod identifies a set of names that share one limit.
 type kindOfPeriod struct {
 	Period
 	Kind   Kind
@@ -18,7 +18,7 @@ func (k CounterKey) kindOfPeriod() kindOfPeriod {
 	return kindOfPeriod{k.Period, k.Kind, k.Slice != Slice{}}
 }
 
-// newBounds returns the bounds of periods in which the known counters exist.
+// newBounds returns bounds for periods in which the known counters exist.
 func newBounds(known []CounterKey) *bounds {
 	b := &bounds{exists: make(map[CounterKey]bool, len(known)), names: map[kindOfPeriod]int{},
 		slices: map[Period]map[Slice]bool{}}
@@ -40,7 +40,7 @@ func (b *bounds) addSlice(key CounterKey) {
 	b.slices[key.Period][key.Slice] = true
 }
 
-// fit returns the key of the counter that counts what key names.
+// fit returns the key of the counter to use for key: key itself, or Other if the period is full.
 func (b *bounds) fit(key CounterKey) CounterKey {
 	if b.exists[key] {
 		return key
@@ -63,8 +63,8 @@ func (b *bounds) fit(key CounterKey) CounterKey {
 	return key
 }
 
-// slice returns the slice that counts the key. Once a period has maxSlices slices, further versions are counted as
-// Other, for each platform.
+// slice returns the slice under which key is counted. Once a period has maxSlices slices, further versions are counted
+// as Other, separately for each platform.
 func (b *bounds) slice(key CounterKey) Slice {
 	slice, slices := key.Slice, b.slices[key.Period]
 	if slice.Version != "" && !slices[slice] && len(slices) >= maxSlices {

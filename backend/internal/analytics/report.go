@@ -38,7 +38,7 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	slices, sliceErr := s.Store.AnalyticsSlices(ctx, account, project, f.span, f.from, f.to)
 	before := read(f.span, f.from-(f.to-f.from), f.from, q.Filter)
 	days, shown := counters, counters
-	if f.span == SpanHour { // an install active in several hours counts once in the day
+	if f.span == SpanHour { // an install active in several hours counts once per day
 		days = read(SpanDay, f.from/24, (f.to+23)/24, Slice{})
 	}
 	filtered := q.Filter != Slice{}
@@ -181,7 +181,7 @@ func (r *Report) addTotal(c Counter) {
 	}
 }
 
-// addTo adds c.N to the sum for c.Name. Other names are ignored.
+// addTo adds c.N to the sum that c.Name selects. It ignores other names.
 func (c Counter) addTo(sessions, events, failures *int64) {
 	switch c.Name {
 	case Session:

@@ -31,8 +31,9 @@ type Store interface {
 	AnalyticsSalt(ctx context.Context, day int64, fresh []byte) ([]byte, error)
 	// CountAnalytics counts batches with Aggregate in one transaction, and returns the outcome of each.
 	CountAnalytics(ctx context.Context, batches []Batch) ([]Outcome, error)
-	// AnalyticsCounters returns the counters of one span from from until before to: KindTotal per period, and the other
-	// kinds summed over the range, with At 0. If filter is not zero, it returns the sums of the slices that it selects.
+	// AnalyticsCounters returns the counters of one span in the range [from, until). KindTotal has one counter per
+	// period; the other kinds are summed over the range, with At 0. If filter is not zero, it returns the sums of the
+	// slices that the filter selects.
 	AnalyticsCounters(ctx context.Context, account, project string, span Span, from, to int64, filter Slice) (
 		[]Counter, error)
 	// AnalyticsSlices returns the KindTotal counters of each slice, summed over the range, with At 0.
@@ -41,7 +42,7 @@ type Store interface {
 	SweepAnalytics(ctx context.Context, before Cutoff, limit int) (more bool, err error)
 }
 
-// Cutoff is the oldest time that is retained.
+// Cutoff is the oldest time that is kept.
 type Cutoff struct {
 	Day  int64 // for event IDs, installs and salts: days since 1970
 	Hour int64 // for hourly counters: hours since 1970
@@ -68,8 +69,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Ingest counts the events of a batch. Each event counts once, however often it is sent. Invalid events are rejected
-// individually. The error may be ErrNoProject.
+// Ingest counts the events of a batch. Each event counts once, even if it is sent several times. Invalid events are
+// rejected individually. It may return ErrNoProject.
 func (s *Service) Ingest(ctx context.Context, account, project string, events []Event) (Accepted, error) {
 	now := s.Now().UTC()
 	out := Accepted{SampleRate: 1}

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// checkFilter accepts what an event can name.
+// checkFilter returns an error if no event can have the filter's version or platform.
 func checkFilter(f Slice) error {
 	if len(f.Version) > maxVersion || !only(f.Version, versionMarks) {
 		return fmt.Errorf("%w: no app version has this name", ErrInvalid)
@@ -18,7 +18,8 @@ func checkFilter(f Slice) error {
 	return nil
 }
 
-// addSlices fills in what the report knows from slices. whole are the counters of the whole app in the range.
+// addSlices fills in the report's fields about versions and platforms. whole are the counters of the whole app in the
+// range.
 func (r *Report) addSlices(whole, bySlice []Counter, filter Slice) {
 	versions, platforms, uses := map[string]int64{}, map[string]int64{}, map[string]VersionUse{}
 	filteredVersions, filteredPlatforms := map[string]int64{}, map[string]int64{}
@@ -71,7 +72,7 @@ func countsOf(counts map[string]int64) []Count {
 	return mostFrequent(all)
 }
 
-// namesOf returns the most frequent names without Other, sorted. Numbers in names sort by their value.
+// namesOf returns the most frequent names except Other, sorted. Numbers within names are compared by value.
 func namesOf(counts map[string]int64) []string {
 	names := []string{}
 	for _, c := range countsOf(counts) {
@@ -83,8 +84,8 @@ func namesOf(counts map[string]int64) []string {
 	return names
 }
 
-// mostUsed returns the most used versions, the newest first by its name, and Other last. Versions beyond maxNamed are
-// left out, because a rate of several versions together says nothing.
+// mostUsed returns the most used versions, newest first, with Other last. It omits versions beyond maxNamed, because a
+// combined rate of several versions is meaningless.
 func mostUsed(uses []VersionUse) []VersionUse {
 	slices.SortFunc(uses, func(a, b VersionUse) int {
 		return cmp.Or(cmp.Compare(b.Sessions+b.Errors, a.Sessions+a.Errors), cmp.Compare(a.Version, b.Version))

@@ -6,8 +6,8 @@ import (
 )
 
 // compareVersions orders versions by the precedence of SemVer 2.0.0, section 11: 1.9.0, 1.10.0-beta, 1.10.0. A missing
-// component counts as 0. Names that do not begin with a digit follow, and versions of equal precedence are ordered as
-// names, so that only equal names compare as equal. An empty name is the first.
+// component counts as 0. Names that do not begin with a digit come after versions. Versions of equal precedence are
+// ordered as names, so that only equal names compare as equal. An empty name comes first.
 func compareVersions(a, b string) int {
 	x, restOfA := core(a)
 	y, restOfB := core(b)
@@ -20,7 +20,7 @@ func compareVersions(a, b string) int {
 	return cmp.Or(compareCores(x, y), compareReleases(restOfA, restOfB), compareNames(a, b))
 }
 
-// core returns the numbers with dots at the start of a version, and the rest. A "v" before them is skipped.
+// core splits a version into the dotted numbers at its start and the rest. It skips a leading "v".
 func core(version string) (numbers, rest string) {
 	version = strings.TrimPrefix(version, "v")
 	numbers, rest = number(version)
@@ -49,8 +49,8 @@ func compareCores(a, b string) int {
 	return 0
 }
 
-// compareReleases compares what follows the numbers of two versions: a pre-release precedes the release, and build
-// metadata does not count.
+// compareReleases compares the parts of two versions after the numbers: a pre-release precedes the release, and build
+// metadata is ignored.
 func compareReleases(a, b string) int {
 	a, _, _ = strings.Cut(a, "+")
 	b, _, _ = strings.Cut(b, "+")
@@ -67,7 +67,7 @@ func compareReleases(a, b string) int {
 	return compareNames(a, b)
 }
 
-// comparePreReleases compares the identifiers between dots: numbers by their value and before text.
+// comparePreReleases compares dot-separated identifiers: numbers by value, and numbers before text.
 func comparePreReleases(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(x), len(y)) {
@@ -90,7 +90,7 @@ func comparePreReleases(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// compareNames orders names by their characters, and numbers in them by their value.
+// compareNames compares names by their characters, and numbers within them by value.
 func compareNames(a, b string) int {
 	for a != "" && b != "" {
 		x, restOfA := number(a)
@@ -110,10 +110,10 @@ func compareNames(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// compareNumbers compares digits without leading zeros by their value.
+// compareNumbers compares digit strings without leading zeros by value.
 func compareNumbers(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// number returns the digits at the start of s without leading zeros, at least one digit if there is any, and the rest.
+// number splits s after its leading digits. It removes leading zeros, but keeps at least one digit if there is any.
 func number(s string) (digits, rest string) {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
