@@ -1,5 +1,5 @@
-// Package api serves the backend's JSON routes. It decides who may call each route and which status each refusal gets,
-// and converts between proto/backendapi and the features' types. The features' rules and SQL live elsewhere.
+// Package api serves the backend's JSON routes. It defines who may call each route and the status of each refusal, and
+// converts between proto/backendapi and the features' types. It contains no feature logic and no SQL.
 package api
 
 import (
@@ -32,7 +32,7 @@ type Links interface {
 	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
 }
 
-// Accounts returns the accounts of people.
+// Accounts looks up user accounts.
 type Accounts interface {
 	// ByID returns an active account; otherwise account.ErrNotFound or account.ErrSuspended.
 	ByID(ctx context.Context, id string) (account.Account, error)
@@ -47,7 +47,7 @@ type Options struct {
 	Scripts  Scripts
 	// Projects serves /api/projects and looks up the account of a project.
 	Projects Projects
-	// Grants says what an account allows agents to do; Audit records what they read.
+	// Grants determines what an account allows agents to do; Audit records what they read.
 	Grants Grants
 	Audit  AuditReads
 	// Services behind the routes of a project's settings and usage.
@@ -56,7 +56,7 @@ type Options struct {
 	Analytics    AnalyticsReports
 	GatewayUsage GatewayUsage
 	Pages        ConnectionPages
-	// Keys and Ingest serve shipped apps. If they are nil, their route is omitted.
+	// Keys and Ingest serve shipped apps. If they are nil, their routes are omitted.
 	Keys   ProjectKeys
 	Ingest Ingester
 	// Telemetry stores usage events. If it is nil, its routes are omitted.
@@ -118,7 +118,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// TooMany responds to a request from an address that has too many in progress.
+// TooMany responds to a request from an address with too many requests in progress.
 func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == backendapi.PathIngest {
 		httpjson.AllowAnyOrigin(w)
@@ -142,7 +142,8 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		"check the path and the method; GET "+backendapi.PathHealth+" says which service this is"))
 }
 
-// whoAmI returns the account of the caller's token, with its address, to that account only.
+// whoAmI returns the account of the caller's token. It includes the e-mail address, because the caller belongs to that
+// account.
 func (a *API) whoAmI(c *call) (any, error) {
 	owner, err := a.Accounts.ByID(c.Context(), c.who.AccountID)
 	if errors.Is(err, account.ErrNotFound) || errors.Is(err, account.ErrSuspended) { // since it was authenticated
@@ -153,8 +154,8 @@ func (a *API) whoAmI(c *call) (any, error) {
 	return answer, err
 }
 
-// revokeOwnLink revokes the link of the caller's token. Clients call it when they log out or after they have been
-// linked again.
+// revokeOwnLink revokes the link of the caller's token. Clients call it when they log out and after they are linked
+// again.
 func (a *API) revokeOwnLink(c *call) (any, error) {
 	ctx := link.WithAddress(c.Context(), a.ClientIP(c.Request))
 	err := a.Links.RevokeLink(ctx, c.who.AccountID, c.who.LinkID, c.by())
@@ -185,7 +186,7 @@ func (a *API) ready() error {
 	if now := a.Now(); now.Before(r.until) && r.until.Sub(now) <= readyFor {
 		return r.err
 	}
-	// Do not use the caller's context: a caller that disconnects must not fail the others.
+	// Do not use the caller's context: if one caller disconnects, the others must not fail.
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	if r.err = a.Ready(ctx); r.err != nil {
@@ -195,7 +196,7 @@ func (a *API) ready() error {
 	return r.err
 }
 
-// health is so cheap that load balancers may call it as often as they like.
+// health is cheap enough for load balancers to call without limit.
 func (a *API) health(c *call) (any, error) {
 	ok := a.ready() == nil
 	if !ok {
@@ -228,7 +229,7 @@ func timeOrNull(t time.Time) *string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// answer writes v as JSON, or no body if the status is 204, and forbids caching.
+// answer writes v as JSON and forbids caching. It writes no body if the status is 204.
 func (a *API) answer(w http.ResponseWriter, status int, v any) { httpjson.Write(w, a.Log, status, v) }
 
 func clip(s string, limit int) string { return httpjson.Clip(s, limit) }

@@ -61,7 +61,7 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	return answer, nil
 }
 
-// redact prevents a refusal from revealing a conversation model that the grants hide: the model's list of voices, or a
+// redact prevents a refusal from revealing a conversation model that the grants hide. The model's list of voices, or a
 // note that it is no longer offered, would identify it.
 func redact(err error, g grants.Grants) error {
 	var invalid *assistant.InvalidError
@@ -72,7 +72,7 @@ func redact(err error, g grants.Grants) error {
 		Message: "the conversation model does not support this voice; the account does not let agents read that model"}
 }
 
-// assistantOf returns the parts of a config that the grants let an agent see. before is the config before the change.
+// assistantOf returns the parts of a config that the grants show to an agent. before is the config before the change.
 func (a *API) assistantOf(
 	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, g grants.Grants,
 ) backendapi.AssistantConfig {

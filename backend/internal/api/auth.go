@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authenticate checks the caller of a route that needs a linked account. It accepts a bearer token. An install ID
-// alone or an invalid token is answered with 401 and a new device code, anything else with 400. If ok is false,
+// authenticate checks the caller of a route that needs a linked account. It requires a bearer token. It answers an
+// invalid token or a bare install ID with 401 and a new device code, and any other request with 400. If ok is false,
 // authenticate has written the response.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Principal, ok bool) {
 	install := r.Header.Get(backendapi.HeaderInstallID)
@@ -62,12 +62,12 @@ func (a *API) invalidToken(w http.ResponseWriter, r *http.Request, err error) {
 	a.authRequired(w, r, detail)
 }
 
-// authRequired answers 401 with everything the client needs to link.
+// authRequired answers 401 with all that the client needs to link.
 func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
 	code, err := a.startCode(r)
 	var limited *Refusal
 	if errors.As(err, &limited) && w.Header().Get("WWW-Authenticate") != "" {
-		// The client must learn that its token is invalid even if its address may request no more codes at the moment.
+		// Tell the client that its token is invalid even if its address may not request more codes at the moment.
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(limited.RetryAfter)))
 		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail,
 			"wait for the time in Retry-After, request a device code and link again"))

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Credentials lists credentials and creates links to pages on which a person enters them. No credential passes through
-// this API.
+// Credentials lists credentials and creates links to pages on which users enter them. Credential values never pass
+// through this API.
 type Credentials interface {
 	Status(ctx context.Context, accountID, project string) ([]credentials.Credential, error)
 	NewLink(ctx context.Context, accountID, project, provider string, by audit.Actor) (credentials.Link, error)
@@ -37,8 +37,8 @@ func textOrNull(s string) *string {
 	return &s
 }
 
-// actorOrNull returns an actor's name as an agent should see it. A stored "you" means the account's owner, not the
-// agent. An empty name becomes nil.
+// actorOrNull returns an actor's name as shown to an agent. A stored "you" means the account's owner, not the agent. An
+// empty name becomes nil.
 func actorOrNull(s string) *string {
 	if rest, ok := strings.CutPrefix(s, "you"); ok && (rest == "" || rest[0] == ',') {
 		s = "the account's owner" + rest

@@ -38,7 +38,7 @@ func withBody[T any](handle func(c *call, body T) (any, error)) func(*call) (any
 	}
 }
 
-// readBody reads a JSON body of at most limit bytes. Its error is a Refusal.
+// readBody reads a JSON body of at most limit bytes. It returns a *Refusal on failure.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	data, err := httpjson.ReadBody(w, r, limit)
 	switch {
@@ -84,11 +84,11 @@ func reason(err error) string {
 	return "the body is not JSON"
 }
 
-// errMalformed stops the field check. The decoder then reports what is wrong.
+// errMalformed stops the field check; the decoder then reports the mistake.
 var errMalformed = errors.New("malformed body")
 
-// checkFields reads one value of type t. It refuses field names that are unknown, differ in case or occur twice, at
-// any depth, because encoding/json accepts any case and keeps the last value. It leaves all other mistakes to
+// checkFields reads one value of type t. It refuses field names that are unknown, differ in case or occur twice, at any
+// depth, because encoding/json accepts any case and keeps the last value. It leaves all other mistakes to
 // encoding/json.
 func checkFields(d *json.Decoder, t reflect.Type, at string) error {
 	for t.Kind() == reflect.Pointer {

@@ -7,9 +7,9 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// decodePlain decodes a batch as apps usually send it: only known fields, strings of printable ASCII without escapes,
-// and whole numbers. It returns false for any other input, valid or not. If it returns true, the events are those of
-// encoding/json, which needs five times as long.
+// decodePlain is a fast path for batches in the form that apps usually send: only known fields, strings of printable
+// ASCII without escapes, and whole numbers. It returns false for any other input, valid or not. If it returns true, the
+// events equal the result of encoding/json, which takes five times as long.
 func decodePlain(data []byte) (events []analytics.Event, ok bool) {
 	p := &plainJSON{rest: string(data)} // the events share this copy
 	if !p.next('{') || p.text() != "events" || !p.next(':') || !p.next('[') {
@@ -22,7 +22,7 @@ func decodePlain(data []byte) (events []analytics.Event, ok bool) {
 	return events, p.next('}') && p.space() == "" && !p.failed
 }
 
-// plainJSON reads tokens. After a failure all results are meaningless.
+// plainJSON reads JSON tokens. After a failure, its results are meaningless.
 type plainJSON struct {
 	rest   string
 	failed bool
@@ -61,7 +61,7 @@ func (p *plainJSON) event() (e analytics.Event) {
 	return e
 }
 
-// space skips white space and returns the rest.
+// space skips white space and returns the remaining input.
 func (p *plainJSON) space() string {
 	for p.rest != "" && (p.rest[0] == ' ' || p.rest[0] == '\n' || p.rest[0] == '\t' || p.rest[0] == '\r') {
 		p.rest = p.rest[1:]
@@ -69,7 +69,7 @@ func (p *plainJSON) space() string {
 	return p.rest
 }
 
-// next skips the mark and reports whether it was next.
+// next skips the mark if it comes next, and reports whether it did.
 func (p *plainJSON) next(mark byte) bool {
 	found := p.space() != "" && p.rest[0] == mark
 	if found {
@@ -78,7 +78,7 @@ func (p *plainJSON) next(mark byte) bool {
 	return found
 }
 
-// end reports whether a list or an object ends with the mark. If not, a comma must follow.
+// end reports whether the mark ends a list or object here. If not, a comma must follow.
 func (p *plainJSON) end(mark byte) bool {
 	if p.next(mark) {
 		return true
@@ -107,7 +107,8 @@ func (p *plainJSON) text() string {
 	return ""
 }
 
-// integer reads a number of up to 18 digits. Any other number fails here or at the character after its first digits.
+// integer reads an integer of up to 18 digits. Any other number fails here or at the character after its leading
+// digits.
 func (p *plainJSON) integer() (n int64) {
 	digits := 0
 	for s := p.space(); digits < len(s) && s[digits] >= '0' && s[digits] <= '9'; digits++ {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// decodeFlat decodes an object of plain strings into a struct of strings. Waiting clients poll with such objects, and
-// decodeBytes would read them twice. It returns false for any other input, valid or not. If it returns true, the value
-// is the same as with decodeBytes.
+// decodeFlat is a fast path that decodes an object of plain strings into a struct of strings. Waiting clients poll with
+// such objects, and decodeBytes would read them twice. It returns false for any other input, valid or not. If it
+// returns true, the value is the same as with decodeBytes.
 func decodeFlat(data []byte, into any) bool {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Struct || len(data) == 0 || data[0] != '{' {
@@ -37,7 +37,8 @@ func decodeFlat(data []byte, into any) bool {
 	}
 }
 
-// quoted reads the delimiter mark and the string after it, which must be ASCII without escapes or control characters.
+// quoted reads the delimiter mark and the string that follows, which must be ASCII without escapes or control
+// characters.
 func quoted(data []byte, mark byte) (text, rest []byte, ok bool) {
 	if len(data) < 3 || data[0] != mark || data[1] != '"' {
 		return nil, nil, false

@@ -45,11 +45,11 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 // guessesPerMinute is how many unknown codes one address may poll per minute before its polls are queued.
 const guessesPerMinute = 60
 
-// guessBounds let one address use only a small part of the total.
+// guessBounds restricts each address to a small part of the total.
 var guessBounds = limit.Bounds{Running: 16, RunningEach: 2, Waiting: 1024, WaitingEach: 64}
 
-// withCode calls ask with the code in the request. If an address polled too many unknown codes, its later calls, even
-// those with known codes, wait in its queue before they are answered, so that guessing does not slow down others.
+// withCode calls ask with the code in the request. Once an address has polled too many unknown codes, its later calls,
+// even for known codes, wait in its queue before they are answered, so that guessing does not slow down others.
 func withCode[T any](
 	a *API, c *call, body backendapi.TokenRequest, ask func(ctx context.Context, deviceCode string) (T, error),
 ) (answer T, err error) {

@@ -32,11 +32,11 @@ type Ingester interface {
 
 const (
 	batchesPerMinute = 600                            // per project key: a thousand installs at 5 events a second each
-	maxValues        = 16 * backendapi.MaxBatchEvents // JSON values in a batch; limits the memory for decoding it
+	maxValues        = 16 * backendapi.MaxBatchEvents // JSON values in a batch; limits the memory used to decode it
 )
 
-// ingestRoutes accept the events of shipped apps. Apps in browsers may send from any origin: the key alone authorises
-// the request, and there is no cookie to misuse.
+// ingestRoutes returns the routes for events of shipped apps. Apps in browsers may send from any origin: the key alone
+// authorises the request, and there is no cookie to misuse.
 func (a *API) ingestRoutes() []route {
 	if a.Keys == nil || a.Ingest == nil {
 		return nil

@@ -27,7 +27,7 @@ type Refusal struct {
 	denied                 *grants.DeniedError // the missing grant
 }
 
-// Error returns the message that says what happened.
+// Error returns the message.
 func (e *Refusal) Error() string { return e.Message }
 
 func refusal(code, message, fixHint string) *Refusal {
@@ -38,7 +38,7 @@ func invalidRequest(message, fixHint string) *Refusal {
 	return refusal(backendapi.CodeInvalidRequest, message, fixHint)
 }
 
-// rateLimited returns a refusal whose hint contains the wait in seconds.
+// rateLimited returns a refusal with a hint that contains the wait in seconds.
 func rateLimited(wait time.Duration, message, fixHint string) *Refusal {
 	return &Refusal{Code: backendapi.CodeRateLimited, Message: message, FixHint: fmt.Sprintf(fixHint, seconds(wait)),
 		RetryAfter: wait}
@@ -106,7 +106,7 @@ var (
 	}
 )
 
-// refusalOf converts the features' errors to refusals. It returns nil for internal errors, whose text is only logged.
+// refusalOf converts a feature's error to a refusal. It returns nil for internal errors, whose text is only logged.
 func refusalOf(err error) *Refusal {
 	var own *Refusal
 	if errors.As(err, &own) {
@@ -178,7 +178,7 @@ var settings = map[string]string{
 	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
 }
 
-// permissionDenied returns a refusal that says what the account grants and where its owner can change that.
+// permissionDenied returns a refusal that contains the account's current grant and where its owner can change it.
 func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	setting := settings[string(d.Capability)]
 	if d.Field != "" {
@@ -197,7 +197,7 @@ func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	return e
 }
 
-// body returns the response body that the refusal's code requires.
+// body returns the response body in the form required for the refusal's code.
 func (e *Refusal) body() any {
 	p := problem(e)
 	switch {

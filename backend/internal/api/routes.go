@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authLevel says who may call a route.
+// authLevel determines who may call a route.
 type authLevel int
 
 const (
@@ -35,7 +35,7 @@ type route struct {
 	grant        grants.Level
 	fields       func(*call) ([]string, error) // field names in the request, if each has a grant
 	reads        string                        // action in the account's audit log
-	waits        bool                          // for an open page, so it takes no slot of its account
+	waits        bool                          // waits for an open page, so it takes no slot of its account
 	handler      func(*call) (any, error)      // returns the response, which is sent as JSON with the call's status
 	raw          http.HandlerFunc              // instead of handler, for callers that are not installs
 }
@@ -47,7 +47,7 @@ type call struct {
 	who     link.Principal   // for levels linked and ownProject
 	project projects.Project // for level ownProject; its ID is not an alias
 	grants  grants.Grants    // for level ownProject
-	body    any              // what fields decoded from the body
+	body    any              // the body as decoded by fields
 	status  int
 }
 
@@ -85,7 +85,7 @@ func (a *API) table() []route {
 		{method: post, path: session + backendapi.PathAssistantScript, level: linked, handler: a.setScript},
 
 		{method: get, path: backendapi.PathProjects, level: linked, handler: a.listProjects},
-		// A project's first key creates it, so the project in the path may not exist yet.
+		// A project's first key creates the project, so the project in the path may not exist yet.
 		{method: post, path: project + "/keys", level: linked, handler: withBody(a.mintKey)},
 		{method: get, path: project + backendapi.PathAssistant, level: ownProject, handler: a.getAssistant,
 			capability: grants.Assistant, grant: grants.Read, reads: "assistant.read"},
@@ -107,8 +107,8 @@ func (a *API) table() []route {
 	}, append(a.ingestRoutes(), a.telemetryRoutes()...)...)
 }
 
-// enforce wraps every handler of the table. It verifies the caller, that the project is the caller's, and that the
-// account's grants allow the call. Then it records what was read and writes the response.
+// enforce returns the handler for a route of the table. It checks the caller's credential, that the account has the
+// project, and that the account's grants allow the call. Then it records the read and writes the response.
 func (a *API) enforce(rt route) http.HandlerFunc {
 	if rt.raw != nil {
 		return rt.raw
@@ -135,8 +135,8 @@ func (a *API) enforce(rt route) http.HandlerFunc {
 	}
 }
 
-// changeBounds limit the changes of one account that run at the same time. Most lock the same rows, so that more of
-// them would only hold connections to the database while they wait for each other.
+// changeBounds limits the concurrent changes of one account. Most changes lock the same rows, so more of them would
+// only hold database connections while they wait for each other.
 var changeBounds = limit.Bounds{Running: 10_000, RunningEach: 4, Waiting: 10_000, WaitingEach: 100}
 
 // serveChange is like serve, but runs only a few changes of each account at the same time.
@@ -179,11 +179,11 @@ func (a *API) serve(rt route, c *call) (any, error) {
 	return out, a.Audit.Read(c.Context(), c.who.AccountID, c.project.ID, rt.reads, c.by())
 }
 
-// changesPerMinute limits the changes made with one link. Each change adds an entry to the account's audit log. The
-// log has a maximum size, and an agent must not be able to push out earlier entries.
+// changesPerMinute limits the changes made with one link. Each change adds an entry to the account's audit log, which
+// has a maximum size, and an agent must not be able to push out earlier entries.
 const changesPerMinute = 60
 
-// takeChange counts a change made with the link. It returns how long to wait if there were too many, otherwise 0.
+// takeChange counts a change made with the link. It returns the time to wait if there were too many, otherwise 0.
 func (a *API) takeChange(rt route, c *call) time.Duration {
 	if rt.method == http.MethodGet {
 		return 0

@@ -78,7 +78,7 @@ func (a *API) mintSecret(c *call) (any, error) {
 }
 
 // maxEventPage limits the rows of one response, in bytes, because clients refuse more than 1 MB. A single row always
-// fits into it, even with every character escaped.
+// fits, even with every character escaped.
 const maxEventPage = 512 << 10
 
 func (a *API) listEvents(c *call) (any, error) {
@@ -111,7 +111,7 @@ func (a *API) listEvents(c *call) (any, error) {
 	return out, nil
 }
 
-// maxControl limits the body of a control request: base64 media and all other fields.
+// maxControl limits the body of a control request, which consists of base64 media and other fields.
 const maxControl = backendapi.MaxControlMedia/3*4 + maxBody
 
 func (a *API) control(c *call) (any, error) {
@@ -167,7 +167,7 @@ func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	}
 }
 
-// AppEndpoint returns the WebSocket URL to which a session's apps connect.
+// AppEndpoint returns the WebSocket URL that a session's apps connect to.
 func AppEndpoint(baseURL, sessionID string) string {
 	base := strings.TrimPrefix(strings.TrimSuffix(baseURL, "/"), "http")
 	return "ws" + base + backendapi.PathSessions + "/" + sessionID + "/app"

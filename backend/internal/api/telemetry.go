@@ -20,18 +20,19 @@ type Telemetry interface {
 	Purge(ctx context.Context, installID string) (int64, error)
 }
 
-// uploadsPerMinute limits the requests of one address. A daemon sends once a minute, or when it has 200 events, and
-// all computers of an office may share one address.
+// uploadsPerMinute limits the requests of one address. A daemon sends once a minute, or as soon as it has 200 events,
+// and all computers of an office may share one address.
 const uploadsPerMinute = 300
 
-// eventsPerMinute limits the events that one address sends, in one batch or in several. At this rate one address needs
-// days to fill the store, and an office sends far fewer events.
+// eventsPerMinute limits the events that one address sends, in any number of batches. At this rate one address needs
+// days to fill the store; an office sends far fewer events.
 const eventsPerMinute = 1200
 
-// retryWhenFull is how long clients wait if the store is full. The next sweep starts within an hour.
+// retryWhenFull is the time clients wait before they retry if the store is full. The next sweep starts within an hour.
 const retryWhenFull = 15 * time.Minute
 
-// telemetryRoutes accept usage data. They require no credential, because usage is not tied to an account.
+// telemetryRoutes returns the routes for usage data. They require no credential, because usage data is not tied to an
+// account.
 func (a *API) telemetryRoutes() []route {
 	if a.Telemetry == nil {
 		return nil
@@ -75,7 +76,7 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if wait := a.events.TakeN(a.ClientIP(c.Request), len(records)); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if dropped > 0 { // the statistics lack these events
+	if dropped > 0 { // the statistics are missing these events
 		a.Log.InfoContext(c.Context(), "install dropped events before sending them", "events", dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
@@ -98,7 +99,7 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 		return records, rejected, dropped, nil
 	}
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
-		return nil, 0, 0, tooManyUploaded() // limits the memory for decoding
+		return nil, 0, 0, tooManyUploaded() // limits the memory used to decode it
 	}
 	var b uploaded
 	if err := decodeBytes(data, &b); err != nil {
@@ -141,7 +142,7 @@ type uploadedEvent struct {
 	Fields json.RawMessage `json:"fields"`
 }
 
-// record decodes one event. If the error is a Refusal, the whole batch is rejected; any other error rejects only the
+// record decodes one event. If it returns a *Refusal, the whole batch is rejected; any other error rejects only the
 // event.
 func (e *uploadedEvent) record() (wire.Record, error) {
 	of := wire.Event{ID: e.ID, At: e.At, Name: e.Name}
