@@ -34,7 +34,7 @@ type Options struct {
 	StateDir string
 	// InstanceID becomes part of the cookie names.
 	InstanceID string
-	// SignInWord must be entered to sign up or sign in. If it is empty, no word is required.
+	// SignInWord is required to sign up or sign in. If it is empty, no word is required.
 	SignInWord string
 	// EndBrowserSessions signs out every browser at startup, because others may have obtained their cookies.
 	EndBrowserSessions bool
@@ -42,7 +42,8 @@ type Options struct {
 	GatewayLimits gateway.Limits
 	// ConnLimits limit connections. Zero values mean the defaults.
 	ConnLimits ConnLimits
-	// HTTP is for tests of providers' keys. nil uses the proxy and the certificates of the process.
+	// HTTP is the client for tests of providers' keys. If nil, a client with the proxy and certificates of the process
+	// is used.
 	HTTP *http.Client
 	Log  *slog.Logger
 }
@@ -59,7 +60,7 @@ type App struct {
 	usage     *connUsage // nil unless the backend is embedded
 	signedOut bool       // browsers were signed out at startup
 	serving   []server   // run while requests are served
-	last      []server   // finish what requests leave behind; stopped in order once all requests have ended
+	last      []server   // finish work that requests leave behind; stopped in order once all requests have ended
 	addresses *clientAddresses
 	limits    ConnLimits
 	handler   http.Handler
@@ -98,21 +99,21 @@ func New(ctx context.Context, o Options) (*App, error) {
 // Handler returns the handler of all routes and pages.
 func (a *App) Handler() http.Handler { return a.handler }
 
-// Accounts returns the service of the people's accounts.
+// Accounts returns the account service.
 func (a *App) Accounts() *account.Service { return a.accounts }
 
 // Close closes the database of an App that was never served.
 func (a *App) Close() error { return a.store.Close() }
 
 // Activity returns the number of attached apps and pages, and the number of device codes that wait for a decision. A
-// backend without either is idle.
+// backend with neither is idle.
 func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
 	return a.hub.Connections(), pendingCodes, err
 }
 
-// Idle returns how long an embedded backend has been of no use to anybody: no request and no call of a model was in
-// progress, no app or page attached, and no device code waited for a decision. It is 0 while one is.
+// Idle returns how long an embedded backend has been idle: no request or model call in progress, no app or page
+// attached, and no device code pending. It returns 0 if the backend is in use.
 func (a *App) Idle(ctx context.Context) (time.Duration, error) {
 	connections, pending, err := a.Activity(ctx)
 	if err != nil {

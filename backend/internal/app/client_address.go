@@ -13,22 +13,22 @@ import (
 // clientAddresses finds the address of the client that sent a request.
 type clientAddresses struct {
 	trusted []netip.Prefix
-	// proxied is set if the site uses https. This server does not terminate TLS, so every connection then comes from a
-	// proxy.
+	// proxied is set if the site uses https. This server does not terminate TLS, so every connection then comes through
+	// a proxy.
 	proxied bool
 	log     *slog.Logger
 	warned  sync.Once
 }
 
-// ip returns the client's address. That is the address of the connection, or, if the connection comes from a trusted
-// proxy, the last address in X-Forwarded-For that is not a trusted proxy.
+// ip returns the client's address: the address of the connection or, if the connection comes from a trusted proxy, the
+// last address in X-Forwarded-For that is not a trusted proxy.
 func (c *clientAddresses) ip(r *http.Request) string {
 	ip, _ := c.find(r)
 	return ip
 }
 
-// isKnown reports whether ip returns the address of the client itself. Behind a proxy that is not in trusted_proxies,
-// every client appears with the proxy's address.
+// isKnown reports whether ip returns the address of the client itself. If a proxy is missing from trusted_proxies, all
+// its clients appear with the proxy's address.
 func (c *clientAddresses) isKnown(r *http.Request) bool {
 	ip, own := c.find(r)
 	if !own && c.proxied {

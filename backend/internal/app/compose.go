@@ -85,7 +85,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
-	// f.mail is last because the gateway, the credit and the accounts queue mail in it.
+	// f.mail comes last because the gateway, the credit ledger and the accounts queue mail in it.
 	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
 	limited := a.limitRequests(mux, map[string]http.HandlerFunc{
@@ -166,7 +166,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	return f, nil
 }
 
-// notifyOfLink mails the account's owner that an agent was linked.
+// notifyOfLink mails the account's owner about an agent that was linked.
 func (f *features) notifyOfLink(l link.Link) {
 	who := l.Requester
 	f.accounts.LinkMade(l.AccountID, account.NewLink{
@@ -174,7 +174,7 @@ func (f *features) notifyOfLink(l link.Link) {
 	})
 }
 
-// newCredentials also succeeds without an encryption key. The service then refuses to store credentials.
+// newCredentials succeeds even without an encryption key. The service then refuses to store credentials.
 func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Service, error) {
 	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
 	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {

@@ -17,16 +17,19 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 )
 
-// ConnLimits limit what clients can hold by not sending or not reading. The zero value means the defaults.
+// ConnLimits limit the resources that clients can hold by not sending or not reading. The zero value means the
+// defaults.
 type ConnLimits struct {
-	// WriteTimeout is how long a client may take for each writePart of what it is sent; 30 s.
+	// WriteTimeout is the time a client has to read each writePart of a response; 30 s.
 	WriteTimeout time.Duration
-	// WriteBuffer limits what the kernel keeps of a connection whose client does not read, in bytes; 128 KB. By itself,
-	// the kernel would accept megabytes, and report progress of a slow client only after it has read a third of them.
+	// WriteBuffer limits the bytes that the kernel buffers for a client that does not read; 128 KB. By default, the
+	// kernel would buffer megabytes, and report a slow client's progress only after it has read a third of them.
 	WriteBuffer int
-	// PerAddress is how many connections one address may have open; 1000. It does not apply to trusted proxies.
+	// PerAddress is the number of connections that one address may have open; 1000. It does not apply to trusted
+	// proxies.
 	PerAddress int
-	// RequestsPerAddress is how many requests of one client may be in progress, also behind a trusted proxy; 500.
+	// RequestsPerAddress is the number of requests that one client may have in progress, even behind a trusted proxy;
+	// 500.
 	RequestsPerAddress int
 }
 
@@ -38,11 +41,11 @@ func (l ConnLimits) orDefaults() ConnLimits {
 	return l
 }
 
-// writePart is the number of bytes for which a write deadline applies. Because the kernel reports progress only when a
-// third of its buffer is free again, the lowest speed of a client is about 5 KB a second.
+// writePart is the number of bytes to which a write deadline applies. The kernel reports progress only once a third of
+// its buffer is free again, so the slowest allowed client reads about 5 KB a second.
 const writePart = 64 << 10
 
-// limitedListener accepts connections that have a rolling write deadline, a few from each address.
+// limitedListener accepts connections that have a rolling write deadline, and limits them per address.
 type limitedListener struct {
 	net.Listener
 	limits    ConnLimits
@@ -93,23 +96,23 @@ func (l *limitedListener) take(c *net.TCPConn) (release func(), ok bool) {
 	return release, true
 }
 
-// limitedConn is a connection whose writes fail once its client stops reading or reads too slowly. Because everything
-// that the backend sends passes through Write, no handler needs a deadline of its own.
+// limitedConn is a connection whose writes fail once its client stops reading or reads too slowly. All output of the
+// backend passes through Write, so no handler needs its own deadline.
 type limitedConn struct {
 	*net.TCPConn
 	withoutReadFrom //nolint:unused // its method hides another
 	timeout         time.Duration
-	deadline        atomic.Pointer[time.Time] // an earlier one, which a handler has set; nil if there is none
+	deadline        atomic.Pointer[time.Time] // set by a handler and earlier than the rolling one; nil if none
 	release         func()
 }
 
-// withoutReadFrom hides the method of net.TCPConn, which would send a file under a single deadline.
+// withoutReadFrom hides net.TCPConn.ReadFrom, which would send a whole file under a single deadline.
 type withoutReadFrom struct{} //nolint:unused // see limitedConn
 
 //nolint:unused // see limitedConn
 func (withoutReadFrom) ReadFrom(io.Reader) (int64, error) { panic("unreachable") }
 
-// Write implements net.Conn. It extends the deadline with each part that the client takes.
+// Write implements net.Conn. It extends the deadline with each part that the client reads.
 func (c *limitedConn) Write(p []byte) (n int, err error) {
 	for {
 		part := p[n:min(n+writePart, len(p))]
@@ -119,7 +122,7 @@ func (c *limitedConn) Write(p []byte) (n int, err error) {
 		m, err := c.TCPConn.Write(part)
 		n += m
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			_ = c.SetLinger(0) // otherwise the kernel would keep what the client has not read for minutes
+			_ = c.SetLinger(0) // otherwise the kernel would keep unread data for minutes
 		}
 		if err != nil || n == len(p) {
 			return n, err

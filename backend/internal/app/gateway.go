@@ -73,7 +73,7 @@ func newModelAPI(f *features, o Options) *modelapi.API {
 	return modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log})
 }
 
-// callerKeys looks up the keys that authenticate calls: project keys and the tokens of open sessions.
+// callerKeys looks up the keys that authenticate model calls: project keys and the tokens of open sessions.
 type callerKeys struct{ *sqlstore.Store }
 
 func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
@@ -92,7 +92,7 @@ func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 	return live, err
 }
 
-// callerSessions gives access to the sessions whose apps make calls.
+// callerSessions provides the sessions whose apps make model calls.
 type callerSessions struct{ *sessions.Assistants }
 
 func (s callerSessions) Script(ctx context.Context, id string) (*assistantscript.Script, error) {
@@ -103,7 +103,7 @@ func (s callerSessions) Script(ctx context.Context, id string) (*assistantscript
 	return script, err
 }
 
-// ownKeys looks up the credentials with which projects pay for their own calls.
+// ownKeys looks up the keys with which projects pay for their own calls.
 type ownKeys struct {
 	gateway.KeySources
 	credentials *credentials.Service

@@ -45,7 +45,7 @@ func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 }
 
 // withPolicies forbids other sites to load responses into their pages, unless a handler overrides the policy. Over
-// https, it also tells browsers to always use https for this host, but not for its subdomains.
+// https, it also tells browsers always to use https for this host, but not for its subdomains.
 func withPolicies(https bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -56,14 +56,15 @@ func withPolicies(https bool, next http.Handler) http.Handler {
 	})
 }
 
-// removedWorker is a service worker that removes itself and loads the pages again that it served.
+// removedWorker is a service worker that unregisters itself and reloads the pages that it controlled.
 const removedWorker = `addEventListener("install", () => skipWaiting());
 addEventListener("activate", (e) => e.waitUntil(registration.unregister()
 	.then(() => clients.matchAll({ type: "window" })).then((all) => Promise.all(all.map((c) => c.navigate(c.url))))));
 `
 
-// withoutWorkers answers every request for the script of a service worker with removedWorker. Our pages register none,
-// so another program registered it while it had this address, and it would continue to serve pages at our origin.
+// withoutWorkers answers every request for a service worker's script with removedWorker. Our pages register no worker,
+// so one that asks belongs to another program that used this address earlier, and would keep serving its pages at our
+// origin.
 func withoutWorkers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Service-Worker") != "script" {
@@ -77,7 +78,7 @@ func withoutWorkers(next http.Handler) http.Handler {
 }
 
 // textOnly rejects URLs that are not valid UTF-8 or contain NUL. No resource has such a name, and PostgreSQL rejects
-// queries for it.
+// such text in queries.
 func textOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.QueryUnescape(r.URL.RawQuery)
@@ -89,8 +90,8 @@ func textOnly(next http.Handler) http.Handler {
 	})
 }
 
-// limitRequests limits the requests in progress of each address. refused is called for a request over the limit; its
-// keys are beginnings of paths.
+// limitRequests limits the requests in progress per address. refused maps path prefixes to the handlers for requests
+// over the limit.
 func (a *App) limitRequests(next http.Handler, refused map[string]http.HandlerFunc) http.Handler {
 	inProgress := limit.NewSlots(limit.Bounds{Running: math.MaxInt, RunningEach: a.limits.RequestsPerAddress})
 	full := rate.Sometimes{First: 1, Interval: time.Minute} // limits the log
@@ -137,16 +138,16 @@ func ownHostOnly(isOwn func(host string) bool, next http.Handler) http.Handler {
 	})
 }
 
-// embeddedHosts returns a function that reports whether a host is the embedded backend's: its site, or localhost.
+// embeddedHosts returns a function that reports whether a host is the embedded backend's site or localhost.
 func embeddedHosts(site *url.URL) func(string) bool {
 	port := site.Port()
 	own := []string{site.Host, "localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
 	return func(host string) bool { return slices.Contains(own, host) }
 }
 
-// localHosts returns a function that reports whether a host belongs to a server whose programs call it on this machine:
-// its site, localhost with any port, or a host for which a page cannot have a public name: an IP address, or a name
-// inside a network of containers.
+// localHosts returns a function that reports whether a host belongs to a server that programs on this machine call: its
+// site, localhost with any port, or a host that cannot be a public name: an IP address, or a name inside a container
+// network.
 func localHosts(site *url.URL) func(string) bool {
 	return func(host string) bool {
 		name := (&url.URL{Host: host}).Hostname()

@@ -14,8 +14,8 @@ import (
 // maxFree is the maximum free credit of an account.
 const maxFree = 1000 * credit.USD
 
-// NewLedger returns the ledger for a configuration. The server passes notify; an operator's commands pass nil. If the
-// server can send mail, notices are mailed, and accounts cannot spend before their address is verified.
+// NewLedger returns the ledger for a configuration. The server passes notify; admin commands pass nil. If the server
+// can send mail, notices are mailed, and accounts cannot spend before their address is verified.
 func NewLedger(
 	c config.Config, store credit.Store, log *slog.Logger, notify func(context.Context, credit.Notice),
 ) (*credit.Ledger, error) {
@@ -33,7 +33,7 @@ func NewLedger(
 	return credit.New(o), nil
 }
 
-// notifyOfSpending mails the account's owner that most of a cap or of the credit is spent.
+// notifyOfSpending mails the account's owner a notice that most of a cap or of the credit is spent.
 func (f *features) notifyOfSpending(ctx context.Context, n credit.Notice) {
 	page := "/account/credit"
 	if n.Project != "" {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// connUsage knows when the HTTP connections of a server were last in use. WebSockets do not count; the hub knows them.
+// connUsage records when the server's HTTP connections were last in use. It ignores WebSockets, which the hub tracks.
 type connUsage struct {
 	mu   sync.Mutex
 	busy map[net.Conn]struct{} // with a request in progress, or too new to have sent one
@@ -16,7 +16,7 @@ type connUsage struct {
 
 func newConnUsage() *connUsage { return &connUsage{busy: map[net.Conn]struct{}{}, last: time.Now()} }
 
-// note is the ConnState of an http.Server.
+// note is the ConnState callback of an http.Server.
 func (u *connUsage) note(c net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,14 +30,14 @@ func (u *connUsage) note(c net.Conn, state http.ConnState) {
 	u.last = time.Now()
 }
 
-// touch counts as a use that ends now.
+// touch records a use that ends now.
 func (u *connUsage) touch() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last = time.Now()
 }
 
-// idle returns how long no connection was in use; 0 while one is.
+// idle returns the time since a connection was last in use, or 0 while one is.
 func (u *connUsage) idle() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
