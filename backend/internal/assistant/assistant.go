@@ -1,6 +1,6 @@
 // Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds. They are
-// chosen from a catalogue that the operator configures. The package defines the settings, but not who may change them,
-// and contains no HTTP or SQL code.
+// chosen from a catalogue that the operator configures. The package does not check who may change the settings, and
+// contains no HTTP or SQL code.
 package assistant
 
 import (

@@ -29,7 +29,7 @@ type Catalogue struct {
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
 
-	// TextModels are the models in the gateway's catalogue. DefaultText is the ID of the one used by projects that chose
+	// TextModels are the models in the gateway's catalogue. DefaultText is the ID of the model for projects that chose
 	// none, or "".
 	TextModels  []TextModel `yaml:"-"`
 	DefaultText string      `yaml:"-"`
@@ -51,7 +51,7 @@ type Voice struct {
 	Description string `yaml:"description"`
 }
 
-// Defaults are the config of a project whose config was never changed.
+// Defaults are the config of a project that never changed its config.
 type Defaults struct {
 	RealtimeModel string `yaml:"realtime_model"`
 	Voice         string `yaml:"voice"`
@@ -63,8 +63,8 @@ type Defaults struct {
 //go:embed catalogue.yaml
 var builtIn []byte
 
-// LoadCatalogue reads the operator's YAML file, or the built-in catalogue if path is empty. An error names the file
-// and the invalid entry.
+// LoadCatalogue reads the operator's YAML file, or the built-in catalogue if path is empty. An error names the file and
+// the invalid entry.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return parse("the built-in catalogue", builtIn)
@@ -235,7 +235,7 @@ func find[T any](list []T, id string, idOf func(T) string) *T {
 	return &list[i]
 }
 
-// Gone lists the IDs set in a config that are no longer in the catalogue.
+// Gone lists the IDs in a config that are no longer in the catalogue.
 func (c Catalogue) Gone(config Config) []string {
 	var gone []string
 	for _, used := range []struct {

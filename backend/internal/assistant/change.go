@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// fields holds some fields of a config, in the form stored by audit entries.
+// fields holds some fields of a config, in the form stored in audit entries.
 type fields struct {
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
 	Voice         *string `json:"voice,omitempty"`
@@ -46,7 +46,7 @@ type difference struct {
 	before, after any
 }
 
-// apply sets the fields that are not nil and returns those whose value changed.
+// apply sets the fields that are not nil and returns the ones whose value changed.
 func (f fields) apply(c Config) (Config, []difference) {
 	var diff []difference
 	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
@@ -89,7 +89,7 @@ func summary(diff []difference) string {
 	return strings.Join(parts, ", ")
 }
 
-// labels maps fields to the names shown to people, where these differ from the API's names.
+// labels maps fields to the names shown to users, where these differ from the API's names.
 var labels = map[string]string{
 	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.TextModel: "text model",
 	grants.SessionMemory: "session memory",

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a stored config. By made the last change. Host is the computer of that agent, or empty.
+// Stored is a stored config. By is the actor who made the last change; Host is the computer of that agent, or empty.
 type Stored struct {
 	Config
 	By   audit.Actor
@@ -34,8 +34,8 @@ type Store interface {
 type Service struct {
 	Store     Store
 	Catalogue Catalogue
-	// TextModels returns the gateway's models for a project, and the ID of the default one or "". It is nil if there is
-	// no gateway.
+	// TextModels returns the gateway's models for a project, and the ID of the default one or "". The field is nil if
+	// there is no gateway.
 	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
 	Now        func() time.Time
 }
@@ -67,8 +67,8 @@ func (s *Service) Get(ctx context.Context, account, project string) (Config, err
 	return c, nil
 }
 
-// Change sets the fields of c and returns the config before and after. The error may be a *ConflictError, an
-// *InvalidError or ErrNoProject. If no value changes, no new version is created.
+// Change sets the fields of c and returns the config before and after. It creates no new version if no value changes.
+// It may return a *ConflictError, an *InvalidError or ErrNoProject.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Config, err error) {
@@ -99,8 +99,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores the values before a change as a new version. It returns ErrConflict if one of the fields was changed
-// again, ErrNotUndoable, or an *InvalidError if an old value is no longer offered.
+// Undo restores the values before a change as a new version. It returns ErrConflict if one of the fields has been
+// changed again, ErrNotUndoable, or an *InvalidError if an old value is no longer offered.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if (e.Action != ActionChanged && e.Action != ActionUndone) || e.AccountID != account || !e.Undoable() {
 		return ErrNotUndoable
@@ -159,8 +159,8 @@ func (s *Service) next(
 	return Stored{Config: after, By: by}, e, nil
 }
 
-// Cost returns the price of a minute of conversation with a config, in micro-dollars. It is nil if a price is not set
-// or a model is no longer offered.
+// Cost returns the price of a minute of conversation with a config, in micro-dollars. It returns nil if a price is not
+// set or a model is no longer offered.
 func (s *Service) Cost(c Config) *int64 {
 	realtime, memory := s.Catalogue.realtime(c.RealtimeModel), s.Catalogue.memory(c.MemoryModel)
 	if realtime == nil || memory == nil || realtime.Price == nil || memory.Price == nil {
