@@ -1,6 +1,6 @@
-// Package audit records who read or changed an account's data: agents, the account holder or the operator. It knows
-// neither what a change means nor SQL: the feature that makes a change passes the entry to its store together with the
-// change.
+// Package audit records who read or changed an account's data: agents, the account holder or the operator. It contains
+// no SQL and does not interpret changes: the feature that makes a change passes the entry to its store together with
+// the change.
 package audit
 
 import (
@@ -19,19 +19,19 @@ const (
 	KindBackend  = "backend"  // the backend itself, for example a cleanup or a limit
 )
 
-// Actor is the person or program that did something. LinkID is the agent's link, and empty for other actors.
+// Actor is the user or program that acted. LinkID is the agent's link, and empty for other actors.
 type Actor struct {
 	Kind   string
 	LinkID string
 }
 
-// Agent returns the agent that uses a link.
+// Agent returns the actor for an agent that uses the link.
 func Agent(linkID string) Actor { return Actor{Kind: KindAgent, LinkID: linkID} }
 
-// Person returns the account holder, acting in a browser.
+// Person returns the actor for the account holder, acting in a browser.
 func Person() Actor { return Actor{Kind: KindPerson} }
 
-// Operator returns the backend's operator.
+// Operator returns the actor for the backend's operator.
 func Operator() Actor { return Actor{Kind: KindOperator} }
 
 // Entry records one action. It contains no secrets and no credential values.
@@ -61,11 +61,11 @@ func New(at time.Time, accountID string, by Actor, action, project, summary stri
 		Project: project, Summary: summary}
 }
 
-// Undoable reports whether the change can be undone: it has a Before and was not yet undone.
+// Undoable reports whether the change can be undone: it has a Before and was not undone yet.
 func (e Entry) Undoable() bool { return len(e.Before) > 0 && e.UndoneBy == "" }
 
-// Settings returns the names of the settings that undoing the entry would restore: its project, what was changed, and a
-// field of Before.
+// Settings returns the names of the settings that undoing the entry would restore. Each name consists of the entry's
+// project, the changed object and a field of Before.
 func (e Entry) Settings() []string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(e.Before, &fields) != nil {

@@ -15,9 +15,9 @@ import (
 const (
 	MaxListed = 200 // entries per listing
 	Kept      = 400 * 24 * time.Hour
-	// KeptOfPerson is how many entries an account keeps of its holder. KeptOfOther is how many it keeps of each link,
-	// of the operator and of the backend. Each has a share of its own, so that an agent cannot push out the entries of
-	// others; in its own share, it cannot push out what an undo needs.
+	// KeptOfPerson is the number of entries an account keeps of its holder. KeptOfOther is the number it keeps of each
+	// link, of the operator and of the backend. Each actor has its own share, so that an agent cannot push out the
+	// entries of others; within its own share, it cannot push out the entries that an undo needs.
 	KeptOfPerson = 10_000
 	KeptOfOther  = 5_000
 	// ReadWindow is how long repeated reads of the same kind through one link are recorded as a single entry.
@@ -25,7 +25,8 @@ const (
 	sweepEvery = time.Hour
 )
 
-// ErrNotFound is returned for an unknown entry and for another account's, so that callers cannot tell them apart.
+// ErrNotFound is returned for an unknown entry and for an entry of another account, so that callers cannot tell them
+// apart.
 var ErrNotFound = errors.New("no such audit entry")
 
 // Filter selects the entries of a listing.
@@ -33,11 +34,11 @@ type Filter struct {
 	Project string // a project's ID, not an alias; if empty, all entries of the account
 	// Nouns selects actions by the word before the dot, such as assistant; if empty, all.
 	Nouns []string
-	// Actor and LinkID select who acted: a kind such as KindAgent, and one agent's link; if empty, everybody.
+	// Actor and LinkID select who acted: a kind such as KindAgent, and one agent's link. If empty, every actor matches.
 	Actor, LinkID string
 	// From and To limit the time; To is exclusive. The zero time is no limit.
 	From, To time.Time
-	// ChangesOnly leaves out entries of reads.
+	// ChangesOnly excludes entries of reads.
 	ChangesOnly bool
 	Before      string // lists only entries older than the one with this ID; if empty, starts with the newest
 	Limit       int    // clamped to 1..MaxListed; 0 means MaxListed
@@ -51,9 +52,9 @@ type Store interface {
 	AuditEntry(ctx context.Context, accountID, id string) (Entry, error)
 	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
 	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
-	// SweepAudit deletes entries from before old, and the oldest entries beyond each actor's share in accounts with an
-	// entry from after recent. It keeps the latest entry for each setting that can be undone (Entry.Settings). It
-	// returns the number of deleted entries.
+	// SweepAudit deletes entries from before old. In accounts with an entry from after recent, it also deletes the
+	// oldest entries beyond each actor's share. It keeps the latest entry for each setting that can be undone
+	// (Entry.Settings). It returns the number of deleted entries.
 	SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error)
 }
 
@@ -90,7 +91,7 @@ var reads = map[string]string{
 	"gateway_usage.read": "read what calls through the AI gateway cost",
 }
 
-// Read records that an agent read something, at most once per ReadWindow for each link, project and action.
+// Read records that an agent read data, at most once per ReadWindow for each link, project and action.
 func (s *Service) Read(ctx context.Context, accountID, project, action string, by Actor) error {
 	now := s.Now().UTC().Truncate(time.Millisecond)
 	summary, ok := reads[action]
@@ -119,7 +120,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// AgentName returns the name of an agent's install as shown to the account holder. It is empty if host and client are.
+// AgentName returns the name of an agent's install as shown to the account holder, or "" if host and client are empty.
 func AgentName(host, client string) string {
 	if host == "" || client == "" {
 		return host + client

@@ -31,15 +31,15 @@ const (
 	MaxTrailListed = 1000      // lines per listing
 )
 
-// AnybodysTrail returns the actions that anybody can cause without an account. The number of their lines must be
+// AnybodysTrail returns the actions that anyone can trigger without an account. The number of their lines must be
 // limited.
 func AnybodysTrail() []TrailAction {
 	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny, TrailCancel}
 }
 
-// TrailRef hashes a value that a line refers to. kind keeps the hashes of equal texts apart, such as an address and an
-// account. A reader of the database cannot recover values that are no longer stored. Values still stored in other
-// tables can be matched with lines by their equal times.
+// TrailRef hashes a value that a line refers to. kind separates the hashes of equal texts of different kinds, such as
+// an address and an account. A reader of the database cannot recover values that are no longer stored; values still
+// stored in other tables can be matched with lines by their equal times.
 type TrailRef func(kind, value string) string
 
 // NewTrailRef returns a TrailRef that uses the backend's keyed hash. It returns "" for an empty value.
@@ -86,8 +86,8 @@ func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 		Account: t.Ref("account", accountID), Address: t.Ref("address", PlainAddress(t.Address))}
 }
 
-// PlainAddress returns the canonical form of a network address, so that equal addresses have equal hashes. It returns
-// s unchanged if s is not an address.
+// PlainAddress returns the canonical form of a network address, so that equal addresses have equal hashes. If s is not
+// an address, it returns s unchanged.
 func PlainAddress(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
