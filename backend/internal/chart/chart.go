@@ -1,6 +1,6 @@
-// Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description
-// for people who cannot see it, takes its colours from classes and currentColor, and contains neither script nor
-// style. The package does not know what the numbers mean or which page shows them.
+// Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description for
+// screen readers, takes its colours from classes and currentColor, and contains neither script nor style. The package
+// does not interpret the numbers.
 package chart
 
 import (
@@ -22,7 +22,7 @@ type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
 	Format          func(n int64) string // formats the numbers; nil for plain counts
-	Unfinished      bool                 // whether the period of the last point is not over; it is drawn hatched
+	Unfinished      bool                 // the period of the last point is not over; it is drawn hatched
 }
 
 // short formats a number for labels with little space.
@@ -88,7 +88,7 @@ func (s scale) area(first, last int, class, fill string) string {
 		s.line(first, last), num(s.middle(last)), floor)
 }
 
-// hatch defines the pattern of what is not over, and hatched refers to it.
+// hatch returns a pattern definition for unfinished periods. hatched is the fill that refers to it.
 func (c Chart) hatch() string {
 	if !c.Unfinished {
 		return ""
@@ -182,12 +182,12 @@ func (s scale) times() string {
 	return b.String()
 }
 
-// Ticks returns 2 to 6 round numbers. The first is 0 and the last is at least most. The step is 1, 2 or 5 times a
-// power of ten.
+// Ticks returns 2 to 6 round numbers. The first is 0 and the last is at least most. The step is 1, 2 or 5 times a power
+// of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
-		if i%3 == 1 { // the steps are 1, 2, 5, 10, 20, ...; only 2 to 5 is not a doubling
+		if i%3 == 1 { // the steps are 1, 2, 5, 10, 20, ...; the one from 2 to 5 does not double
 			step = step / 2 * 5
 		} else {
 			step *= 2
@@ -222,7 +222,7 @@ func Short(n int64) string {
 // num formats a coordinate with at most one decimal.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
-// clean removes the characters that XML does not allow.
+// clean removes characters that XML does not allow.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {
