@@ -122,8 +122,8 @@ func Flags(flags *pflag.FlagSet) {
 	}
 }
 
-// Load reads the settings. Flags override variables, which override the file, which overrides the defaults. Errors
-// name the setting and never contain a secret.
+// Load reads the settings. Flags override variables, variables override the file, and the file overrides the defaults.
+// An error names the setting and never contains a secret.
 func Load(flags *pflag.FlagSet) (Config, error) {
 	v := viper.New()
 	known := map[string]bool{}
@@ -240,7 +240,7 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 	return c, nil
 }
 
-// TempDir returns the directory for temporary files: the one of the SQLite file, because it is certainly writable, or
+// TempDir returns the directory for temporary files: the directory of the SQLite file, because it must be writable, or
 // DataDir.
 func (c Config) TempDir() string {
 	if strings.Contains(c.Database, "://") {
@@ -361,7 +361,7 @@ func (c *Config) parseHMACKey(variable string, v *viper.Viper) error {
 	return nil
 }
 
-// Embedded returns the settings of a backend that the daemon runs for one person in its own directory.
+// Embedded returns the settings of a backend that the daemon runs for one user in its own directory.
 func Embedded(dir, url, siteURL string, key []byte, credentialsKey string) Config {
 	return Config{
 		BaseURL: url, SiteURL: siteURL, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,
