@@ -2,7 +2,7 @@ package connpage
 
 import "github.com/service-dev/service/glasses/guide"
 
-// ability describes to the wearer, in plain words, one thing that an app does with the glasses.
+// ability describes to the wearer, in plain words, one way in which an app uses the glasses.
 type ability struct{ Name, About string }
 
 var words = map[string]ability{

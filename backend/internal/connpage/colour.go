@@ -21,7 +21,8 @@ type rgb uint32
 func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
 // colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
-// theme's surface, and the text colour that is most readable on the accent. Any accent therefore works in both themes.
+// theme's surface, and the text colour that is most readable on the accent. Every accent is therefore readable in both
+// themes.
 func colours(accent string) string {
 	if !IsColour(accent) { // stored pages were validated; a Page created in code may not be
 		accent = defaultAccent
@@ -32,7 +33,7 @@ func colours(accent string) string {
 		dark, textOn(dark))
 }
 
-// IsColour reports whether a page can have the accent. Capital letters are as good as small ones.
+// IsColour reports whether a page can have the accent. It accepts upper and lower case.
 func IsColour(accent string) bool { return accentForm.MatchString(strings.ToLower(accent)) }
 
 // readable mixes c with towards in steps until its contrast with surface is sufficient.

@@ -27,7 +27,7 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError reports an invalid value. Message says why it is invalid.
+// InvalidError reports an invalid value. Message contains the reason.
 type InvalidError struct{ Field, Message string }
 
 // Error returns the message.
@@ -52,7 +52,7 @@ type Page struct {
 	UpdatedBy    string    // for display: "you", "agent on laptop"
 }
 
-// Phrase is something that the app's user can say. Does describes its effect.
+// Phrase is a phrase that the app's user can say. Does describes its effect.
 type Phrase struct{ Phrase, Does string }
 
 // Toggle is a switch shown to the app's user. On is its initial state.

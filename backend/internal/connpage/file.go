@@ -65,10 +65,10 @@ type view struct {
 	On       bool // whether the sample shows connected glasses
 }
 
-// Render returns the page's HTML. It renders equal pages to identical bytes.
+// Render returns the page's HTML. Equal pages render to identical bytes.
 func Render(p Page, state State) (Document, error) {
 	v := view{Page: p, Can: abilities(p.Capabilities), Scheme: "light dark", Live: state == Live, On: state == Connected,
-		// These are constants and validated colours.
+		// These values are constants and validated colours.
 		Messages: template.HTML("<!--\n" + pageMessages + "-->"), //nolint:gosec // our own constant
 		Style:    template.CSS(colours(p.Accent) + pageCSS),      //nolint:gosec // our own, with derived colours
 		Script:   template.JS(pageJS)}                            //nolint:gosec // our own constant

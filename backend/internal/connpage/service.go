@@ -44,7 +44,7 @@ func (s *Service) Get(ctx context.Context, account, project string) (Page, error
 	return stored.toPage()
 }
 
-// IsChanged reports whether anybody has ever changed the page of a project. Unlike Get, it stores nothing.
+// IsChanged reports whether the page of a project has ever been changed. Unlike Get, it stores nothing.
 func (s *Service) IsChanged(ctx context.Context, account, project string) (bool, error) {
 	stored, err := s.Store.ConnectionPage(ctx, account, project)
 	if errors.Is(err, ErrNotFound) {
@@ -77,8 +77,8 @@ func newPageID() string {
 	return "cp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Change changes a page and returns it before and after the change. A change without effect is not stored. The error
-// may be a *ConflictError; or it contains an *InvalidError for each invalid field, see InvalidFields.
+// Change changes a page and returns it before and after the change. It does not store a change without effect. It
+// returns a *ConflictError, or an error that contains an *InvalidError for each invalid field; see InvalidFields.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Page, err error) {

@@ -33,8 +33,8 @@ var (
 	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// clean returns the change with trimmed texts. The error joins an *InvalidError for each invalid field, in the order
-// of the form.
+// clean returns the change with trimmed texts. Its error joins an *InvalidError for each invalid field, in the order of
+// the form.
 func clean(c Change) (Change, error) {
 	steps := []func(*Change) error{
 		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
@@ -55,7 +55,7 @@ func clean(c Change) (Change, error) {
 	return c, nil
 }
 
-// InvalidFields returns every *InvalidError in an error of Change.
+// InvalidFields returns every *InvalidError in an error returned by Change.
 func InvalidFields(err error) []*InvalidError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it visits all errors, not the first
 		var all []*InvalidError
@@ -84,7 +84,7 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 	return nil
 }
 
-// unprintable reports whether r is not printable or changes the direction of text.
+// unprintable reports whether r is unprintable or changes the direction of text.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func cleanAccent(c *Change) error {
@@ -173,7 +173,7 @@ func cleanToggles(c *Change) error {
 	})
 }
 
-// link accepts only https addresses, because the page is shown inside apps, where other schemes could mislead people.
+// link accepts only https addresses, because the page is shown inside apps, where other schemes could mislead users.
 func link(s *string, field string, keep func(string)) error {
 	if s == nil {
 		return nil
