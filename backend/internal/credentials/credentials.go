@@ -1,6 +1,6 @@
 // Package credentials stores a project's own API keys for AI providers, encrypted with a key that is not in the
-// database. A stored value is never shown again, and is decrypted only to test it or to use it in the gateway. The
-// package contains no grants, pages or SQL.
+// database. A stored value is never shown again; it is decrypted only to test it or to use it in the gateway. The
+// package does not check grants and contains no pages or SQL.
 package credentials
 
 import (
@@ -32,7 +32,7 @@ const (
 // Provider is an AI provider whose keys can be stored.
 type Provider struct {
 	ID, Name string
-	// Example shows people what a key looks like, e.g. "sk-...".
+	// Example shows users the form of a key, e.g. "sk-...".
 	Example string
 }
 
@@ -47,8 +47,8 @@ type Credential struct {
 	TestResult string
 }
 
-// Link lets the account holder set one credential once. Knowing its ID is not sufficient, because the page also
-// requires the account holder to be signed in.
+// Link lets the account holder set one credential once. Its ID alone is not sufficient: the page also requires the
+// account holder to be signed in.
 type Link struct {
 	ID        string
 	Project   string

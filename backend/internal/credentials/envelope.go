@@ -31,14 +31,14 @@ func (e *MissingKeyError) Error() string {
 		e.Credentials, e.KeyID)
 }
 
-// owner identifies what an envelope belongs to. The envelope cannot be decrypted for any other owner.
+// owner identifies the owner of an envelope. The envelope cannot be decrypted for any other owner.
 type owner struct{ account, project, provider string }
 
 func (o owner) bind(purpose string) []byte {
 	return []byte(strings.Join([]string{"credential", purpose, format, o.account, o.project, o.provider}, "\x00"))
 }
 
-// envelope holds an encrypted value and its data key, which is encrypted with the wrapping key keyID.
+// envelope holds an encrypted value and its data key. The data key is encrypted with the wrapping key keyID.
 type envelope struct{ sealed, wrapped, keyID string }
 
 // seal encrypts a value with a new data key, and the data key with the current wrapping key.

@@ -12,7 +12,7 @@ const (
 	maxKeys  = 64
 )
 
-// Keys are the keys that encrypt data keys, the current one first. Printing them shows only their IDs.
+// Keys are the wrapping keys, which encrypt data keys; the current one is first. Printing them shows only their IDs.
 type Keys struct{ list []wrappingKey }
 
 type wrappingKey struct {

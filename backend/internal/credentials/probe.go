@@ -13,7 +13,7 @@ import (
 
 const (
 	testTimeout = 5 * time.Second
-	// testAgain is the age from which Test no longer reuses a stored result.
+	// testAgain is the age from which Test ignores a stored result.
 	testAgain = 3 * time.Second
 )
 
@@ -40,7 +40,7 @@ func (s *Service) Test(ctx context.Context, account, project, provider string, b
 	return c.TestResult, nil
 }
 
-// NoteRefused stores the test result TestRefused, because the provider refused the credential during a call. Repeated
+// NoteRefused stores the test result TestRefused after the provider refused the credential during a call. Repeated
 // calls change nothing.
 func (s *Service) NoteRefused(ctx context.Context, account, project, provider string) error {
 	c, err := s.o.Store.Credential(ctx, account, project, provider)
@@ -75,7 +75,7 @@ func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	req.Header.Set(p.Test.Header, p.Test.Prefix+value)
 	res, err := s.o.HTTP.Do(req)
 	if err != nil {
-		// The error could contain text from the provider. The provider's ID is enough to investigate.
+		// The error could contain text from the provider, so log only the provider's ID.
 		s.o.Log.WarnContext(ctx, "failed to test credential: no response", "provider", p.ID)
 		return TestUnreachable
 	}

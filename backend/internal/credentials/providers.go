@@ -26,7 +26,7 @@ const (
 	maxValue     = 512
 	maxProviders = 100
 	maxFile      = 1 << 20
-	// hintFrom is the minimum length of a value whose end may be shown.
+	// hintFrom is the minimum length of a value whose last characters may be shown.
 	hintFrom = 20
 )
 
@@ -59,8 +59,8 @@ type providerFile struct {
 	} `yaml:"providers"`
 }
 
-// LoadProviders reads the providers from a YAML file of at most 1 MB, or the built-in ones if path is empty. Unknown
-// fields are errors.
+// LoadProviders reads the providers from a YAML file of at most 1 MB, or the built-in ones if path is empty. It returns
+// an error for unknown fields.
 func LoadProviders(path string) (Catalogue, error) {
 	if path == "" {
 		return parseProviders(builtIn)
@@ -162,8 +162,8 @@ func find[T any](list []T, matches func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
-// check returns the value without surrounding space. Its error is an *InvalidError that says what is wrong without
-// repeating the value.
+// check returns the value without surrounding space, or an *InvalidError that explains the mistake without repeating
+// the value.
 func (p provider) check(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	form := "A key of " + p.Name

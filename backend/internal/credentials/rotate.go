@@ -17,8 +17,7 @@ type DamagedError struct{ Credentials []Damaged }
 // Damaged identifies a damaged credential and the key that it was encrypted with.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
-// Error returns a message with the number of damaged credentials and the keys that must therefore stay in the key
-// file.
+// Error returns a message with the number of damaged credentials and the keys that must therefore stay in the key file.
 func (e *DamagedError) Error() string {
 	var keys []string
 	for _, c := range e.Credentials {
@@ -38,7 +37,7 @@ func (e *DamagedError) Error() string {
 // Rewrap encrypts every data key with the current key; the values stay the same. It returns the number of rewrapped
 // credentials, even with an error. Another run continues where this one stopped. It leaves credentials that cannot be
 // decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key is not in the file in a
-// *MissingKeyError. The error can wrap both.
+// *MissingKeyError. The returned error can wrap both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured
@@ -68,8 +67,8 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	return done, result
 }
 
-// rewrapAll rewraps the data keys encrypted with one old key. It returns the number it rewrapped, and the credentials
-// that it could not decrypt.
+// rewrapAll rewraps the data keys encrypted with one old key. It returns the number of rewrapped keys, and the
+// credentials that it could not decrypt.
 func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
 	done := 0
 	var damaged []Damaged

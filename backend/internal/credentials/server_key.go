@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ServerPrefix is the prefix of the provider under which a local server's key is stored. No catalogue contains such a
-// provider.
+// ServerPrefix is the prefix of the provider name under which a local server's key is stored. No catalogue contains
+// such a provider.
 const ServerPrefix = "local/"
 
 const maxServerKey = 1000
@@ -28,7 +28,8 @@ func (s *Service) CheckServerKey(value string) error {
 	return nil
 }
 
-// SetServerKey stores the key of a local server that a project's owner added. It returns the errors of CheckServerKey.
+// SetServerKey stores the key of a local server that a project's owner added. It returns the same errors as
+// CheckServerKey.
 func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
 	value = strings.TrimSpace(value)
 	if err := s.CheckServerKey(value); err != nil {

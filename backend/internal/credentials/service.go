@@ -126,8 +126,8 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 	return l, nil
 }
 
-// Link returns a valid link of the account. It returns ErrUnknownLink for another account's link and for a used or
-// expired one.
+// Link returns a valid link of the account. It returns ErrUnknownLink for a link of another account and for a used or
+// expired link.
 func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error) {
 	if !secret.Valid(credential.Credential, linkID) {
 		return Link{}, ErrUnknownLink
@@ -147,9 +147,9 @@ func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error
 	return link, nil
 }
 
-// Set stores a value and replaces any earlier one. If the value was entered through a paste link, linkID is its ID,
-// and Set consumes the link; otherwise linkID is empty. The error may be ErrNotConfigured, ErrUnknownProvider,
-// ErrUnknownLink or an *InvalidError, and never contains the value.
+// Set stores a value and replaces any earlier one. If the value was entered through a paste link, linkID is its ID, and
+// Set consumes the link; otherwise linkID is empty. It returns ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or
+// an *InvalidError; the error never contains the value.
 func (s *Service) Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error {
 	if !s.Configured() {
 		return ErrNotConfigured
@@ -188,7 +188,7 @@ func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string
 	return nil
 }
 
-// Remove deletes a credential, or returns ErrNotSet. It needs no encryption key. It also works for providers that are
+// Remove deletes a credential, or returns ErrNotSet. It needs no encryption key, and also works for providers that are
 // no longer listed.
 func (s *Service) Remove(ctx context.Context, account, project, provider string, by audit.Actor) error {
 	p, _ := s.o.Providers.find(provider)
@@ -199,8 +199,8 @@ func (s *Service) Remove(ctx context.Context, account, project, provider string,
 	return nil
 }
 
-// Open returns the decrypted value. Use it only for calls to the provider. The error may be ErrNotSet,
-// ErrNotConfigured or a *MissingKeyError.
+// Open returns the decrypted value. Use it only for calls to the provider. It returns ErrNotSet, ErrNotConfigured or a
+// *MissingKeyError on failure.
 func (s *Service) Open(ctx context.Context, account, project, provider string) (string, error) {
 	_, value, err := s.open(ctx, account, project, provider)
 	return value, err

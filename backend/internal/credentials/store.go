@@ -43,7 +43,7 @@ type Store interface {
 	PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error
 	// DeleteCredential returns ErrNotSet if the credential is not set.
 	DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error
-	// MarkTested stores the result of a test, unless the credential has been replaced since it was tested (c.Sealed
+	// MarkTested stores the result of a test, unless the credential has been replaced since the test (c.Sealed
 	// differs).
 	MarkTested(ctx context.Context, c Stored, e audit.Entry) error
 }
@@ -58,8 +58,8 @@ type LinkStore interface {
 
 // KeyStore supports rotating the wrapping key.
 type KeyStore interface {
-	// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account, project
-	// and provider. It starts after the given credential; the zero value means from the beginning.
+	// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account,
+	// project and provider. It starts after the given credential; the zero value starts at the beginning.
 	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
 	// Rewrap stores the data key of c if the one in the database still equals wrapped, and reports whether it did.
 	Rewrap(ctx context.Context, c Stored, wrapped string) (bool, error)
