@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Amount is money in micro-USD: 1,000,000 is one dollar.
+// Amount is an amount of money in micro-USD: 1,000,000 is one dollar.
 type Amount int64
 
 const (
@@ -18,8 +18,8 @@ const (
 
 const decimals = 6
 
-// ParseAmount parses dollars as people write them: digits, optionally followed by a point and up to six more digits,
-// as in 5, 5.00 or 0.0125. It returns ErrBadAmount for anything else, including a sign or more than MaxAmount.
+// ParseAmount parses an amount in dollars: digits, optionally followed by a point and up to six more digits, as in 5,
+// 5.00 or 0.0125. It returns ErrBadAmount for anything else, including a sign or more than MaxAmount.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, pointed := strings.Cut(text, ".")
 	if !isDigits(whole) || len(whole) > 7 || pointed && (!isDigits(fraction) || len(fraction) > decimals) {

@@ -60,8 +60,8 @@ func (l *Ledger) topUpURL(book string) string {
 	return u.String()
 }
 
-// topUpOf returns the page where the account's owner adds credit, or "". A refusal is complete without it, so errors
-// are logged and not returned.
+// topUpOf returns the page where the account's owner adds credit, or "". It logs errors instead of returning them,
+// because a refusal is complete without the page.
 func (l *Ledger) topUpOf(ctx context.Context, accountID string) string {
 	if l.o.TopUpURL == "" {
 		return ""
@@ -85,9 +85,9 @@ const (
 	maxNote      = 200
 )
 
-// Grant adds money that was paid, once for each reference, such as the number of an invoice or payment. Apart from
-// free credit, it is the only way to add money; the handler of a payment provider's notice must call it. It reports
-// whether this call added the money. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
+// Grant adds money that was paid. It adds it once for each reference, such as the number of an invoice or payment, and
+// reports whether this call added the money. Apart from free credit, Grant is the only way to add money; the handler of
+// a payment provider's notice must call it. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
 func (l *Ledger) Grant(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -95,8 +95,8 @@ func (l *Ledger) Grant(
 	return l.transfer(ctx, t, "credit.added", "added", by)
 }
 
-// Take deducts money, once for each reference. It never deducts money that calls hold. It returns the errors of Grant,
-// *NoCredit or *Reserved.
+// Take deducts money, once for each reference. It never deducts money held by calls. It returns the same errors as
+// Grant, *NoCredit or *Reserved.
 func (l *Ledger) Take(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -134,7 +134,7 @@ type Project struct {
 	Day, Month Spent
 }
 
-// Project returns the caps of a project and how much of them is spent.
+// Project returns the caps of a project and the amounts already spent.
 func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Project, err error) {
 	if p.Caps, err = l.o.Store.CreditCaps(ctx, accountID, project); err != nil {
 		return Project{}, fmt.Errorf("read caps: %w", err)
@@ -150,14 +150,14 @@ func (l *Ledger) Usage(ctx context.Context, q UsageQuery, row func(UsageRow) err
 	return l.o.Store.Usage(ctx, q, row)
 }
 
-// Refusals counts the refused calls that q selects, by code. Only the calls kept within CallsKept and MaxCalls are
-// counted.
+// Refusals counts the refused calls that q selects, by code. It counts only the calls kept within CallsKept and
+// MaxCalls.
 func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) {
 	return l.o.Store.Refusals(ctx, q)
 }
 
-// Welcome creates the balance of an account whose owner has just signed in. The owner's network is known by now, so
-// the free credit counts toward the network's limit. If no free credit is granted, the balance is created at its
+// Welcome creates the balance of an account whose owner has just signed in. At this point the owner's network is known,
+// so the free credit counts toward the network's limit. If no free credit is granted, the balance is created at its
 // first use.
 func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
 	if l.o.Free == 0 {

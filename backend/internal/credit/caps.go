@@ -51,8 +51,8 @@ func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps,
 	return l.saveCaps(ctx, accountID, project, before, c, by, actionCapsChanged, "")
 }
 
-// UndoCaps restores the caps that a change replaced. It returns a *ConflictError if one of them was changed again, or
-// ErrNotUndoable.
+// UndoCaps restores the caps that a change replaced. It returns a *ConflictError if one of them has been changed again,
+// or ErrNotUndoable.
 func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error {
 	if e.Action != actionCapsChanged && e.Action != actionCapsUndone || e.AccountID != accountID || !e.Undoable() {
 		return ErrNotUndoable
@@ -78,7 +78,7 @@ func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, 
 	return l.saveCaps(ctx, accountID, e.Project, now, next, by, actionCapsUndone, e.ID)
 }
 
-// saveCaps replaces the earlier caps and stores an audit entry with which the change can be undone.
+// saveCaps replaces the earlier caps and stores an audit entry that can be undone.
 func (l *Ledger) saveCaps(
 	ctx context.Context, accountID, project string, before, after Caps, by audit.Actor, action, undone string,
 ) error {

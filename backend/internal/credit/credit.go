@@ -1,6 +1,6 @@
-// Package credit is the ledger of the managed gateway: prepaid money of accounts, in whole micro-USD. It knows neither
-// models nor HTTP. Money is set aside before a call (Hold) and then charged or returned (Settle, Release). A balance
-// therefore never falls below zero, and a call is never charged more than its hold.
+// Package credit is the ledger of the managed gateway. It records the prepaid money of accounts, in whole micro-USD,
+// and is independent of models and HTTP. Money is set aside before a call (Hold) and then charged or returned (Settle,
+// Release). A balance therefore never falls below zero, and a call is never charged more than its hold.
 package credit
 
 import (
@@ -27,6 +27,7 @@ type Hold struct {
 }
 
 // Call is the ledger's record of a call. It consists of numbers and words from fixed sets, and contains no content,
+// user or network address.
 // user or address.
 //
 // Account and Project are taken from the hold, if there is one.
@@ -60,8 +61,8 @@ var (
 	ErrNoBook = errors.New("account has no balance yet")
 )
 
-// NoCredit reports that the account's balance does not cover a hold. Held is the amount held by calls in flight. It is
-// not included in Available.
+// NoCredit reports that the account's balance does not cover a hold. Held is the amount held by calls in flight;
+// Available does not include it.
 type NoCredit struct {
 	Needed, Available, Held Amount
 	TopUp                   string // page where the account's owner adds credit; "" if there is none

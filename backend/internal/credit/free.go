@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// grantKept is how long an address that was granted free credit gets no more.
+	// grantKept is the time for which an address gets no further free credit after a grant.
 	grantKept = 90 * 24 * time.Hour
-	// maxOfNetwork is how many accounts of one network get free credit within grantKept. It is above 1 because the
-	// people in an office or a school share a network.
+	// maxOfNetwork is the number of accounts on one network that get free credit within grantKept. It is above 1
+	// because the members of an office or a school share a network.
 	maxOfNetwork = 20
 )
 
 // addressOf maps all spellings of an e-mail address to one form. It ignores case and the part after a plus sign,
-// because most mail servers deliver them all to the same mailbox.
+// because most mail servers deliver all spellings to the same mailbox.
 func addressOf(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
 	local, _, _ = strings.Cut(local, "+")
 	return local + "@" + domain
 }
 
-// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer.
-// For any other address it returns "", or, if the address belongs to a proxy, the network that all such proxies share:
-// a proxy must not make the number of its clients' accounts unlimited.
+// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer. For
+// any other address it returns "", or, if the address belongs to a proxy, one network shared by all such proxies, so
+// that a proxy's clients cannot get free credit for an unlimited number of accounts.
 func networkOf(ip string, proxy bool) string {
 	a, err := netip.ParseAddr(ip)
 	a = a.Unmap().WithZone("")

@@ -23,7 +23,7 @@ const (
 	attemptTimeout = 30 * time.Second
 )
 
-// keptSettlements holds settlements that wait for the database. Settlements left when the process ends are logged.
+// keptSettlements holds settlements that wait for the database. Any that remain when the process ends are logged.
 type keptSettlements struct {
 	mu  sync.Mutex
 	all []Settlement
@@ -103,7 +103,7 @@ func (l *Ledger) SettleKept(ctx context.Context) error {
 	return err
 }
 
-// settleAgain retries a settlement. It does nothing for a hold whose account was deleted.
+// settleAgain retries a settlement. It does nothing if the account of the hold was deleted.
 func (l *Ledger) settleAgain(ctx context.Context, s Settlement) error {
 	charged, err := l.o.Store.SettleHold(ctx, s)
 	if errors.Is(err, ErrNoHold) {
@@ -116,7 +116,7 @@ func (l *Ledger) settleAgain(ctx context.Context, s Settlement) error {
 }
 
 // outage is the most recent period in which renewals, sweeps or kept settlements failed. Until its end, sweeps release
-// only holds whose lease expired before it began, so that every process has time to renew or settle its holds.
+// only holds whose lease expired before the outage began, so that every process has time to renew or settle its holds.
 type outage struct {
 	mu         sync.Mutex
 	began, end time.Time

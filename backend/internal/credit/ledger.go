@@ -21,7 +21,7 @@ const (
 	// SweepEvery is the interval between sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
-	// lastWrites limits the time for settling kept calls and sending the remaining notices when Serve ends.
+	// lastWrites limits the time for settling kept calls and sending the remaining notices after ctx of Serve ends.
 	lastWrites = 10 * time.Second
 
 	holdsKept = 7 * 24 * time.Hour // so that Settle can be repeated, and for the command admin ledger
@@ -71,8 +71,8 @@ func New(o Options) *Ledger {
 func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisecond) }
 
 // Hold sets the amount aside until Settle, Release or the end of its lease. The amount counts toward the caps of the
-// UTC day and month in which the hold was created. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or
-// ErrNoAccount; of these, only *Reserved ends by itself. A hold of amount 0 has no ID and is not stored.
+// UTC day and month in which the hold was created. It returns *NoCredit, *Reserved, *Unproved, *CapReached or
+// ErrNoAccount; of these, only *Reserved resolves itself. A hold of amount 0 has no ID and is not stored.
 func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	if r.Amount < 0 || r.Amount > MaxAmount {
 		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)
@@ -103,7 +103,7 @@ func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	return h, nil
 }
 
-// Renew extends the lease of a long call. Call it at least every Lease/3. If it fails with ErrHoldEnded or ErrNoHold,
+// Renew extends the lease of a long call. Call it at least every Lease/3. If it returns ErrHoldEnded or ErrNoHold,
 // cancel the call, because its further cost is no longer covered.
 func (l *Ledger) Renew(ctx context.Context, id string) error {
 	if id == "" {
@@ -118,10 +118,10 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 }
 
 // Settle charges the call at most its hold, returns the rest and counts the call, all in one transaction. It returns
-// the charge. Only the first Settle or Release of a hold has an effect; later ones return its charge. A hold that a
-// sweep released is charged nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
-// fails with ErrNoHold for an unknown hold, and with ErrKept if it could not write the settlement and Serve will retry
-// it.
+// the amount charged. Only the first Settle or Release of a hold has an effect; later calls return the amount charged
+// then. If a sweep has released the hold, nothing is charged, even if the call ends later. The operator pays any cost
+// beyond the charge. Settle returns ErrNoHold for an unknown hold, and ErrKept if it could not write the settlement and
+// Serve will retry it.
 func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
 	return l.settle(ctx, Settlement{HoldID: id, Charge: charge, Call: call})
 }
@@ -149,14 +149,14 @@ func (l *Ledger) Release(ctx context.Context, id string, call Call) error {
 	return err
 }
 
-// Carry returns the held amount and counts the call. The operator pays its cost.
+// Carry returns the held amount and counts the call. The operator pays the call's cost.
 func (l *Ledger) Carry(ctx context.Context, id string, cost Amount, call Call) error {
 	_, err := l.settle(ctx, Settlement{HoldID: id, Charge: cost, Carried: true, Call: call})
 	return err
 }
 
-// Record counts a call that is not paid from credit: one with another source, or a refusal. A call of an unknown
-// project is not counted.
+// Record counts a call that is not paid from credit: a call with another source, or a refused call. It does not count a
+// call of an unknown project.
 func (l *Ledger) Record(ctx context.Context, call Call) error {
 	err := l.o.Store.RecordCall(ctx, uuid.Must(uuid.NewV7()).String(), call.bounded(), l.now())
 	if err != nil {
@@ -189,8 +189,8 @@ func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error)
 	return f()
 }
 
-// Serve settles kept calls, sweeps and checks the ledger, and sends notices, until ctx ends. Then it tries once more
-// to settle the kept calls, and logs those for which nobody is charged.
+// Serve settles kept calls, sweeps and checks the ledger, and sends notices, until ctx ends. Then it tries once more to
+// settle the kept calls, and logs the calls that remain uncharged.
 func (l *Ledger) Serve(ctx context.Context) error {
 	var checked time.Time
 	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
@@ -211,8 +211,8 @@ func (l *Ledger) Serve(ctx context.Context) error {
 	return err
 }
 
-// Sweep releases the holds of this and other processes whose lease has expired. After a database outage, it releases
-// nothing for another Lease.
+// Sweep releases holds whose lease has expired, including holds of other processes. After a database outage, it
+// releases nothing for another Lease.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	now := l.now()
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -252,13 +252,13 @@ func (l *Ledger) alarm(ctx context.Context) error {
 	return err
 }
 
-// Periods returns the names of a time's UTC day and month, such as 2026-01-02 and 2026-01.
+// Periods returns the names of the UTC day and month of t, such as 2026-01-02 and 2026-01.
 func Periods(t time.Time) (day, month string) {
 	day = t.UTC().Format(time.DateOnly)
 	return day, day[:len("2006-01")]
 }
 
-// Resets returns the ends of a time's UTC day and month.
+// Resets returns the ends of the UTC day and month of t.
 func Resets(t time.Time) (day, month time.Time) {
 	y, m, d := t.UTC().Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)

@@ -28,10 +28,10 @@ type Notice struct {
 }
 
 // isNear reports whether enough is spent for a notice. It returns false for an account without credit and for a cap of
-// 0, because there is nothing to run out.
+// 0, because neither can run out.
 func (n Notice) isNear() bool { return n.Limit > 0 && n.Spent*100 >= n.Limit*noticeAt }
 
-// Text returns a message that tells the owner what is spent and what happens next.
+// Text returns a message for the owner with the amount spent and its consequences.
 func (n Notice) Text() string {
 	next := "Calls that could cost more than what is left are refused"
 	if n.Refused {
@@ -48,8 +48,8 @@ func (n Notice) Text() string {
 		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2 Jan 2006, 15:04 UTC"))
 }
 
-// Notices returns a notice for each cap of a project and its account, and for the balance, that is mostly spent. If
-// project is empty, it returns only the account's. Pages show the notices.
+// Notices returns a notice for each cap of a project and of its account that is mostly spent, and for the balance if it
+// is. If project is empty, it returns only the account's notices. Pages show the notices.
 func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Notice, error) {
 	all, err := l.limits(ctx, accountID, project)
 	var near []Notice
@@ -61,7 +61,7 @@ func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Noti
 	return near, err
 }
 
-// limits lists all limits on a project's spending.
+// limits lists all limits that apply to a project's spending.
 func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []Notice, err error) {
 	whose := []string{""}
 	if project != "" {
@@ -96,8 +96,8 @@ func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []N
 // watched is a project whose spending changed or whose call was refused because of a limit.
 type watched struct{ account, project, of string }
 
-// watch collects the projects that SendNotices must check. It is lost when the process ends, but the next call adds
-// its project again.
+// watch collects the projects that SendNotices must check. It is lost when the process ends, but a project's next call
+// adds it again.
 type watch struct {
 	mu   sync.Mutex
 	seen map[watched]bool
@@ -154,9 +154,9 @@ func (l *Ledger) note(one watched) {
 	}
 }
 
-// SendNotices mails a notice for each limit that is mostly spent: once per period of a cap, once after each top-up
-// of the balance, and again if calls are refused because of the limit. It sends at most one mail per day and limit,
-// even with several processes.
+// SendNotices mails a notice for each limit that is mostly spent: once per period for a cap, once after each top-up for
+// the balance, and again if calls are refused because of the limit. It sends at most one mail per day and limit, even
+// with several processes.
 func (l *Ledger) SendNotices(ctx context.Context) (err error) {
 	for one := range l.watch.take() {
 		all, readErr := l.limits(ctx, one.account, one.project)

@@ -57,8 +57,8 @@ type BookStore interface {
 	CreditHolder(ctx context.Context, accountID string) (Holder, error)
 	// OpenBook creates an account's balance with free credit, unless it exists. It returns ErrNoAccount.
 	OpenBook(ctx context.Context, b NewBook) error
-	// InsertTransfer books t between the account and another book, together with its audit entry, once for each ID. For
-	// a repeat, booked is false. It returns ErrNoBook, ErrReferenceUsed, *NoCredit or *Reserved.
+	// InsertTransfer books t between the account and another book, together with its audit entry, once for each ID. If
+	// the ID was booked before, booked is false. It returns ErrNoBook, ErrReferenceUsed, *NoCredit or *Reserved.
 	InsertTransfer(ctx context.Context, t Transfer, e audit.Entry) (booked bool, err error)
 	// Transfers lists the account's transfers, newest first. It skips the first skip transfers.
 	Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error)
@@ -85,7 +85,7 @@ type CapStore interface {
 type UsageStore interface {
 	// Usage calls row with the sums of the calls that q selects, per hour, model, kind and source.
 	Usage(ctx context.Context, q UsageQuery, row func(UsageRow) error) error
-	// Refusals counts the refused calls that q selects, by code, the most frequent first.
+	// Refusals counts the refused calls that q selects, by code, most frequent first.
 	Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error)
 }
 
@@ -112,7 +112,7 @@ func (b Balance) Available() Amount { return b.Posted - b.Held }
 type Holder struct {
 	Email  string
 	IP     string // address of its earliest known sign-in with a browser; may be empty
-	Proxy  bool   // IP is the address of a proxy, so that the network of the holder is unknown
+	Proxy  bool   // IP is the address of a proxy, so the holder's network is unknown
 	Proved bool   // the mail address is confirmed, or an identity provider is linked
 }
 
@@ -136,8 +136,7 @@ type Transfer struct {
 	Note          string
 }
 
-// Caps limit the spending per UTC day and month. A nil cap sets no limit. Version counts the changes, and is 0 if
-// there was none.
+// Caps limit the spending per UTC day and month. A nil cap sets no limit. Version counts the changes and starts at 0.
 type Caps struct {
 	Day, Month *Amount
 	Version    int64
@@ -174,7 +173,7 @@ type Prune struct {
 	Holds, Usage, Calls, Grants time.Time // older rows are deleted
 	Period                      string    // spending of earlier periods is deleted
 	CallsOfProject              int       // a project's oldest calls beyond this number are deleted
-	Recent                      time.Time // only projects with a call since then are looked at for CallsOfProject
+	Recent                      time.Time // only projects with a call since then are checked for CallsOfProject
 }
 
 // Report is the result of checking the ledger. The sums cover the whole database.
