@@ -27,8 +27,8 @@ type call struct {
 	started time.Time
 }
 
-// Do serves one call. Before the answer has begun, its error is a *Refusal. Afterwards the error wraps ErrBroken, or
-// is nil if the app has disconnected.
+// Do serves one call. Before the answer has begun, it returns a *Refusal on failure. Afterwards it returns an error
+// that wraps ErrBroken, or nil if the app has disconnected.
 func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
 	end, err := s.begin(ctx, who)
 	if err != nil {
@@ -107,7 +107,8 @@ func (c *call) inputBound() int64 {
 	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
 }
 
-// reserve holds the price of input and output. If the app set no limit, the credit limits the length of the answer.
+// reserve holds the price of input and output. If the app set no limit, the available credit limits the length of the
+// answer.
 func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
 	prices := c.model.Prices
 	if c.own || prices.Free() {
@@ -196,7 +197,7 @@ func (c *call) row(outcome string) credit.Call {
 
 // finish charges the usage or releases the hold, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
-	c.s.forget(c) // the lease of its hold is longer than settling takes
+	c.s.forget(c) // the lease of its hold lasts longer than settling takes
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)
@@ -217,7 +218,7 @@ func (c *call) finish(ctx context.Context, r result) {
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
-	if err != nil { // the purse itself retries a settlement that can succeed later
+	if err != nil { // the purse retries a settlement that can succeed later
 		c.s.Log.ErrorContext(ctx, "failed to settle call", "model", c.model.ID, "err", err)
 	}
 }

@@ -27,13 +27,13 @@ const (
 	defaultOutput = 1024
 )
 
-// Assistant is a model ID that stands for the model chosen in a project's settings.
+// Assistant is the model ID that apps use for the model chosen in a project's settings.
 const Assistant = "assistant"
 
 // Catalogue is the operator's list of providers, models and prices. The zero value offers no models.
 type Catalogue struct {
 	Models []*Model
-	// Default is the model that Assistant means for a project that has chosen none.
+	// Default is the model used for Assistant in a project that has chosen none.
 	Default string
 
 	byID map[string]*Model
@@ -121,7 +121,7 @@ type priceEntry struct {
 }
 
 // LoadCatalogue reads the operator's YAML file and the key files that it names. If path is empty, it returns an empty
-// catalogue. An error names the entry and never contains a key.
+// catalogue. An error names the invalid entry and never contains a key.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return Catalogue{}, nil
@@ -286,7 +286,7 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	return m, m.price(e.Prices)
 }
 
-// price sets the model's prices. A model that lacks the price of a token class it can use is not offered.
+// price sets the model's prices. If the model can use a token class that has no price, it is not offered.
 func (m *Model) price(e priceEntry) error {
 	var missing []string
 	for _, class := range []struct {

@@ -28,27 +28,26 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys reports which of the keys and sessions that make calls are still valid.
+// Keys checks whether the keys and sessions that make calls are still valid.
 type Keys interface {
-	// LiveKeys returns the given key IDs (see Caller) that are not revoked and whose account is active.
+	// LiveKeys returns those of the given key IDs (see Caller) that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
 // Sessions gives access to the simulator sessions whose apps make calls.
 type Sessions interface {
-	// Script returns the script of a session's assistant, or nil if it has none. The error may be ErrSessionOver.
+	// Script returns the script of a session's assistant, or nil if it has none. It may return ErrSessionOver.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)
-	// ToolCalled records in a session's event log that an answer calls a tool. arguments is the text of the call's
-	// arguments.
+	// ToolCalled records a tool call of an answer in a session's event log. arguments is the call's arguments as text.
 	ToolCalled(ctx context.Context, id, name, arguments string)
 }
 
 // ErrSessionOver is returned for a session that ended after its app was authenticated.
 var ErrSessionOver = errors.New("the session is over")
 
-// Settings provides the choices of project owners.
+// Settings provides the choices made by project owners.
 type Settings interface {
-	// TextModel returns the ID of the model that Assistant means, or "" for the catalogue's default.
+	// TextModel returns the ID of the model to use for Assistant, or "" for the catalogue's default.
 	TextModel(ctx context.Context, account, project string) (string, error)
 }
 
@@ -59,8 +58,8 @@ type Options struct {
 	Keys      Keys
 	Sessions  Sessions // nil if there are none
 	Settings  Settings // nil means that every project uses the catalogue's default
-	OwnKeys   OwnKeys  // nil means that credit pays for every project
-	// Servers manages the servers that people add themselves. It is nil if only the operator can add models.
+	OwnKeys   OwnKeys  // nil means that credit pays for all projects
+	// Servers manages the model servers that users add themselves. It is nil if only the operator can add models.
 	Servers *LocalServers
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -70,15 +69,15 @@ type Options struct {
 // Limits limits the calls. If a field is 0, the default in its comment applies.
 type Limits struct {
 	Calls     int           // running calls; 1,024
-	Scripts   int           // answers of scripts that wait until they are due; 1,024
+	Scripts   int           // answers of scripts that are not due yet; 1,024
 	Drains    int           // answers read to their end after their app left; 256
-	Share     int           // one account may use one in Share of each of these; 8
+	Share     int           // one account may use 1/Share of each of these; 8
 	FirstByte time.Duration // until the provider starts a streamed answer; 60 s
 	Idle      time.Duration // maximum time between two reads of the answer; 60 s
 	Total     time.Duration // duration of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
-	Grace     time.Duration // how long calls may go on when the service stops; 5 s
+	Grace     time.Duration // how long calls may continue when the service stops; 5 s
 }
 
 const (
@@ -109,7 +108,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// slots returns slots of which each account may take its share.
+// slots returns slots of which each account can use its share.
 func (l Limits) slots(total int) *limit.Slots {
 	return limit.NewSlots(limit.Bounds{Running: total, RunningEach: max(1, total/l.Share)})
 }
@@ -152,8 +151,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Serve renews the holds of running calls and cuts off those whose key is revoked, until ctx ends. Then it gives the
-// remaining calls, whose apps have left, a grace period, cuts them off and waits until they are settled.
+// Serve renews the holds of running calls and cuts off calls whose key is revoked, until ctx ends. By then the apps
+// have disconnected: Serve gives the remaining calls a grace period, cuts them off and waits until they are settled.
 func (s *Service) Serve(ctx context.Context) error {
 	checked := make(chan error, 1)
 	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
@@ -179,8 +178,8 @@ func (s *Service) Serve(ctx context.Context) error {
 	return err
 }
 
-// begin counts a call until the returned function is called; calling it again has no effect. It returns a Refusal if
-// too many calls are running or the service is stopping.
+// begin counts a call until the returned function is called; further calls of that function have no effect. It returns
+// a *Refusal if too many calls are running or the service is stopping.
 func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +198,7 @@ func (s *Service) begin(ctx context.Context, who Caller) (end func(), err error)
 	}), nil
 }
 
-// TooManyCalls returns the refusal of a call for which this process, or the account's share of it, has no capacity.
+// TooManyCalls returns the refusal of a call that exceeds the capacity of this process or the account's share of it.
 func TooManyCalls() *Refusal {
 	return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
 }
@@ -228,7 +227,7 @@ type Sink interface {
 	Write(p []byte) error
 }
 
-// ErrBroken is returned for an answer that broke off after its beginning was sent. It wraps a *Refusal with the
+// ErrBroken is returned for an answer that broke off after its first part was sent. It wraps a *Refusal with the
 // reason.
 var ErrBroken = errors.New("the answer broke off")
 
@@ -249,8 +248,8 @@ type badReceipts struct {
 }
 
 // noteReceipt counts impossible usage reports of a model that is not free, and hides the model for a while after too
-// many. Only reports that cannot be true count, because an app can cause a report to be missing or above the bound of
-// its call.
+// many. It counts only reports that cannot be true, because an app can cause a report to be missing or to exceed the
+// bound of its call.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// detach lets the call go on without the app. It returns the error for an app whose key was revoked, and nil for one
-// that has left.
+// detach lets the call continue without the app. It returns the error for an app whose key was revoked, and nil for an
+// app that has disconnected.
 func (t *transfer) detach(cause error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -23,8 +23,9 @@ func (t *transfer) detach(cause error) error {
 	return t.unanswered(cause)
 }
 
-// drain keeps the request to the provider running, so that the account pays what the provider reports, if the account
-// pays at all. If too many answers are already being drained, it cancels the request. The caller holds mu.
+// drain keeps the request to the provider running, so that the account is charged for the usage that the provider
+// reports, if the account pays at all. If too many answers are already being drained, it cancels the request. The
+// caller must hold mu.
 func (t *transfer) drain() {
 	if t.hold == "" {
 		t.cancel(errLeft)
@@ -38,7 +39,7 @@ func (t *transfer) drain() {
 	t.leave = leave
 }
 
-// end releases what the call used.
+// end releases the call's resources.
 func (t *transfer) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +50,7 @@ func (t *transfer) end() {
 	t.cancel(nil)
 }
 
-// hasLeft reports whether the app no longer listens.
+// hasLeft reports whether the app has disconnected.
 func (t *transfer) hasLeft() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -44,8 +44,8 @@ var (
 	errNoModelsList = errors.New("it did not return a list of models: check the address, which usually ends in /v1")
 )
 
-// LocalServer is a model server on one of the person's own machines, such as Ollama, llama.cpp or vLLM, that the
-// person added to a project. It supports the chat interface and costs nothing.
+// LocalServer is a model server on one of the user's own machines, such as Ollama, llama.cpp or vLLM, that the user
+// added to a project. It supports the chat interface and costs nothing.
 type LocalServer struct {
 	ID      string   // apps use the model ID <id>/<model name>
 	BaseURL string   // without the trailing /chat/completions
@@ -76,7 +76,7 @@ type LocalServerStore interface {
 
 // ServerKeys stores the keys of local servers as credentials of the project.
 type ServerKeys interface {
-	// CheckServerKey returns the error with which SetServerKey would refuse a key.
+	// CheckServerKey returns an error if SetServerKey would refuse the key.
 	CheckServerKey(value string) error
 	SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error
 	// ServerKey returns "" for a server without a key.
@@ -84,10 +84,10 @@ type ServerKeys interface {
 	RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error
 }
 
-// LocalServers manages the servers that people add themselves. Only a backend on the person's own machine has them,
-// because it may connect to that machine and its network on the person's behalf.
+// LocalServers manages the servers that users add themselves. Only a backend on the user's own machine has them,
+// because it may connect to that machine and its network on the user's behalf.
 type LocalServers struct {
-	// Changed is called after the models of an account's server may have changed. It may be nil.
+	// Changed is called when the models of an account's servers may have changed. It may be nil.
 	Changed func(ctx context.Context, account string)
 
 	store  LocalServerStore
@@ -96,7 +96,7 @@ type LocalServers struct {
 	client *http.Client
 }
 
-// NewLocalServers returns the local servers in a store.
+// NewLocalServers returns a LocalServers backed by store.
 func NewLocalServers(store LocalServerStore, keys ServerKeys, now func() time.Time) *LocalServers {
 	return &LocalServers{store: store, keys: keys, now: now, client: newClient(localOnly)}
 }
@@ -109,8 +109,8 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 }
 
 // Add adds a server, or replaces the one with the same ID, and requests its list of models. A server that does not
-// respond is added with a Problem. Add returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or an error of
-// SetServerKey; it then changes nothing.
+// respond is added with a Problem. If Add returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or an error of
+// SetServerKey, it has changed nothing.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {
@@ -158,7 +158,7 @@ func (l *LocalServers) put(ctx context.Context, account, project string, s Local
 	return nil
 }
 
-// restore puts back the replaced server, whose key is still stored, or deletes the added one.
+// restore restores the replaced server, whose key is still stored, or deletes the added one.
 func (l *LocalServers) restore(
 	ctx context.Context, account, project, id string, before LocalServer, by audit.Actor,
 ) error {
@@ -238,7 +238,7 @@ func localBase(address string) (string, error) {
 	return u.String(), nil
 }
 
-// ask stores the server's list of models in s, or the problem that prevented it. Its only error is ErrNotLocal.
+// ask stores the server's list of models in s, or the problem that prevented it. It returns only ErrNotLocal.
 func (l *LocalServers) ask(ctx context.Context, s *LocalServer, key string) error {
 	names, err := l.listModels(ctx, s.BaseURL, key)
 	if errors.Is(err, ErrNotLocal) {
@@ -294,7 +294,7 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	return names, nil
 }
 
-// askable reports whether a server's model has an ID that is valid in every response of this backend.
+// askable reports whether the ID formed from a server and its model name is valid in every response of this backend.
 func askable(server, name string) bool {
 	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
 }
@@ -340,7 +340,7 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 	return list, nil
 }
 
-// key returns the key of a server that a project's owner added, or none.
+// key returns the key of a server that a project's owner added, or no key.
 func (l *LocalServers) key(ctx context.Context, who Caller, server string) (key, error) {
 	text, err := l.keys.ServerKey(ctx, who.Account, who.Project, server)
 	if err != nil || text == "" {

@@ -8,17 +8,16 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Availability is a model ID that an app can request, together with the model it stands for.
+// Availability is a model ID that an app can request, together with the model it refers to.
 type Availability struct {
 	ID string
-	// Model is the model that answers. It is nil if Assistant stands for no model.
+	// Model is the model that answers. It is nil if the ID is Assistant and no model is set for it.
 	Model *Model
-	// Why says why the ID cannot be called and what to do about it. It is empty if the ID can be called.
+	// Why explains why the ID cannot be called and what to do about it. It is empty if the ID can be called.
 	Why string
 }
 
-// Available lists Assistant, every model in the catalogue and the models of the servers that the project's owner
-// added.
+// Available lists Assistant, every model in the catalogue and the models of servers added by the project's owner.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	list, err := s.assistants(ctx, who)
 	var keys map[string]bool
@@ -38,7 +37,7 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
-// HasModels reports whether a project has a model, of the catalogue or of the servers that its owner added.
+// HasModels reports whether a project has a model, from the catalogue or from a server that its owner added.
 func (s *Service) HasModels(ctx context.Context, who Caller) (bool, error) {
 	if len(s.Catalogue.Models) > 0 {
 		return true, nil
@@ -47,7 +46,7 @@ func (s *Service) HasModels(ctx context.Context, who Caller) (bool, error) {
 	return len(added) > 0, err
 }
 
-// assistants lists what Assistant stands for: a session's script, which also has its own ID, or the model that
+// assistants lists the models to use for Assistant: a session's script, which also has its own ID, or the model that
 // the project chose.
 func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, error) {
 	script, err := s.script(ctx, who, Assistant)
@@ -84,8 +83,8 @@ func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, e
 	return keys, err
 }
 
-// whyFor returns the reason why a project cannot call a model, or "". keys are the project's own keys, or nil if
-// credit pays.
+// whyFor returns the reason why a project cannot call a model, or "". keys are the project's own keys, or nil if credit
+// pays.
 func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	switch {
 	case keys == nil || m.Provider.Local:
@@ -96,7 +95,7 @@ func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	return m.whyNotOwn()
 }
 
-// TextModels lists the models that Assistant can stand for in a project, including those of its local servers, and the
+// TextModels lists the models that a project can choose for Assistant, including models of its local servers, and the
 // ID of the default. Apps call Assistant through the chat interface.
 func (s *Service) TextModels(ctx context.Context, who Caller) (models []Availability, standard string, err error) {
 	added, err := s.Servers.models(ctx, who)

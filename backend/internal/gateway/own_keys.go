@@ -103,7 +103,7 @@ func (c *call) takeOwnKey(ctx context.Context) error {
 	return nil
 }
 
-// refusesOwnKey reports whether a status means that the provider rejected the project's own key, or that the key's
+// refusesOwnKey reports whether a status means that the provider rejected the project's own key or that the key's
 // budget is spent.
 func (c *call) refusesOwnKey(status int, spent bool) bool {
 	return c.own && (spent || status == http.StatusUnauthorized || status == http.StatusForbidden ||

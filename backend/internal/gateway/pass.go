@@ -34,24 +34,24 @@ type result struct {
 }
 
 // transfer forwards the answer of one call to the app. A goroutine reads the answer, so that it can be read to its end,
-// which names the usage, after the app has left.
+// which contains the usage report, after the app has disconnected.
 type transfer struct {
 	*call
 	answer  *wire.Answer
 	cancel  context.CancelCauseFunc // cancels the request to the provider
 	timer   *time.Timer             // limits the wait for the provider's next byte
-	missed  bool                    // the app left before it received the whole answer
+	missed  bool                    // the app disconnected before it received the whole answer
 	stalled chan struct{}           // closed when the app does not read
 
-	mu    sync.Mutex // held while a part is written
-	to    Sink       // nil once the app has left
-	begun bool       // something was already sent to the app
+	mu    sync.Mutex // held while a part of the answer is written
+	to    Sink       // nil once the app has disconnected
+	begun bool       // a part of the answer was sent to the app
 	ended bool       // the call is settled
 	leave func()     // ends the drain; nil if there is none
 }
 
-// pass sends the request, forwards the answer and settles the call. It returns as soon as the app has left or its key
-// is no longer valid. The call then goes on without the app until it is settled.
+// pass sends the request, forwards the answer and settles the call. It returns as soon as the app has disconnected or
+// its key is no longer valid. The call then continues without the app until it is settled.
 func (c *call) pass(ctx context.Context, to Sink) error {
 	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	revoked := make(chan struct{})
@@ -83,7 +83,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	}
 }
 
-// recovered is run, but a panic only fails the call, as it does in a handler of net/http.
+// recovered calls run. A panic fails only this call, as in a handler of net/http.
 func (t *transfer) recovered(ctx, upstream context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -141,8 +141,8 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	return refusal
 }
 
-// unseen returns the result of a call if the app received no part of the answer. The app does not pay. If the provider
-// was cut off or did not answer in time, it may still bill the call, so the operator pays.
+// unseen returns the result of a call if the app received no part of the answer. The account does not pay. If the
+// provider was cut off or did not answer in time, it may still bill the call, so the operator pays.
 func (t *transfer) unseen(err error, outcome string) result {
 	if !t.sent || !isCut(err) && !isTimeout(err) {
 		return result{outcome: outcome}
@@ -194,7 +194,7 @@ func (t *transfer) readWhole(response *http.Response) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// resetting is a reader that restarts the limit between two reads at each read.
+// resetting is a reader that restarts the timeout between reads at each read.
 type resetting struct {
 	t    *transfer
 	from io.Reader
@@ -244,7 +244,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 	}
 }
 
-// passNoStream handles a provider that was asked to stream but does not. Usually it reports an error.
+// passNoStream handles a provider that does not stream as requested. Usually it reports an error.
 func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Response) error {
 	if body, err := t.readWhole(response); err != nil || t.answer.Whole(body) {
 		return t.breakOff(ctx, upstream, errProvider)
@@ -253,7 +253,7 @@ func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Re
 	return t.busy("", t.answer.Reason)
 }
 
-// writeWhole sends an answer that is not streamed, unless the app has left.
+// writeWhole sends an answer that is not streamed, unless the app has disconnected.
 func (t *transfer) writeWhole(body []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -265,7 +265,7 @@ func (t *transfer) writeWhole(body []byte) {
 	_ = t.to.Write(t.redact(body)) // it is not an error if the app has disconnected
 }
 
-// write sends events to the app, unless it has left.
+// write sends events to the app, unless it has disconnected.
 func (t *transfer) write(p []byte) {
 	if len(p) == 0 {
 		return
@@ -303,7 +303,7 @@ func (t *transfer) outcome() string {
 	return outcomeOK
 }
 
-// breakOff settles an incomplete answer with its usage report, or with an estimate from the part that was received.
+// breakOff settles an incomplete answer from its usage report, or from an estimate based on the part received.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := t.unseen(err, outcomeFailed)
@@ -313,7 +313,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case left && !t.answer.Failed:
 		r = t.result(outcomeCancelled)
 	case errors.Is(err, errTooLarge), errors.Is(err, wire.ErrEventTooLarge):
-		// A request may have caused this, so the account must not pay less than for a complete answer.
+		// A request may have caused the failure, so the account must not pay less than for a complete answer.
 		r = t.result(outcomeFailed)
 		r.wholeHold = !t.answer.Final || t.answer.Malformed
 	case t.answer.Seen || t.answer.HasText():
@@ -349,9 +349,8 @@ func (t *transfer) broken(err error, reason string) error {
 	return fmt.Errorf("%w: %w", ErrBroken, refusal)
 }
 
-// result returns the usage of the answer: as the provider reported it, or otherwise an estimate. An app that left
-// before the report pays the whole hold: it must not pay less because it left, for example while the model reasons
-// unseen.
+// result returns the usage that the provider reported, or otherwise an estimate. An app that disconnected before the
+// report pays the whole hold: it must not pay less by disconnecting, for example during the model's hidden reasoning.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {

@@ -32,7 +32,7 @@ const (
 	CodeForwarded           = "forwarded_call"
 )
 
-// ForwardedHeader is sent to servers that people added. A gateway refuses calls with this header: the server may be
+// ForwardedHeader is sent to servers that users added. A gateway refuses calls with this header: such a server may be
 // the gateway itself, which would then call itself endlessly.
 const ForwardedHeader = "Service-Gateway"
 
@@ -41,7 +41,7 @@ func Forwarded() *Refusal {
 	return refuse(CodeForwarded, "an AI gateway called this one: add the server behind it as a local server instead")
 }
 
-// Refusal says why a call got no answer, and what to do next.
+// Refusal contains the reason why a call got no answer, and what to do next.
 type Refusal struct {
 	Code, Message string
 	Param         string        // the invalid field of the request, if there is one
@@ -58,7 +58,7 @@ func (e *Refusal) Error() string { return e.Message }
 // Unwrap returns the cause, which is not revealed to apps.
 func (e *Refusal) Unwrap() error { return e.cause }
 
-// outcome returns the outcome to record for a call that its provider did not serve. It is the refusal's code if the
+// outcome returns the outcome to record for a call that was not served by its provider. It is the refusal's code if the
 // account's owner can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
@@ -78,8 +78,8 @@ func noCredit(e *credit.NoCredit) map[string]any {
 	return money
 }
 
-// capReached returns the refusal of a call by a cap. covered is the length of the answer, in tokens, that the
-// remainder of the cap covers.
+// capReached returns the refusal of a call by a cap. covered is the length of an answer, in tokens, that the remainder
+// of the cap covers.
 func capReached(e *credit.CapReached, covered int64) *Refusal {
 	what := "the " + e.Of + "'s spending cap of this " + e.Cap
 	if e.Used < e.Limit {
@@ -95,7 +95,7 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 		"resets"}
 }
 
-// retryReserved is how soon credit held by other calls may be available again.
+// retryReserved is the time after which credit held by other calls may be available again.
 const retryReserved = 2 * time.Second
 
 // refusalOf converts an error from holding credit or from decoding to a Refusal.

@@ -55,7 +55,7 @@ func (s *Service) renew(ctx context.Context) error {
 	return nil
 }
 
-// cutRevoked cuts off the calls whose key is no longer valid. It queries the store, because another process may have
+// cutRevoked cuts off calls whose key is no longer valid. It queries the store, because another process may have
 // revoked the key. Calls whose key cannot be checked continue.
 func (s *Service) cutRevoked(ctx context.Context) error {
 	calls, ids := s.kept(), map[string]bool{}

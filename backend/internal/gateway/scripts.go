@@ -11,12 +11,12 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 )
 
-// scriptModel is the model that a session's script appears as. It costs nothing and needs no provider.
+// scriptModel is the model that represents a session's script. It costs nothing and needs no provider.
 var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Chat,
 	Provider: &Provider{ID: "service", Name: "this session's script", Local: true}}
 
-// maxScriptCalls is how many answers of one session's script may wait until they are due, so that no session can use
-// up the share of its account.
+// maxScriptCalls is the number of answers of one session's script that may wait until they are due, so that no session
+// can use up its account's share.
 const maxScriptCalls = 64
 
 // script returns the assistant script of the caller's session, or nil if calls to the model are not scripted.
@@ -39,8 +39,8 @@ func sessionOver() *Refusal {
 	return refuse(CodeInvalidKey, "the session is over: open another and attach to it; its welcome has a new token")
 }
 
-// playScript answers a call from its session's script once the answer is due. While it waits, it keeps nothing of the
-// request, and does not count as a running call.
+// playScript answers a call from its session's script once the answer is due. While it waits, it keeps no part of the
+// request and does not count as a running call.
 func (c *call) playScript(ctx context.Context, request *assistantscript.Request, to Sink, end func()) error {
 	streamed, includeUsage := request.Stream, request.IncludeUsage
 	answer := c.script.Answer(request)
@@ -73,8 +73,8 @@ func (c *call) playScript(ctx context.Context, request *assistantscript.Request,
 	return nil
 }
 
-// waitDue waits until the answer of a script is due, and ends the running call meanwhile. If the call cannot wait or is
-// cut off, it returns the refusal.
+// waitDue waits until the answer of a script is due. Meanwhile the call does not count as running. If the call cannot
+// wait or is cut off, it returns the refusal.
 func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) error {
 	if delay == 0 {
 		return nil
@@ -106,7 +106,7 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration, end func()) err
 	return nil
 }
 
-// failScript counts a call that gets no answer and returns its refusal.
+// failScript counts a call without an answer and returns its refusal.
 func (c *call) failScript(ctx context.Context, err error) error {
 	c.finish(ctx, result{outcome: outcomeFailed})
 	var failure *assistantscript.Failure

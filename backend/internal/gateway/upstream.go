@@ -29,9 +29,9 @@ var (
 	errLeft      = errors.New("the app disconnected")
 )
 
-// newClient returns a client that speaks HTTP/1.1, so that each connection carries one call. It follows no redirects,
+// newClient returns a client that uses HTTP/1.1, so that each connection carries one call. It follows no redirects,
 // because they could send the key to another server. allow checks each address before the client connects to it; nil
-// allows all.
+// allows all addresses.
 func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
 	return &http.Client{
@@ -55,7 +55,7 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 
 // localOnly allows addresses of this machine and of private networks. It is called after names have been resolved. It
-// refuses link-local addresses, because clouds serve a machine's secrets there.
+// rejects link-local addresses, because clouds serve a machine's secrets there.
 func localOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	ip := at.Addr().Unmap().WithZone("")
@@ -65,7 +65,7 @@ func localOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// countedConn counts the bytes written, which shows whether a failed request can have reached the provider.
+// countedConn counts the bytes written, to determine whether a failed request can have reached the provider.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
@@ -130,8 +130,8 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 // keptBody is the size in bytes up to which a body stays in memory while the call waits.
 const keptBody = 64 << 10
 
-// requestBody is the body of a request. A large one is released once it was read to its end, which is when nearly all
-// of it was written to the provider: the transport would keep it as long as the answer lasts.
+// requestBody is the body of a request. A large one is released once it has been read to its end, when nearly all of it
+// has been written to the provider: the transport would keep it until the end of the answer.
 type requestBody struct{ all, rest []byte }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -154,8 +154,8 @@ const (
 	busyRetry     = 5 * time.Second
 )
 
-// refused converts a status other than 200 to a Refusal. The app sees the provider's response body, without the key,
-// only if it says what is wrong with the request.
+// refused converts a status other than 200 to a *Refusal. It includes the provider's response body, without the key,
+// only if the body describes a mistake in the request.
 func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	p, status := c.model.Provider, r.StatusCode
@@ -174,14 +174,14 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: "+
 			cmp.Or(c.reason(wire.ErrorMessage(body)), "its owner can check it on the project's gateway page"))
 	}
-	// The cause is the key, its budget, the model's name or a redirect, which only the operator can fix.
+	// The cause is the key, its budget, the model's name or a redirect. Only the operator can fix these.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
 		Message: "the model's provider refuses this backend: tell the backend's operator; its log has the reason"}
 }
 
-// busy returns the refusal of a call that the provider failed to answer. Only a local server's reason reaches the app:
-// its owner can remove the cause, such as too little memory for the model.
+// busy returns the refusal of a call that the provider failed to answer. It includes the reason only for a local
+// server: its owner can remove the cause, such as too little memory for the model.
 func (c *call) busy(retryAfter, reason string) *Refusal {
 	wait := busyRetry
 	if n, err := strconv.Atoi(strings.TrimSpace(retryAfter)); err == nil && n >= 1 {
@@ -194,10 +194,10 @@ func (c *call) busy(retryAfter, reason string) *Refusal {
 	return &Refusal{Code: CodeProviderBusy, RetryAfter: wait, Message: message}
 }
 
-// reason returns a provider's message without the key.
+// reason returns a provider's message with the key removed.
 func (c *call) reason(message string) string { return string(c.redact([]byte(message))) }
 
-// redact removes the provider's key from bytes that the provider sent.
+// redact removes the provider's key from data that the provider sent.
 func (c *call) redact(p []byte) []byte {
 	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))

@@ -18,14 +18,14 @@ type Answer struct {
 	api           API
 	keepsAll      bool  // the app requested the chunk with the usage
 	maxEvent      int64 // bytes
-	most          int64 // highest number of tokens that a report can credibly contain
+	most          int64 // most tokens that a report can credibly contain
 	pending       []byte
 	events        int64 // number of events with text
 	text          int64 // bytes of text
 	tools         *toolCalls
 }
 
-// NewAnswer returns a parser for one answer. most is the highest number of tokens that a usage report can credibly
+// NewAnswer returns a parser for one answer. most is the largest number of tokens that a usage report can credibly
 // contain.
 func NewAnswer(r *Request, most int64) *Answer {
 	return &Answer{api: r.API, maxEvent: MaxEvent + r.room(), keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
@@ -57,7 +57,7 @@ func (a *Answer) fail(e event, data []byte) {
 	}
 }
 
-// Feed parses the next bytes of a stream. It appends to out the complete events that the app should receive.
+// Feed parses the next bytes of a stream. It appends the complete events for the app to out.
 func (a *Answer) Feed(out, p []byte) ([]byte, error) {
 	a.pending = append(a.pending, p...)
 	start := 0
@@ -155,7 +155,7 @@ var lastEvents = map[API][]string{
 	Messages:  {`"message_stop"`},
 }
 
-// mayEnd reports whether an event contains the type of a last event. The event's text may contain it too.
+// mayEnd reports whether an event contains the type of a last event. That text can also occur in the answer itself.
 func (a *Answer) mayEnd(data []byte) bool {
 	return slices.ContainsFunc(lastEvents[a.api], func(kind string) bool { return bytes.Contains(data, []byte(kind)) })
 }
@@ -192,7 +192,7 @@ func eventData(text []byte) (data []byte, ok bool) {
 }
 
 // Members that contain the text of an answer: in events that append to it, and in a whole answer. Providers use several
-// names for what a model thought, and some send the same text under two of them, so only the longest counts.
+// names for a model's reasoning, and some send the same text under two of them, so only the longest counts.
 var (
 	thoughts    = []string{`"reasoning_content"`, `"reasoning"`, `"reasoning_text"`, `"thinking"`}
 	streamTexts = map[API][][]string{
@@ -247,7 +247,7 @@ func stringLength(data []byte) int64 {
 	return 0
 }
 
-// Estimate returns the probable usage of the received part of the answer. It uses the counts that the provider
+// Estimate returns the probable usage for the received part of the answer. It uses the counts that the provider
 // reported, and estimates the others from the size of the input and the text.
 func (a *Answer) Estimate(input int64) Usage {
 	u := a.Usage

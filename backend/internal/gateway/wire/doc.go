@@ -1,8 +1,8 @@
 // Package wire decodes requests from apps, encodes requests to providers, and parses the token usage that providers
-// report. It knows nothing about HTTP, individual providers or accounts.
+// report. It is independent of HTTP, individual providers and accounts.
 //
-// An unknown field could make a call cost more than its bound. Requests are therefore decoded with an allow-list and
-// encoded again. Repeated names are refused, because two parsers might read them differently and so bypass the list.
+// An unknown field could make a call cost more than its bound, so requests are decoded with an allow-list and encoded
+// again. Repeated names are refused, because two parsers might read them differently and so bypass the list.
 package wire
 
 // API is an interface for calling models. Requests are not converted from one interface to another.

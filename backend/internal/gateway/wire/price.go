@@ -13,8 +13,8 @@ type Usage struct{ In, Cached, CacheWrite, Out int64 }
 // Prices are in micro-USD per million tokens of each class, at most MaxPrice.
 type Prices struct{ In, Cached, CacheWrite, Out int64 }
 
-// Of returns the price of the usage of one or more calls, in micro-USD. It rounds up once. It does not
-// overflow below 9 * 10^15 tokens, the usage of 90 million calls with MaxTokens each.
+// Of returns the price of the usage of one or more calls, in micro-USD. It rounds up once. It does not overflow below 9
+// * 10^15 tokens, which is the usage of 90 million calls with MaxTokens each.
 func (p Prices) Of(u Usage) (price int64) {
 	var rest int64
 	for _, c := range [...]struct{ tokens, price int64 }{
@@ -26,13 +26,13 @@ func (p Prices) Of(u Usage) (price int64) {
 	return price + ceilMillion(rest)
 }
 
-// Bound returns the highest possible price of a call with that many tokens, whichever of them the provider caches.
+// Bound returns the highest possible price of a call with this many tokens, however many of them the provider caches.
 func (p Prices) Bound(in, out int64) int64 {
 	return ceilMillion(in*p.dearestIn() + out*p.Out)
 }
 
-// Affords returns how many output tokens an amount covers in addition to the input, or -1 if it does not cover the
-// input.
+// Affords returns the number of output tokens that an amount covers in addition to the input, or -1 if it does not
+// cover the input.
 func (p Prices) Affords(amount, in int64) int64 {
 	left := min(amount, MaxPrice*1000)*1_000_000 - in*p.dearestIn()
 	switch {

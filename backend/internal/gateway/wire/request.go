@@ -21,9 +21,9 @@ const (
 // Request is a decoded request.
 type Request struct {
 	API    API
-	Model  string // as the app names it
+	Model  string // as sent by the app
 	Stream bool
-	// WantsUsage is set if the app requested the chunk with a stream's usage.
+	// WantsUsage is set if the app requested the chunk that contains a stream's usage.
 	WantsUsage bool
 	// Output is the requested maximum length of the answer in tokens, or 0 if there is none.
 	Output int64
@@ -31,13 +31,13 @@ type Request struct {
 
 	size     int64  // bytes of the request as the app sent it
 	allowed  int64  // maximum length of the answer in tokens, after Encode
-	logprobs int64  // probabilities that the answer has for each token
+	logprobs int64  // number of token probabilities in the answer
 	body     []byte // an object without the members that Encode adds
 	text     int64  // bytes of text
 	messages int64
 }
 
-// Decode decodes the body of a request. Its error is a *FieldError.
+// Decode decodes the body of a request. It returns a *FieldError on failure.
 func Decode(api API, body []byte) (*Request, error) {
 	if err := checkText(body); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Decode(api API, body []byte) (*Request, error) {
 	return r, nil
 }
 
-// InputBound returns an upper bound on the input's length in tokens. In a byte-level vocabulary, every token is at
+// InputBound returns an upper bound on the length of the input in tokens. In a byte-level vocabulary, every token is at
 // least one byte. imageTokens is the bound for one image.
 func (r *Request) InputBound(imageTokens int64) int64 {
 	bound := r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
@@ -84,8 +84,9 @@ const (
 	MaxEvent  = 1 << 20 // an event of a stream
 )
 
-// room returns by how much an answer may be larger: providers of the responses interface repeat the instructions and
-// tools of the request, perhaps with escapes of 6 bytes, and the whole text in the last event.
+// room returns the number of bytes by which an answer may exceed these limits: providers of the responses interface
+// repeat the instructions and tools of the request, perhaps with escapes of 6 bytes, and the whole text in the last
+// event.
 func (r *Request) room() int64 { return 6*r.size + 64*min(r.allowed, MaxTokens) }
 
 // MaxAnswer returns the maximum size of an answer that is not streamed, in bytes. Call it after Encode.
@@ -96,7 +97,7 @@ const bytesPerLogprob = 128
 
 // CheckSize returns a *FieldError if an answer of output tokens with its probabilities would exceed the limits.
 func (r *Request) CheckSize(output int64) error {
-	if r.logprobs == 0 || r.Stream || r.API != Chat { // no other answer contains them, or each event only its own
+	if r.logprobs == 0 || r.Stream || r.API != Chat { // other answers contain none, or one event contains only its own
 		return nil
 	}
 	if most := MaxAnswer / (r.logprobs * bytesPerLogprob); output > most {
@@ -108,11 +109,11 @@ func (r *Request) CheckSize(output int64) error {
 // Drop releases the request's text. Encode and InputBound must not be called afterwards.
 func (r *Request) Drop() { r.body = nil }
 
-// InputEstimate returns the usual size of the request's input in tokens, for calls whose usage was never reported.
+// InputEstimate returns the typical size of the request's input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
-// Encode returns the body for a provider. model is the provider's name for the model. outputField is the field in
-// which the provider reads the maximum length of the answer, and output is that length in tokens.
+// Encode returns the body for a provider. model is the provider's name for the model. outputField is the name of the
+// field that limits the length of the answer, and output is that length in tokens.
 func (r *Request) Encode(model, outputField string, output int64) []byte {
 	r.allowed = output
 	out := append(make([]byte, 0, len(r.body)+len(model)+128), r.body[:len(r.body)-1]...)

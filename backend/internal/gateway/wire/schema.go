@@ -42,7 +42,7 @@ func unsupported(path, why string) error {
 // decoder is the state of decoding one body.
 type decoder struct {
 	out        []byte                    // the encoded body
-	taken      map[string]jsontext.Value // top-level fields that are not written to out, or noted
+	taken      map[string]jsontext.Value // top-level fields that are kept separate, or noted
 	images     int
 	imageBytes int
 }
@@ -111,7 +111,7 @@ func boolean(d *decoder, path string, v jsontext.Value) error {
 	return d.raw(v)
 }
 
-// only accepts a single value and refuses others as unsupported. why may say what to do instead.
+// only accepts a single value and refuses others as unsupported. why may contain an alternative.
 func only(value, why string) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if string(v) != value {
@@ -216,8 +216,8 @@ type fields map[string]rule
 // object accepts an object that has all required members and only allowed ones.
 func object(allowed fields, required ...string) rule { return objectRule(allowed, required, false) }
 
-// answered is object for a part of an answer, which apps send back as they received it: providers and clients add
-// members, and set others to null. Both are omitted.
+// answered is like object, but for a part of an answer, which apps send back as they received it: providers and clients
+// add members, and set others to null. It omits both.
 func answered(allowed fields, required ...string) rule { return objectRule(allowed, required, true) }
 
 func objectRule(allowed fields, required []string, isAnswer bool) rule {
@@ -252,7 +252,7 @@ func objectRule(allowed fields, required []string, isAnswer bool) rule {
 }
 
 // unlessOmitted appends a member with this name, or an element if name is empty, to the object or list whose content
-// begins at start. If add appends nothing, it is omitted.
+// begins at start. If add appends nothing, unlessOmitted appends nothing either.
 func (d *decoder) unlessOmitted(start int, name string, add func() error) error {
 	before := len(d.out)
 	if before > start {
@@ -298,7 +298,7 @@ func take(r rule) rule {
 	}
 }
 
-// note accepts what r accepts, and also keeps the value of a top-level field.
+// note is like r, and also keeps the value of a top-level field.
 func note(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		d.taken[path] = v.Clone()
@@ -306,7 +306,7 @@ func note(r rule) rule {
 	}
 }
 
-// image counts an image, because the size of an image does not determine its number of tokens.
+// image counts an image, because its size does not determine its number of tokens.
 func image(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		before := len(d.out)
@@ -316,12 +316,12 @@ func image(r rule) rule {
 	}
 }
 
-// variant accepts an object whose member kind selects its rule. Without that member, fallback is used.
+// variant accepts an object whose member kind selects the rule. If that member is missing, fallback applies.
 func variant(kind, fallback string, choices map[string]rule) rule {
 	return variantRule(kind, fallback, choices, nil)
 }
 
-// answeredPart is variant for a part of an answer. It omits parts of other types, such as a provider's own.
+// answeredPart is like variant, but for a part of an answer. It omits parts of other types, such as a provider's own.
 func answeredPart(choices map[string]rule) rule { return variantRule("type", "", choices, dropped) }
 
 func variantRule(kind, fallback string, choices map[string]rule, other rule) rule {

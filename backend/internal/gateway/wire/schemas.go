@@ -1,11 +1,11 @@
 package wire
 
-// The allow-lists. Any other field is refused: hosted tools, stored prompts and conversations, other service tiers,
+// The allow-lists. All other fields are refused: hosted tools, stored prompts and conversations, other service tiers,
 // several answers and predictions cost tokens that the bound of a call does not cover.
 var (
 	anyText   = text(textInBytes)
 	name      = text(maxName)
-	id        = anyText // some providers put what they thought into the id of a call
+	id        = anyText // some providers put the model's reasoning into the ID of a call
 	onlyNull  = orNull(only("null", ""))
 	noMore    = only("1", ": send one request for each answer")
 	oneOutput = orNull(integer(1, maxOutput))
@@ -25,7 +25,7 @@ func common(own fields) fields {
 	return all
 }
 
-// function describes a tool that the app itself runs.
+// function describes a tool that the app runs.
 var function = fields{
 	"name": name, "description": orNull(anyText), "parameters": orNull(anyObject), "strict": orNull(boolean),
 }
@@ -38,8 +38,8 @@ func functionWithType() fields {
 	return f
 }
 
-// format returns the rule for the format of an answer. The schema's members are next to its type or in a nested
-// object.
+// format returns the rule for the format of an answer. The schema's members are in the same object as its type, or in a
+// nested object.
 func format(schema rule) rule {
 	return variant("type", "", map[string]rule{
 		"text":        object(fields{"type": anything}),
@@ -164,7 +164,7 @@ var (
 
 // The messages interface.
 var (
-	// Only the five-minute cache is allowed: the one-hour cache has another price.
+	// Only the five-minute cache is allowed, because the one-hour cache has another price.
 	cacheControl = orNull(object(fields{"type": word("ephemeral"), "ttl": orNull(word("5m"))}, "type"))
 
 	textBlock = object(fields{"type": anything, "text": anyText, "cache_control": cacheControl,

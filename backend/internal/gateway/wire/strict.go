@@ -37,7 +37,7 @@ func checkText(body []byte) error {
 // maxPath is the maximum length of a field's path in an error, in bytes.
 const maxPath = 100
 
-// malformed returns an error that says where the text is invalid, or how far the decoder has read.
+// malformed returns an error with the position of the invalid text, or the position that the decoder has reached.
 func malformed(d *jsontext.Decoder, err error, what string) error {
 	at, field := d.InputOffset(), d.StackPointer()
 	var syntax *jsontext.SyntacticError

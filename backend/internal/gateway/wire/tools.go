@@ -17,8 +17,8 @@ const (
 	maxToolName      = 1 << 10  // bytes; longer than the name of any tool
 )
 
-// ToolCall is a call of one of the app's tools in an answer. Arguments is the text of a JSON object, or whatever the
-// model wrote instead.
+// ToolCall is a call of one of the app's tools in an answer. Arguments is the text of a JSON object, or other text if
+// the model wrote something else.
 type ToolCall struct{ Name, Arguments string }
 
 // toolCalls collects tool calls while an answer is forwarded.
@@ -76,7 +76,7 @@ type (
 	}
 )
 
-// toolMarks lists texts for each interface. Every event about tool calls contains at least one of them.
+// toolMarks lists marker texts for each interface. Every event about tool calls contains at least one of them.
 var toolMarks = map[API][]string{
 	Chat:      {`"tool_calls"`, `"finish_reason"`},
 	Responses: {`"response.output_item.done"`},
@@ -147,7 +147,7 @@ func (t *toolCalls) add(index int, name, arguments string) {
 	if len(c.Name) <= maxToolName {
 		c.Name += name
 	}
-	if len(c.Arguments) <= maxToolArguments { // longer arguments are refused, so further parts need not be kept
+	if len(c.Arguments) <= maxToolArguments { // longer arguments are refused, so further parts are not needed
 		c.Arguments += arguments
 	}
 }
@@ -162,7 +162,7 @@ func (t *toolCalls) item(i toolItem) {
 	}
 }
 
-// complete adds a complete call, unless its name is too long to be a tool's.
+// complete adds a complete call, unless its name is too long for a tool.
 func (t *toolCalls) complete(c ToolCall) {
 	if len(c.Name) <= maxToolName {
 		t.closed = append(t.closed, c)

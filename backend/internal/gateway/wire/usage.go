@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Receipt is the usage that a provider reported. If it sends several reports for a call, the last one counts.
+// Receipt is the usage that a provider reported. If a provider sends several reports for a call, the last one counts.
 type Receipt struct {
 	Usage Usage
-	// Seen is set once a usable report was read. Final is set once a report covered the whole answer.
+	// Seen is set once a usable report has been read. Final is set once a report has covered the whole answer.
 	Seen, Final bool
-	// Malformed is set if an impossible report was read. Such a report counts as missing.
+	// Malformed is set if an impossible report has been read. Such a report counts as missing.
 	Malformed bool
 	// Unequal is set if the parts of a report did not add up to its total. The difference counts as output.
 	Unequal bool
@@ -134,7 +134,7 @@ type event struct {
 	kind    string // type of the event or of the whole answer
 	usage   jsontext.Value
 	failed  bool
-	nothing bool // a chunk without choices, which carries only usage
+	nothing bool // a chunk without choices, which contains only usage
 }
 
 // lenient holds the options for decoding JSON from providers. Like most parsers, it uses the last value of a repeated
