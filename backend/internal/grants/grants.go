@@ -1,4 +1,4 @@
-// Package grants defines what an account allows agents to do with a project's data: a level for each capability, and
+// Package grants defines what an account allows agents to do with a project's data: one level for each capability, and
 // one for each field of the assistant's configuration. It contains no routes or SQL. The connection page and the
 // browser simulator need no grant.
 package grants
@@ -18,10 +18,10 @@ const (
 	Analytics   Capability = "analytics"
 )
 
-// Level is how much a grant allows.
+// Level is the extent of a grant.
 type Level string
 
-// The levels, in ascending order. Each includes those before it.
+// The levels, in ascending order. Each includes the previous ones.
 const (
 	Off       Level = "off"
 	Read      Level = "read"
@@ -44,8 +44,8 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the capability Assistant that have their own grant. GatewayUsage is not a setting: it is the cost of
-// the project's calls through the gateway, so ReadWrite grants no more than Read.
+// Fields of the capability Assistant that have their own grant. GatewayUsage is not a setting but a report: the cost of
+// the project's calls through the gateway. ReadWrite therefore grants no more than Read.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"
@@ -71,7 +71,7 @@ type Grants struct {
 	Analytics   Level
 }
 
-// Default returns the built-in default: the grants of an account whose grants were never changed.
+// Default returns the built-in default, which applies to accounts that never changed their grants.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
 	for _, f := range Fields() {
@@ -80,8 +80,8 @@ func Default() Grants {
 	return g
 }
 
-// Of returns the level of a capability. For the assistant's config, it returns the level of field, or the highest
-// level of all settings if field is empty.
+// Of returns the level of a capability. For the assistant's config, it returns the level of field, or the highest level
+// of all settings if field is empty.
 func (g Grants) Of(c Capability, field string) Level {
 	switch c {
 	case Credentials:
@@ -103,7 +103,7 @@ func (g Grants) Of(c Capability, field string) Level {
 	return Off
 }
 
-// Raises reports whether any level of after is higher than the same level of g.
+// Raises reports whether any level in after is higher than the same level in g.
 func (g Grants) Raises(after Grants) bool {
 	return !g.Credentials.Allows(after.Credentials) || !g.Analytics.Allows(after.Analytics) ||
 		slices.ContainsFunc(Fields(), func(f string) bool { return !g.Assistant[f].Allows(after.Assistant[f]) })
@@ -117,7 +117,7 @@ func (g Grants) Require(project string, c Capability, field string, needed Level
 	return nil
 }
 
-// DeniedError reports that a grant does not allow something.
+// DeniedError is returned if the project's grant is too low for a request.
 type DeniedError struct {
 	Project         string
 	Capability      Capability

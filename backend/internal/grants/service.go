@@ -14,7 +14,7 @@ import (
 // ErrNoProject is returned for an unknown project.
 var ErrNoProject = errors.New("no such project")
 
-// ErrRaises is returned for a change that would raise a level although it may not.
+// ErrRaises is returned for a change that is not allowed to raise a level but would.
 var ErrRaises = errors.New("the change raises a level")
 
 // InvalidError reports an unknown level, or a level for an unknown field. Message is for display.
@@ -32,20 +32,20 @@ type Row struct {
 	Level      Level
 }
 
-// Exception is the access to a project that has levels of its own.
+// Exception is the access to a project that has its own levels.
 type Exception struct {
 	Grants
-	Own []Row // the levels that were set for the project, sorted as displayed; never empty
+	Own []Row // levels set for the project, in display order; never empty
 }
 
-// Store stores the account's default levels that differ from the built-in ones, and the levels that were set for
+// Store stores the levels of the account's default that differ from the built-in default, and the levels set for
 // projects.
 type Store interface {
-	// GrantRows returns the account's own rows and those of one project, or of every project if project is empty.
+	// GrantRows returns the account's own rows and the rows of one project, or of every project if project is empty.
 	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// ChangeGrants replaces the rows that GrantRows returns in one transaction, together with the audit entries. change
-	// receives the projects whose rows may change: the given one, or all of the account. If change returns no entry,
-	// nothing is written. It returns ErrNoProject for an unknown project.
+	// ChangeGrants replaces the rows that GrantRows returns, together with the audit entries, in one transaction.
+	// change receives the projects whose rows may change: the given one, or all of the account's projects. If change
+	// returns no entry, ChangeGrants writes nothing. It returns ErrNoProject for an unknown project.
 	ChangeGrants(ctx context.Context, accountID, project string,
 		change func(former []Row, projects []string) (rows []Row, entries []audit.Entry)) error
 }
@@ -56,7 +56,7 @@ type Service struct {
 	Now   func() time.Time
 }
 
-// Of returns the grants of a project. A level that was not set for the project is the account's default.
+// Of returns the grants of a project. Levels not set for the project come from the account's default.
 func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, error) {
 	rows, err := s.Store.GrantRows(ctx, accountID, project)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, er
 	return byProject(rows).of(project), nil
 }
 
-// All returns the account's default grants, and the projects that have levels of their own, even if those equal the
+// All returns the account's default grants, and the projects that have their own levels, even if these equal the
 // default.
 func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exceptions map[string]Exception, err error) {
 	rows, err := s.Store.GrantRows(ctx, accountID, "")
@@ -82,9 +82,9 @@ func (s *Service) All(ctx context.Context, accountID string) (usual Grants, exce
 	return levels.of(""), exceptions, nil
 }
 
-// Set sets the grants of a project. Each level that changes is the project's own from then on, even if it equals the
-// account's default; the others stay as they are. The change takes effect with the next read. Only the account holder
-// may call it, never an agent. The error may be an *InvalidError, ErrNoProject or ErrRaises.
+// Set sets the grants of a project. Each level that changes becomes the project's own, even if it equals the account's
+// default; the other levels stay as they are. The change takes effect with the next read. Only the account holder may
+// call Set, never an agent. It returns an *InvalidError, ErrNoProject or ErrRaises on failure.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, mayRaise bool, by audit.Actor) error {
 	if project == "" {
 		return ErrNoProject
@@ -107,8 +107,9 @@ func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, 
 	})
 }
 
-// Follow deletes a project's own levels, so that it follows the account's default, or those of every project if project
-// is empty. The change takes effect with the next read. The error may be ErrNoProject or ErrRaises.
+// Follow deletes a project's own levels, so that the project follows the account's default. If project is empty, it
+// does so for every project. The change takes effect with the next read. It returns ErrNoProject or ErrRaises on
+// failure.
 func (s *Service) Follow(ctx context.Context, accountID, project string, mayRaise bool, by audit.Actor) error {
 	return s.change(ctx, accountID, project, mayRaise, func(former []Row, projects []string) ([]Row, []audit.Entry) {
 		levels := byProject(former)
@@ -117,8 +118,8 @@ func (s *Service) Follow(ctx context.Context, accountID, project string, mayRais
 }
 
 // SetDefault sets the account's default, which applies to new projects and wherever a project has no level of its own.
-// With everywhere it applies to all projects: their own levels are deleted. The change takes effect with the next read.
-// The error may be an *InvalidError or ErrRaises.
+// If everywhere is set, the default applies to all projects: their own levels are deleted. The change takes effect with
+// the next read. SetDefault returns an *InvalidError or ErrRaises on failure.
 func (s *Service) SetDefault(
 	ctx context.Context, accountID string, g Grants, everywhere, mayRaise bool, by audit.Actor,
 ) error {
@@ -132,12 +133,12 @@ func (s *Service) SetDefault(
 			rows = append(rows, slices.DeleteFunc(slices.Clone(former), func(r Row) bool { return r.Project == "" })...)
 		}
 		entries := s.entries(accountID, by, projects, was, byProject(rows))
-		// The account's own entry comes last, so that lists, newest first, begin with it.
+		// The account's own entry comes last, because lists show the newest entry first.
 		return rows, append(entries, s.entry(accountID, "", by, differences(was.of(""), g))...)
 	})
 }
 
-// entries returns an entry for each project whose access changes, or which stops having levels of its own.
+// entries returns an entry for each project whose access changes or that no longer has its own levels.
 func (s *Service) entries(accountID string, by audit.Actor, projects []string, was, will levels) (all []audit.Entry) {
 	for _, project := range projects {
 		what := differences(was.of(project), will.of(project))
@@ -149,8 +150,8 @@ func (s *Service) entries(accountID string, by audit.Actor, projects []string, w
 	return all
 }
 
-// change writes what change returns. Unless mayRaise is set, it returns ErrRaises instead if the account's default or a
-// project would have a higher level than before.
+// change writes the rows and entries that the function returns. Unless mayRaise is set, it returns ErrRaises if the
+// account's default or a project would get a higher level than before.
 func (s *Service) change(
 	ctx context.Context, accountID, project string, mayRaise bool,
 	change func(former []Row, projects []string) ([]Row, []audit.Entry),
@@ -176,7 +177,7 @@ func (s *Service) change(
 	return nil
 }
 
-// entry returns the audit entry of a change, or nothing if there is no difference.
+// entry returns the audit entry for a change, or no entry if there is no difference.
 func (s *Service) entry(accountID, project string, by audit.Actor, what []string) []audit.Entry {
 	if len(what) == 0 {
 		return nil
@@ -189,7 +190,7 @@ func (s *Service) entry(accountID, project string, by audit.Actor, what []string
 		strings.Join(what, "; "))}
 }
 
-// levels holds stored rows by project; those of the account's default are under "".
+// levels holds stored rows by project. The key "" holds the account's default.
 type levels map[string][]Row
 
 func byProject(rows []Row) levels {
@@ -203,7 +204,7 @@ func byProject(rows []Row) levels {
 // account returns only the account's default.
 func (l levels) account() levels { return levels{"": l[""]} }
 
-// of returns the levels of a project: its own rows, then those of the account, then the built-in default. If project is
+// of returns the levels of a project: its own rows, then the account's rows, then the built-in default. If project is
 // empty, it returns the account's default.
 func (l levels) of(project string) Grants {
 	g := Default()
@@ -224,7 +225,7 @@ func (l levels) of(project string) Grants {
 	return g
 }
 
-// sorted returns rows of one project in display order, without fields that no longer exist.
+// sorted returns the rows of one project in display order, without fields that no longer exist.
 func sorted(rows []Row) (all []Row) {
 	each(func(c Capability, field string) {
 		for _, r := range rows {
@@ -257,7 +258,7 @@ func (g Grants) check() (err error) {
 	return err
 }
 
-// defaultRows returns the levels of an account's default that differ from the built-in ones.
+// defaultRows returns the levels of an account's default that differ from the built-in default.
 func (g Grants) defaultRows() (rows []Row) {
 	each(func(c Capability, field string) {
 		if l := g.Of(c, field); l != Default().Of(c, field) {
