@@ -1,4 +1,4 @@
-// Package httpjson reads JSON requests and writes JSON responses, for all HTTP interfaces that programs call.
+// Package httpjson reads JSON requests and writes JSON responses, for all HTTP interfaces called by programs.
 package httpjson
 
 import (
@@ -43,11 +43,11 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return ReadAll(r, http.MaxBytesReader(w, r.Body, limit), limit)
 }
 
-// firstBuffer is enough for most bodies, in bytes.
+// firstBuffer is the initial buffer size in bytes, enough for most bodies.
 const firstBuffer = 4 << 10
 
-// ReadAll reads the body. The buffer grows with what arrives, not to the declared length, which costs a client nothing.
-// ReadAll returns ErrTooLarge for more than limit bytes.
+// ReadAll reads the body. The buffer grows as data arrives, not to the declared length, because a client can declare
+// any length for free. ReadAll returns ErrTooLarge for more than limit bytes.
 func ReadAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	var data bytes.Buffer
 	if n := r.ContentLength; n > 0 {
@@ -106,13 +106,13 @@ func Preflight(w http.ResponseWriter, methods, headers string) {
 // maxAuthorization is the maximum length of an accepted Authorization header, in bytes.
 const maxAuthorization = 512
 
-// Bearer parses an Authorization header of the form Bearer <credential>. It returns the credential.
+// Bearer returns the credential in an Authorization header of the form Bearer <credential>.
 func Bearer(authorization string) (credential string, ok bool) {
 	scheme, credential, _ := strings.Cut(authorization, " ")
 	return credential, strings.EqualFold(scheme, "Bearer") && credential != "" && len(authorization) <= maxAuthorization
 }
 
-// AllowedMethods lists the methods for which the request's path matches a pattern of mux other than fallback, which
+// AllowedMethods lists the methods for which the request's path matches a pattern of mux. It ignores fallback, which
 // matches every path.
 func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
@@ -128,7 +128,7 @@ func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allow
 // Seconds returns a wait in whole seconds, rounded up and at least 1.
 func Seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// Clip truncates text from a request and removes unprintable characters, before it is sent back or stored.
+// Clip truncates text from a request and removes unprintable characters, for sending it back or storing it.
 func Clip(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
