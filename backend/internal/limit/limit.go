@@ -1,6 +1,5 @@
-// Package limit limits attempts per network address, and calls that run at the same time per account or address. It
-// counts in this process only; limits that apply across replicas belong in the store. The package does not know what is
-// being attempted.
+// Package limit limits attempts per network address, and concurrent calls per account or address. It counts in this
+// process only; limits that apply across replicas belong in the store.
 package limit
 
 import (
@@ -14,8 +13,8 @@ import (
 // maxCallers limits the memory of one Limiter.
 const maxCallers = 10_000
 
-// Limiter allows each caller a number of attempts per minute. An IPv6 /64 network counts as one caller, because one
-// owner has all of its addresses.
+// Limiter allows each caller a number of attempts per minute. An IPv6 /64 network counts as one caller, because all of
+// its addresses usually have one owner.
 type Limiter struct {
 	perMinute int
 	now       func() time.Time
@@ -28,11 +27,11 @@ func New(perMinute int, now func() time.Time) *Limiter {
 	return &Limiter{perMinute: max(1, perMinute), now: now, callers: map[string]*rate.Limiter{}}
 }
 
-// Take spends one attempt and returns 0. If none is left, it returns how long the caller must wait for the next one.
+// Take spends one attempt and returns 0. If none is left, it returns the time until the next one is available.
 func (l *Limiter) Take(address string) time.Duration { return l.TakeN(address, 1) }
 
-// TakeN spends n attempts and returns 0. If fewer than n are left, it spends none and returns the wait, as Take does.
-// n is at most the burst.
+// TakeN spends n attempts and returns 0. If fewer than n are left, it spends none and returns the wait, like Take. n
+// must not exceed the burst.
 func (l *Limiter) TakeN(address string, n int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +66,7 @@ func (l *Limiter) of(address string) *rate.Limiter {
 }
 
 // forget deletes callers that have all their attempts left. If there are none, it deletes a random tenth of the
-// callers, so that a flood of addresses cannot reset the counts of all callers together.
+// callers, so that a flood of addresses cannot reset all counts at once.
 func (l *Limiter) forget() {
 	for key, c := range l.callers {
 		if c.TokensAt(l.now()) >= float64(l.perMinute) {
@@ -82,15 +81,15 @@ func (l *Limiter) forget() {
 	}
 }
 
-// Caller returns the caller to which an address belongs.
+// Caller returns the caller that an address belongs to.
 func Caller(address string) string { return network(address, 32, 64) }
 
-// Network returns the network to which an address belongs, an IPv4 /24 or an IPv6 /48. An attacker may have all
-// addresses of it.
+// Network returns the network that an address belongs to: an IPv4 /24 or an IPv6 /48. An attacker may control all
+// addresses of such a network.
 func Network(address string) string { return network(address, 24, 48) }
 
-// network returns the network of an address with so many bits. It returns a single address, or text that is none,
-// unchanged.
+// network returns the network of an address, with the given prefix lengths. It returns a network of a single address,
+// or text that is not an address, unchanged.
 func network(address string, bits4, bits6 int) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -13,18 +13,18 @@ var ErrFull = errors.New("too many calls at the same time")
 // Bounds are the limits of Slots: in total, and for each key.
 type Bounds struct {
 	Running, RunningEach int
-	Waiting, WaitingEach int // 0: no call waits
+	Waiting, WaitingEach int // 0 means that no call waits
 }
 
-// Slots limits how many calls run at the same time and how many wait for that. A key, such as an account or an
-// address, can take only its share of them.
+// Slots limits how many calls run at the same time and how many wait to run. A key, such as an account or an address,
+// can use only its share of them.
 type Slots struct {
 	Bounds
 
 	mu      sync.Mutex
 	running int
-	waiting []*waiter         // in the order of their arrival
-	shares  map[string]*share // of keys with running or waiting calls
+	waiting []*waiter         // in order of arrival
+	shares  map[string]*share // by key, for keys with running or waiting calls
 }
 
 type share struct{ running, waiting int }
@@ -45,7 +45,7 @@ func (s *Slots) Enter(ctx context.Context, key string) (leave func(), err error)
 		return nil, err
 	}
 	select {
-	case <-w.turn: // also if ctx has ended already
+	case <-w.turn: // takes precedence if ctx has ended too
 		return func() { s.leave(key) }, nil
 	default:
 	}
@@ -58,7 +58,7 @@ func (s *Slots) Enter(ctx context.Context, key string) (leave func(), err error)
 	}
 }
 
-// enter adds a call. Its turn is closed already if it may run now.
+// enter adds a call. If the call may run now, its turn is already closed.
 func (s *Slots) enter(key string) (*waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Slots) leave(key string) {
 	})
 }
 
-// abandon removes a call that no longer waits. Its turn may have come in the meantime.
+// abandon removes a call that stopped waiting. Its turn may have come in the meantime.
 func (s *Slots) abandon(w *waiter) {
 	s.mu.Lock()
 	at := slices.Index(s.waiting, w)
@@ -126,7 +126,7 @@ func (s *Slots) forget(key string) {
 	}
 }
 
-// Used returns the number of calls that run and that wait.
+// Used returns the number of running and of waiting calls.
 func (s *Slots) Used() (running, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
