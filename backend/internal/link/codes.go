@@ -13,7 +13,7 @@ const userCodeLetters = 8
 // newUserCode returns eight uniformly random letters in the form XXXX-XXXX.
 func newUserCode() string {
 	var out [userCodeLetters]byte
-	const fair = 256 - 256%len(alphabet) // larger bytes would favour the first letters
+	const fair = 256 - 256%len(alphabet) // accepting larger bytes would favour the first letters
 	var b [1]byte
 	for i := 0; i < len(out); {
 		rand.Read(b[:])

@@ -29,14 +29,14 @@ type Settings struct {
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// A poll may be early by jitter plus a quarter of the interval before it counts as too fast. jitter allows for the
-	// network, and the quarter for a clock that is up to 30 % fast. The quarter grows with the interval, so that a
-	// client with such a clock that follows every raise is not slowed down further.
+	// A poll may be early by jitter plus a quarter of the interval before it counts as too fast. jitter covers network
+	// delays, and the quarter covers a client clock that is up to 30 % fast. The quarter grows with the interval, so
+	// that a client with such a clock that follows every raise is not slowed down further.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
-	// keepExpired is how long polls of an expired code get "expired" instead of "unknown".
+	// keepExpired is how long polls of an expired code are answered with "expired" instead of "unknown".
 	keepExpired = 24 * time.Hour
-	// maxPaced limits the number of devices whose last poll is remembered.
+	// maxPaced limits the number of devices whose last poll is kept in memory.
 	maxPaced = 20_000
 )
 
@@ -45,7 +45,7 @@ type Service struct {
 	// Made is called with each new link, after it is stored and before its token is returned. It must not block.
 	Made func(l Link)
 	// Revoked is called after this process revoked a link, or all links of an account if linkID is empty. Connections
-	// opened with them can then be closed immediately instead of at their next check.
+	// opened with the links can then be closed immediately instead of at their next check.
 	Revoked func(accountID, linkID string)
 
 	codes  CodeStore
@@ -99,8 +99,8 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	return Issued{}, errors.New("draw user code: every code drawn was taken")
 }
 
-// Poll returns whether a code is pending, and its token exactly once. It returns ErrUnknown, ErrExpired or ErrDenied
-// for a code that yields no token.
+// Poll reports whether a code is pending, and returns its token exactly once. It returns ErrUnknown, ErrExpired or
+// ErrDenied for a code that yields no token.
 func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 	if !secret.Valid(credential.DeviceCode, deviceCode) {
 		return Poll{}, ErrUnknown
@@ -151,8 +151,8 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	}}}, nil
 }
 
-// lostRedemption returns why an approved code could not be redeemed: another poll redeemed it first, or the account is
-// no longer active.
+// lostRedemption returns the reason why an approved code could not be redeemed: another poll redeemed it first, or the
+// account is no longer active.
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
 	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Service) forget(hash string) {
 	s.mu.Unlock()
 }
 
-// View returns a pending code for the activation page. It returns ErrUnknown for an unknown code, ErrDenied for one
-// that was denied or cancelled, ErrExpired, and ErrNotPending for one that was approved.
+// View returns a pending code for the activation page. It returns ErrUnknown for an unknown code, ErrDenied for a code
+// that was denied or cancelled, ErrExpired for an expired code, and ErrNotPending for an approved code.
 func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	user, ok := NormalizeUserCode(userCode)
 	if !ok {
@@ -221,7 +221,7 @@ func (s *Service) Approve(ctx context.Context, userCode, accountID string) error
 	return s.decide(ctx, userCode, Approved, accountID)
 }
 
-// Deny denies a code. The person needs no account. It returns ErrNotPending if the code can no longer be denied.
+// Deny denies a code. It requires no account. It returns ErrNotPending if the code can no longer be denied.
 func (s *Service) Deny(ctx context.Context, userCode string) error {
 	return s.decide(ctx, userCode, Denied, "")
 }
@@ -246,9 +246,9 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 	return nil
 }
 
-// Cancel ends a code that its client will no longer poll. The code can then not be approved, and a token that no
-// client received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its
-// token is in use.
+// Cancel ends a code that its client will no longer poll. The code can then not be approved, and a token that the
+// client never received is revoked. Cancelling a code again succeeds. Cancel returns ErrUnknown if the code is unknown
+// or its token is in use.
 func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	if !secret.Valid(credential.DeviceCode, deviceCode) {
 		return ErrUnknown
@@ -289,7 +289,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, max(s.set.UnusedAfter/6, time.Second), s.log, "sweep links", s.Sweep)
 }
 
-// Sweep revokes tokens that no client received, and deletes codes that expired long ago and old lines of the linking
+// Sweep revokes tokens that were never received, and deletes codes that expired long ago and old lines of the linking
 // trail.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()

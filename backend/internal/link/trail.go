@@ -20,8 +20,8 @@ type TrailStore interface {
 	AddTrail(ctx context.Context, l audit.TrailLine) error
 	// Trail lists lines, newest first.
 	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail deletes the lines from before old, and all but the newest keep lines with actions in
-	// audit.AnybodysTrail. It returns the number of deleted lines.
+	// SweepTrail deletes the lines from before old. Of the lines with actions in audit.AnybodysTrail, it keeps only the
+	// newest keep lines. It returns the number of deleted lines.
 	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 
@@ -49,8 +49,8 @@ func (s *Service) viewed(ctx context.Context, userHash string) error {
 	return s.tokens.AddTrail(ctx, t.Line(userHash, "", ""))
 }
 
-// Throttled records that the caller in ctx was rate limited, once per address and minute. The records of all addresses
-// share one limit.
+// Throttled records that the caller in ctx was rate limited, once per address and minute. All addresses share one limit
+// for these records.
 func (s *Service) Throttled(ctx context.Context) {
 	address := addressOf(ctx)
 	if s.throttles.Take(address) > 0 || s.throttled.Take("all") > 0 {
@@ -63,7 +63,7 @@ func (s *Service) Throttled(ctx context.Context) {
 	}
 }
 
-// Asked is a filter for the trail, with plain values instead of hashes. Empty fields match every line.
+// Asked is a filter for the trail that contains plain values instead of hashes. Empty fields match every line.
 type Asked struct {
 	UserCode  string
 	LinkID    string

@@ -28,7 +28,7 @@ var (
 	ErrUnknown = errors.New("unknown code")
 	// ErrExpired is returned for a code that has expired.
 	ErrExpired = errors.New("code expired")
-	// ErrDenied is returned if the person declined.
+	// ErrDenied is returned if the user declined.
 	ErrDenied = errors.New("code denied")
 	// ErrNotPending is returned for a code that was already decided or has expired.
 	ErrNotPending = errors.New("code is not pending")
@@ -40,8 +40,7 @@ var (
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester is the description that a client gives of itself when it requests a link. IP is the address that the
-// request came from.
+// Requester is a client's description of itself when it requests a link. IP is the address from which the request came.
 type Requester struct{ Host, OS, Client, IP string }
 
 // Code is a stored device code.
@@ -56,7 +55,7 @@ type Code struct {
 	Interval   time.Duration
 }
 
-// Progress holds the fields of a code that a poll reads.
+// Progress holds the fields of a code that a poll needs.
 type Progress struct {
 	State     State
 	ExpiresAt time.Time
@@ -71,7 +70,7 @@ type Issued struct {
 	PollInterval time.Duration
 }
 
-// Link is a stored link of an install to an account.
+// Link is the stored link between an install and an account.
 type Link struct {
 	ID        string
 	AccountID string
@@ -87,7 +86,7 @@ type Link struct {
 	Active     bool // whether the account is active
 }
 
-// Created returns the entry of a new link, which the account's holder has approved.
+// Created returns the audit entry for a new link, which the account holder has approved.
 func (l Link) Created() audit.Entry {
 	name := audit.AgentName(l.Requester.Host, l.Requester.Client)
 	return audit.New(l.LinkedAt, l.AccountID, audit.Person(), "link.created", "", name)
@@ -122,7 +121,8 @@ type CodeStore interface {
 	Progress(ctx context.Context, deviceHash string) (Progress, error)
 	// CodeByUser returns ErrUnknown for an unknown code.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)
-	// Decide changes the state of a code that is pending and not expired at now. It reports whether it did.
+	// Decide changes the state of a code that is pending and not expired at now. It reports whether it changed the
+	// state.
 	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
 	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if the link was never used. It
 	// changes nothing if the code was already cancelled, and returns ErrUnknown if there is nothing to cancel.
@@ -134,15 +134,15 @@ type CodeStore interface {
 // TokenStore stores links.
 type TokenStore interface {
 	// Redeem deletes an approved code that expires at or after deadline and whose account is active, inserts the link
-	// with the code's account and requester, and writes the link's entry, in one transaction. It returns the complete
-	// link, or ErrUnknown if there is no such code.
+	// with the code's account and requester, and writes the link's audit entry, in one transaction. It returns the
+	// complete link, or ErrUnknown if there is no such code.
 	Redeem(ctx context.Context, deviceHash string, deadline time.Time, link Link, t audit.Trace) (Link, error)
 	// MarkRepolled records that a redeemed code was polled again.
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
 	// LinkByToken returns ErrUnknown for an unknown token.
 	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed records that a token was used, and the address of the call, which may be empty. It returns ErrRevoked if
-	// the link was revoked after it was read, so that a first use and the sweep of unused tokens never both succeed.
+	// MarkUsed records a use of a token with the caller's address, which may be empty. It returns ErrRevoked if the
+	// link was revoked after it was read, so that a first use and the sweep of unused tokens never both succeed.
 	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
 	// expired. It returns the number of revoked tokens.
