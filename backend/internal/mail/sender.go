@@ -43,7 +43,7 @@ type Sender struct {
 	queue  chan Message
 }
 
-// waiting is a message to retry.
+// waiting is a message that is to be retried.
 type waiting struct {
 	message Message
 	tries   int
@@ -160,7 +160,7 @@ func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
 	return left
 }
 
-// try sends a message or schedules a retry. A try interrupted by the end of ctx does not count.
+// try sends a message or schedules a retry. An attempt interrupted by the end of ctx does not count as a try.
 func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
 	err := s.send(ctx, w.message)
 	if err == nil {
@@ -215,7 +215,8 @@ func (s *Sender) send(ctx context.Context, m Message) error {
 // errMessage is returned for a message that cannot be encoded.
 var errMessage = errors.New("message cannot be encoded")
 
-// temporary reports whether a retry may help: always, unless the server refused permanently or the message is invalid.
+// temporary reports whether a retry may help. It returns false only if the server refused permanently or the message is
+// invalid.
 func temporary(err error) bool {
 	var refused *gomail.SendError
 	if errors.As(err, &refused) && refused.ErrorCode() >= 500 {
@@ -224,7 +225,7 @@ func temporary(err error) bool {
 	return !errors.Is(err, errMessage)
 }
 
-// reason describes an error without naming the recipient, whose address the library includes in its errors.
+// reason describes an error without the recipient's address, which the library includes in its errors.
 func reason(err error) string {
 	var refused *gomail.SendError
 	switch {
