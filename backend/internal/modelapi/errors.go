@@ -24,8 +24,8 @@ const (
 	codeRateLimited      = "rate_limited"
 )
 
-// statuses maps codes to HTTP statuses. Official clients automatically repeat a call after 408, 409, 429 and 5xx, so
-// permanent failures have other statuses.
+// statuses maps codes to HTTP statuses. Official clients repeat a call automatically after 408, 409, 429 and 5xx, so
+// permanent failures use other statuses.
 var statuses = map[string]int{
 	wire.InvalidJSON:          http.StatusBadRequest,
 	wire.InvalidValue:         http.StatusBadRequest,

@@ -1,5 +1,5 @@
 // Package modelapi serves /v1, the interface used by the official clients of model providers: an app changes only its
-// base address and key. It defines the form of requests and errors, and contains none of the gateway's rules.
+// base address and key. It defines the form of requests and errors; the rules are in package gateway.
 package modelapi
 
 import (
@@ -58,8 +58,8 @@ const (
 	callsPerMinute = 600 // per project key or session
 	root           = "/v1/"
 
-	// Bodies above largeBody, in bytes, and bodies of unknown length count towards these numbers: together they take at
-	// most 512 MB, those of one account 128 MB.
+	// Bodies larger than largeBody, in bytes, and bodies of unknown length count towards these limits: together they
+	// use at most 512 MB, and the bodies of one account 128 MB.
 	largeBody       = 64 << 10
 	largeBodies     = 128
 	largeBodiesEach = 32
@@ -103,7 +103,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// preflight allows every header that the browser names, because official clients send many custom headers.
+// preflight allows all headers that the browser names, because official clients send many custom headers.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	asked := httpjson.Clip(r.Header.Get("Access-Control-Request-Headers"), 2000)
 	if asked == "" {
@@ -124,7 +124,7 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		"/v1/messages"})
 }
 
-// TooMany responds to a request from an address that has too many in progress.
+// TooMany responds to a request from an address with too many requests in progress.
 func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
 	httpjson.AllowAnyOrigin(w)
 	a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: time.Second,
@@ -133,7 +133,7 @@ func (a *API) TooMany(w http.ResponseWriter, r *http.Request) {
 
 type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 
-// authorised wraps every route. It checks the key or token and limits the rate of its calls.
+// authorised wraps the handlers of all routes. It checks the key or token and limits the rate of its calls.
 func (a *API) authorised(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
@@ -162,8 +162,8 @@ var (
 		Message: "the token is unknown or has expired: attach to the session; its welcome has a new one"}
 )
 
-// caller returns the caller to whom the request's key belongs. Clients send the key as a bearer token or in
-// x-api-key. The key is a project key or the token of a simulator session.
+// caller returns the owner of the request's key. Clients send the key as a bearer token or in x-api-key. The key is a
+// project key or the token of a simulator session.
 func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
@@ -194,7 +194,7 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 		a.fail(w, r, err)
 		return
 	}
-	// The server's read timeout applies to requests. It would close the connection while an answer is streamed.
+	// The server's read timeout is meant for requests. It would close the connection while an answer is streamed.
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return

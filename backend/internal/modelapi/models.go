@@ -15,7 +15,7 @@ type model struct {
 	OwnedBy     string `json:"owned_by"`
 	DisplayName string `json:"display_name"`
 	API         string `json:"api"`                // the interface through which the model is called
-	Resolves    string `json:"resolves,omitempty"` // the model behind an ID that stands for a project's setting
+	Resolves    string `json:"resolves,omitempty"` // the model behind an ID that depends on a project's setting
 }
 
 // modelOf returns the list entry of an available model. gateway.Assistant resolves to the model chosen in the
@@ -56,7 +56,7 @@ func allModels(list []gateway.Availability, _ *http.Request) (any, error) {
 	return map[string]any{"object": "list", "data": models}, nil
 }
 
-// oneModel describes a model, or returns a refusal that says why it cannot be called.
+// oneModel describes a model, or returns a refusal with the reason why it cannot be called.
 func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 	for _, one := range list {
 		switch {
