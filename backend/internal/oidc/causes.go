@@ -14,12 +14,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// errorCodes are the codes of OAuth 2.0 (RFC 6749, sections 4.1.2.1 and 5.2) that point to a wrong setting, here or at
+// errorCodes are OAuth 2.0 error codes (RFC 6749, sections 4.1.2.1 and 5.2) that indicate a wrong setting, here or at
 // the provider.
 var errorCodes = []string{"invalid_request", "invalid_client", "invalid_grant", "invalid_scope", "unauthorized_client",
 	"unsupported_grant_type", "unsupported_response_type"}
 
-// codeError is an error with a code of errorCodes.
+// codeError is an error with one of the errorCodes.
 type codeError struct {
 	error
 	code string
@@ -28,7 +28,8 @@ type codeError struct {
 func (e *codeError) Error() string { return e.error.Error() + ": " + e.code }
 func (e *codeError) Unwrap() error { return e.error }
 
-// withCode adds a provider's error code to err if it is known. Other text may come from anybody, and is dropped.
+// withCode adds a provider's error code to err if the code is known. It drops other text, which an attacker could have
+// chosen.
 func withCode(err error, code string) error {
 	if !slices.Contains(errorCodes, code) {
 		return err
@@ -36,7 +37,7 @@ func withCode(err error, code string) error {
 	return &codeError{err, code}
 }
 
-// HasErrorCode reports whether err contains a provider's error code that points to a wrong setting.
+// HasErrorCode reports whether err contains an error code that indicates a wrong setting.
 func HasErrorCode(err error) bool {
 	var with *codeError
 	return errors.As(err, &with)
@@ -54,19 +55,19 @@ func exchangeError(err error) error {
 	return withCode(fmt.Errorf("%w: the code was refused", ErrInvalidAnswer), refused.ErrorCode)
 }
 
-// statusText returns an HTTP status without the reason that the server sent.
+// statusText returns an HTTP status without the reason phrase that the server sent.
 func statusText(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// discoveryError returns an ErrUnreachable that says why a provider could not be discovered.
+// discoveryError returns an ErrUnreachable with the reason why a provider could not be discovered.
 func discoveryError(err error) error {
 	var other *gooidc.IssuerMismatchError
 	if errors.As(err, &other) {
 		return fmt.Errorf("%w: its discovery document calls itself %.200q, which the setting issuer must equal",
 			ErrUnreachable, other.Discovered)
 	}
-	text := err.Error() // the library's only sign of these causes; it is followed by the whole answer
+	text := err.Error() // the library reports these causes only as text, followed by the whole answer
 	if len(text) > 3 && (text[3] == ' ' || text[3] == ':') {
 		if code, err := strconv.Atoi(text[:3]); err == nil && code >= 100 {
 			return fmt.Errorf("%w: discovery answered with %s", ErrUnreachable, statusText(code))
@@ -78,11 +79,11 @@ func discoveryError(err error) error {
 	return unreachable(err)
 }
 
-// maxCause bounds the text of a failed connection, in bytes. It may quote names of the other side's certificate.
+// maxCause limits the text of a failed connection, in bytes. It may quote names in the other side's certificate.
 const maxCause = 200
 
-// unreachable returns an ErrUnreachable with the cause of a failed connection. It leaves out other causes, which may
-// quote a response.
+// unreachable returns an ErrUnreachable with the cause of a failed connection. It omits other causes, which may quote a
+// response.
 func unreachable(err error) error {
 	var operation *net.OpError
 	var lookup *net.DNSError

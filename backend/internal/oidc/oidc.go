@@ -1,7 +1,6 @@
-// Package oidc signs people in with the OpenID Connect providers that the operator configured. It uses the
-// authorisation code flow with PKCE (RFC 7636, S256), state and nonce, and verifies the ID token. It stores nothing:
-// the caller keeps an Attempt in the browser that started it until the callback. It knows nothing about accounts or
-// pages.
+// Package oidc signs users in with the OpenID Connect providers that the operator configured. It uses the authorisation
+// code flow with PKCE (RFC 7636, S256), state and nonce, and verifies the ID token. It stores nothing: the caller keeps
+// an Attempt in the browser that started it until the callback. It is independent of accounts and pages.
 package oidc
 
 import (
@@ -25,7 +24,7 @@ import (
 // Errors that callers distinguish. They never wrap a provider's response, because it may contain a code or a token.
 var (
 	ErrUnknownProvider = errors.New("unknown identity provider")
-	// ErrDenied is returned if the person or the provider declined the sign-in.
+	// ErrDenied is returned if the user or the provider declined the sign-in.
 	ErrDenied = errors.New("sign-in was declined at the provider")
 	// ErrUnreachable is returned if the provider does not respond or is unavailable.
 	ErrUnreachable = errors.New("identity provider cannot be reached")
@@ -51,13 +50,13 @@ type Attempt struct {
 	Nonce       string
 }
 
-// Identity describes a person, as reported by a provider.
+// Identity describes a user, as reported by a provider.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
 }
 
-// Service signs people in with the configured providers.
+// Service signs users in with the configured providers.
 type Service struct {
 	all  []*provider
 	http *http.Client
@@ -101,7 +100,7 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
-// Begin starts a sign-in. The error may be ErrUnknownProvider or ErrUnreachable.
+// Begin starts a sign-in. It returns ErrUnknownProvider or ErrUnreachable on failure.
 func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, error) {
 	p, found, err := s.find(ctx, id)
 	if err != nil {
@@ -115,8 +114,8 @@ func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, e
 }
 
 // Finish checks the query of the provider's redirect, redeems its code, and verifies the ID token's signature, issuer,
-// audience, nonce and expiry. If the ID token does not vouch for the e-mail address, it also reads the provider's
-// userinfo endpoint. The error may be ErrDenied, ErrUnreachable or ErrInvalidAnswer.
+// audience, nonce and expiry. If the ID token does not vouch for the e-mail address, Finish also reads the provider's
+// userinfo endpoint. It returns ErrDenied, ErrUnreachable or ErrInvalidAnswer on failure.
 func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(a.State)) != 1 {
 		return Identity{}, fmt.Errorf("%w: state", ErrInvalidAnswer)
@@ -168,8 +167,8 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	return id, nil
 }
 
-// emailFrom returns the person's address from the userinfo endpoint, if the provider has one and its answer is about
-// the subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
+// emailFrom returns the user's address from the userinfo endpoint, if the provider has one and its answer is about the
+// subject of the ID token (OpenID Connect Core 1.0, section 5.3.2).
 func emailFrom(ctx context.Context, found *gooidc.Provider, token *oauth2.Token, subject string) (Identity, error) {
 	if found.UserInfoEndpoint() == "" {
 		return Identity{}, nil
@@ -193,8 +192,8 @@ func (s *Service) warnOnce(ctx context.Context, p *provider) {
 		"set trust_email if it checks them itself", "provider", p.ID, "claim", "email_verified", "setting", "trust_email")
 }
 
-// checkParty refuses an ID token for several clients that was not issued to this one (OpenID Connect Core 1.0, section
-// 3.1.3.7).
+// checkParty rejects an ID token for several clients that was issued to another client (OpenID Connect Core 1.0,
+// section 3.1.3.7).
 func checkParty(token *gooidc.IDToken, clientID string) error {
 	var claims struct {
 		Party string `json:"azp"`
@@ -250,8 +249,8 @@ func verifyError(err error) error {
 	return fmt.Errorf("%w: id token", ErrInvalidAnswer)
 }
 
-// find returns the provider's endpoints and keys, which it discovers once. After a failure, it does not retry
-// discovery for retryAfter, so that a provider that is down does not delay every visitor.
+// find returns the provider's endpoints and keys. It discovers them once. After a failure, it does not retry discovery
+// for retryAfter, so that a provider that is down does not delay every visitor.
 func (s *Service) find(ctx context.Context, id string) (*provider, *gooidc.Provider, error) {
 	for _, p := range s.all {
 		if p.ID == id {
@@ -271,7 +270,7 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	if !p.failed.IsZero() && s.now().Sub(p.failed) < retryAfter {
 		return nil, p.cause
 	}
-	// This context is also used to fetch the keys later, so it must outlive the request.
+	// This context is also used later to fetch the keys, so it must outlive the request.
 	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
 	found, err := gooidc.NewProvider(lasting, p.Issuer)
 	if err == nil {
@@ -285,8 +284,8 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	return found, nil
 }
 
-// secretStyle returns how the provider expects the client secret; the default is the header (OpenID Connect Discovery
-// 1.0, section 3). Without a choice the library would try both, but a code must not be sent twice.
+// secretStyle returns the way in which the provider expects the client secret; the default is the header (OpenID
+// Connect Discovery 1.0, section 3). The library would otherwise try both, but a code must not be sent twice.
 func secretStyle(found *gooidc.Provider) oauth2.AuthStyle {
 	var says struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`

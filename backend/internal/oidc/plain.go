@@ -13,18 +13,19 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// errPlain is returned for a URL over which others on the network could read the client secret and codes, or forge
+// errPlain is returned for a URL with which others on the network could read the client secret and codes, or forge
 // keys.
 var errPlain = errors.New("plain http to another machine")
 
-// isPrivate reports whether requests to u are hidden from the network, because they use https or stay on this machine.
+// isPrivate reports whether requests to u cannot be read by others on the network: they use https or stay on this
+// machine.
 func isPrivate(u *url.URL) bool {
 	own := loopback.IsHost(u.Hostname())
 	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && own)
 }
 
 // newClient returns the HTTP client for providers. It never uses plain http to another machine, even if a provider's
-// metadata or a redirect asks for it. It does not follow redirects of a POST, which would forward the client secret.
+// metadata or a redirect requests it. It does not follow redirects of a POST, which would forward the client secret.
 func newClient(next http.RoundTripper) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: privateOnly{next}, CheckRedirect: func(r *http.Request,
 		via []*http.Request) error {
