@@ -16,14 +16,14 @@ import (
 	"github.com/service-dev/service/internal/programpath"
 )
 
-// Options are the choices made at installation. An empty field means the value of the installed service, or the one
-// from Defaults if no service is installed.
+// Options are the choices made at installation. An empty field defaults to the value of the installed service, or of
+// Defaults if no service is installed.
 type Options struct{ Settings, User string }
 
 // Actions lists the actions that Control accepts.
 var Actions = []string{"install", "uninstall", "start", "stop", "restart", "status"}
 
-// Control runs one of Actions. An error that the user can fix is an *Error.
+// Control runs one of Actions. It returns an *Error for a failure that the user can fix.
 func Control(ctx context.Context, action string, o Options) (Report, error) {
 	m, err := detect(service.Platform(), string(filepath.Separator))
 	if err != nil {
@@ -84,7 +84,8 @@ func fileError(err error) error {
 }
 
 // install creates the files the server needs, validates the settings as the service's user, registers the service and
-// starts it. If an update fails, the previous service is restored. Running install again completes an interrupted one.
+// starts it. If an update fails, it restores the previous service. Running install again completes an interrupted
+// installation.
 func (m manager) install(ctx context.Context, old string, was spec, o Options) (Report, error) {
 	s, created, err := prepare(ctx, was, o)
 	if err != nil {
@@ -120,7 +121,7 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 	return r, nil
 }
 
-// prepare returns the program for the service manager to run, and the files created for it.
+// prepare returns the program for the service manager to run, and the files that it created for it.
 func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	settings, data, name := Defaults()
 	s := spec{Settings: cmp.Or(o.Settings, was.Settings, settings), Data: data, User: cmp.Or(o.User, was.User, name)}
@@ -144,7 +145,7 @@ func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	return s, append(created, files...), s.validate(runtime.GOOS)
 }
 
-// registered is the service that was installed before. Its text is empty if there was none.
+// registered is the previously installed service. Its text is empty if there was none.
 type registered struct {
 	text    string
 	spec    spec
@@ -152,7 +153,7 @@ type registered struct {
 	runs    bool
 }
 
-// register registers the service described by s. If an update fails, the previous service is restored.
+// register registers the service described by s. If an update fails, it restores the previous service.
 func (m manager) register(ctx context.Context, c control, s spec, before registered) (change string, err error) {
 	if before.text == m.text(s) && m.starts() {
 		return Unchanged, nil
@@ -177,7 +178,7 @@ func (m manager) register(ctx context.Context, c control, s spec, before registe
 }
 
 // restore registers the service as it was before a failed update, and starts it if it was running. It returns the
-// failure, joined with any error of restoring.
+// failure of the update, joined with any error of its own.
 func (m manager) restore(ctx context.Context, before registered, failure error) error {
 	var err error
 	if text, _, bad := m.read(); bad != nil || text != before.text || !m.starts() {
@@ -224,7 +225,7 @@ func (m manager) remove(c control) error {
 	return err
 }
 
-// uninstall stops and removes the service, and reports what it leaves behind.
+// uninstall stops and removes the service, and reports the files that it keeps.
 func (m manager) uninstall(ctx context.Context, c control, s spec) (Report, error) {
 	if err := m.stop(ctx, c, s); err != nil {
 		return Report{}, err

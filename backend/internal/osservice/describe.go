@@ -21,7 +21,7 @@ func (s spec) header(prefix string) string {
 	return b.String()
 }
 
-// parse reads the header of a description. It returns false if install did not write the description.
+// parse reads the header of a description. It returns false if the description was not written by install.
 func parse(text string) (spec, bool) {
 	var s spec
 	if !strings.Contains(text, mark) {
@@ -43,7 +43,7 @@ func parse(text string) (spec, bool) {
 //go:embed templates
 var templates embed.FS
 
-// describe returns a function that executes the named template.
+// describe returns a function that executes the template with this name.
 func describe(name string) func(spec) string {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {

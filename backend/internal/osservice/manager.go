@@ -82,8 +82,8 @@ func managers() map[string]manager {
 	return m
 }
 
-// detect returns the service manager that runs on the computer with the file system root. platform is the manager that
-// kardianos/service detected; it may be installed but not running, for example in a container.
+// detect returns the service manager that is running. root is the root of the file system. platform is the manager that
+// kardianos/service detected, which may be installed but not running, for example in a container.
 func detect(platform, root string) (manager, error) {
 	m, ok := managers()[platform]
 	sign := map[string]string{"systemd": "run/systemd/system", "OpenRC": "run/openrc", "SysV init": "etc/init.d"}[m.system]
@@ -134,7 +134,7 @@ func (m manager) open(s spec, text string) (control, error) {
 }
 
 // read returns the registered description, or fs.ErrNotExist if there is none. It returns an error for a description
-// that install did not write. A description that install wrote hides that of a package.
+// that was not written by install. A description written by install takes precedence over one from a package.
 func (m manager) read() (string, spec, error) {
 	text, err := description(m.path, m.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,7 +152,7 @@ func (m manager) read() (string, spec, error) {
 	return text, s, nil
 }
 
-// other returns the path at which somebody else installed a service of the same name, or "".
+// other returns the path of a service of the same name that install did not write, or "".
 func (m manager) other() string {
 	for _, path := range m.others {
 		if _, err := os.Lstat(path); err == nil {
@@ -162,7 +162,7 @@ func (m manager) other() string {
 	return ""
 }
 
-// packageDirs are the directories for the units of packages.
+// packageDirs are the directories in which packages install units.
 var packageDirs = []string{"/usr/lib/systemd/system", "/lib/systemd/system"}
 
 func (m manager) foreign(path string) error {

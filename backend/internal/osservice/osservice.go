@@ -2,9 +2,9 @@
 // or the Windows Service Control Manager. It creates the user, settings, keys and data directory that the server
 // needs, and writes the service description. kardianos/service registers, starts and stops the service.
 //
-// kardianos/service removes a service of the same name even if somebody else installed it, may leave a partial
-// installation behind, and reports few details. So every description contains a mark, and this package changes only
-// services with that mark.
+// kardianos/service removes a service of the same name even if it was installed by something else, may leave a partial
+// installation behind, and reports few details. Every description therefore contains a mark, and this package changes
+// only services with that mark.
 package osservice
 
 import (
@@ -23,7 +23,7 @@ const (
 	CodeNoManager    = "no_service_manager"
 	CodeNotInstalled = "service_not_installed"
 	CodeNotRoot      = "not_root"
-	CodeForeign      = "service_not_ours" // a package or a person installed a service with this name
+	CodeForeign      = "service_not_ours" // a service with this name was installed by a package or by hand
 	CodeUser         = "service_user"
 	CodeSettings     = "service_settings" // the service's user cannot run the server with these settings
 	CodeRefused      = "service_manager_refused"
@@ -58,7 +58,7 @@ const (
 	Removed   = "removed"
 )
 
-// Report describes the service as reported by its manager.
+// Report describes the service as its manager sees it.
 type Report struct {
 	System   string `json:"system"`
 	Name     string `json:"name"`
@@ -73,10 +73,10 @@ type Report struct {
 	Outdated bool   `json:"outdated"` // install would write a different description
 	PID      int    `json:"pid,omitempty"`
 	Detail   string `json:"detail,omitempty"` // the manager's message about a failure
-	// Created lists what install created for the server; Kept lists what uninstall left behind.
+	// Created lists the files and accounts that install created for the server; Kept lists those that uninstall kept.
 	Created []string `json:"created,omitempty"`
 	Kept    []string `json:"kept,omitempty"`
-	// Logs is the command or the place to look for the server's log.
+	// Logs is the command that shows the server's log, or the place of the log.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -95,7 +95,7 @@ var (
 	plainUser  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 )
 
-// validate rejects values with characters that a unit or a shell script would interpret.
+// validate rejects values with characters that have a meaning in a unit file or a shell script.
 func (s spec) validate(goos string) error {
 	pattern := plainPath
 	if goos == "darwin" || goos == "windows" { // these descriptions are not scripts

@@ -69,7 +69,7 @@ func (s spec) files() []string {
 }
 
 // ensureFiles writes a settings file with new keys and creates a data directory, unless the settings file exists. It
-// writes that file last, so that an interrupted install starts again. It keeps existing keys.
+// writes the settings file last, so that an interrupted install is repeated. It keeps existing keys.
 func ensureFiles(s spec, u *user.User) (created []string, err error) {
 	files := s.files()
 	if _, err := os.Stat(s.Settings); !errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ func ensureData(dir string, u *user.User) (created []string, err error) {
 	return []string{dir}, own(dir, u, 0o700)
 }
 
-// write creates a file that nobody but the user can ever read.
+// write creates a file that other users can never read, not even for a moment.
 func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -138,8 +138,8 @@ type Checked struct {
 	DrainSeconds int    `json:"drainSeconds"` // how long open requests may take after the stop signal
 }
 
-// check runs the program to validate the settings as the service will read them: as the service's user and without
-// this shell's environment. It adds the results to s.
+// check runs the program to validate the settings as the service will read them: as the service's user and without the
+// environment of this shell. It adds the results to s.
 func (s *spec) check(ctx context.Context, u *user.User) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
