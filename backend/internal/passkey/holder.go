@@ -32,9 +32,9 @@ func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 	return all
 }
 
-// respondent is a holder who signs in with a passkey that may be backed up, or not. The library refuses a passkey that
-// reports a different backup flag than at registration. Password managers change the flag, such as after an import, and
-// this package draws no conclusion from it, so it accepts both.
+// respondent is a holder who signs in with a passkey that may be backed up. The library refuses a passkey whose backup
+// flag differs from its value at registration. Password managers change the flag, for example after an import. This
+// package does not depend on the flag, so it accepts both values.
 type respondent struct {
 	Holder
 	eligible bool

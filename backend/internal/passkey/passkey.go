@@ -1,6 +1,6 @@
-// Package passkey registers an account's passkeys (WebAuthn) and signs people in with them. Between its two steps,
-// the browser holds the state of a ceremony, encrypted, for five minutes. The package contains no page or SQL code.
-// All it knows of an account is the ID and address.
+// Package passkey registers an account's passkeys (WebAuthn) and signs users in with them. Between the two steps of a
+// ceremony, the browser holds its encrypted state for up to five minutes. The package contains no page or SQL code, and
+// uses only the ID and address of an account.
 package passkey
 
 import (
@@ -52,12 +52,12 @@ const (
 // Passkey describes a passkey to its owner.
 type Passkey struct {
 	ID, Name  string
-	Host      string // at which it works; "" if it was added before hosts were stored
+	Host      string // host for which it works; "" if it was added before hosts were stored
 	CreatedAt time.Time
 	UsedAt    time.Time // zero if it was never used
 }
 
-// Stored is a passkey as stored: its credential ID, its public key and flags as JSON, and its counter.
+// Stored is a stored passkey: its credential ID, its public key and flags as JSON, and its counter.
 type Stored struct {
 	Passkey
 	AccountID    string
@@ -77,8 +77,8 @@ type Holder struct {
 type Store interface {
 	// PasskeyHolder returns ErrUnknown for an unknown account.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
-	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished or
-	// has already had most responses. The store may delete the count after until.
+	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished
+	// or already had most responses. The store may delete the count after until.
 	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
 	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the account
 	// already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
@@ -99,7 +99,7 @@ type Options struct {
 	Name string
 	// Key encrypts ceremonies. It has 32 bytes and must be the same on every replica.
 	Key []byte
-	// Added is called after a passkey was added to an account; it may be nil.
+	// Added is called after a passkey has been added to an account. It may be nil.
 	Added func(ctx context.Context, accountID string)
 	Now   func() time.Time
 }
@@ -149,15 +149,15 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, web: web, host: site.Hostname(), added: o.Added, now: o.Now, seal: seal}, nil
 }
 
-// algorithms is chosen so that every authenticator supports at least one of them.
+// algorithms are chosen so that every authenticator supports at least one of them.
 var algorithms = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgES256},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgEdDSA},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgRS256},
 }
 
-// BeginRegister returns the options for navigator.credentials.create, as JSON, and the ceremony for FinishRegister.
-// The error may be ErrUnknown, ErrSuspended or ErrTooMany.
+// BeginRegister returns the options for navigator.credentials.create, as JSON, and the ceremony for FinishRegister. It
+// returns ErrUnknown, ErrSuspended or ErrTooMany on failure.
 func (s *Service) BeginRegister(ctx context.Context, accountID string) (options []byte, sealed string, err error) {
 	who, err := s.holder(ctx, accountID)
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 	return s.begun(creation, ceremony{Kind: registering, Account: accountID, Session: *session})
 }
 
-// FinishRegister checks the browser's response and stores the passkey under the given name. The error may be
-// ErrInvalid, ErrTooMany or ErrSuspended.
+// FinishRegister checks the browser's response and stores the passkey under the given name. It returns ErrInvalid,
+// ErrTooMany or ErrSuspended on failure.
 func (s *Service) FinishRegister(
 	ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor,
 ) (Passkey, error) {
@@ -224,8 +224,8 @@ func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, er
 	return s.begun(assertion, ceremony{Kind: signingIn, Session: *session})
 }
 
-// FinishLogin checks the browser's response and returns the ID of the passkey's account. The error may be ErrInvalid,
-// ErrUnknown, ErrClone or ErrSuspended.
+// FinishLogin checks the browser's response and returns the ID of the passkey's account. It returns ErrInvalid,
+// ErrUnknown, ErrClone or ErrSuspended on failure.
 func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byte) (string, error) {
 	c, err := s.opened(sealed, signingIn, response)
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Passkey, error)
 	return all, err
 }
 
-// Remove deletes a passkey of the account. The error may be ErrUnknown or ErrLastWayIn.
+// Remove deletes a passkey of the account. It returns ErrUnknown or ErrLastWayIn on failure.
 func (s *Service) Remove(ctx context.Context, accountID, id string, by audit.Actor) error {
 	return s.store.DeletePasskey(ctx, id, audit.New(s.now(), accountID, by, "account.passkey_removed", "",
 		"removed a passkey"))
@@ -311,7 +311,7 @@ func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error)
 }
 
 // try counts a response before its signature is checked, so that at most maxTries are checked even if they arrive
-// concurrently. A wrong response leaves the ceremony open. The transaction that stores the result of the correct one
+// concurrently. A wrong response leaves the ceremony open; the transaction that stores the result of a correct one
 // finishes it.
 func (s *Service) try(ctx context.Context, c ceremony) error {
 	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
@@ -340,7 +340,7 @@ func named(name string) string {
 	return name
 }
 
-// take copies from c what the next sign-in needs. It leaves out the attestation.
+// take copies the fields of c that the next sign-in needs. It omits the attestation.
 func (p *Stored) take(c *webauthn.Credential) error {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}
