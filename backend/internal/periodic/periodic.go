@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Run calls f immediately and then at every interval until ctx ends, and returns nil. If f fails, it logs "failed to"
-// and what, for example "failed to sweep links"; log may be nil.
+// Run calls f immediately and then at every interval until ctx ends, and returns nil. If f fails, Run logs "failed to"
+// followed by what, for example "failed to sweep links". log may be nil.
 func Run(
 	ctx context.Context, interval time.Duration, log *slog.Logger, what string, f func(context.Context) error,
 ) error {
