@@ -19,7 +19,7 @@ import (
 const (
 	MaxKeys    = 50  // live keys per project
 	MaxKeyName = 100 // characters
-	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is how many are kept per project; the oldest
+	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is the number kept per project; the oldest
 	// are deleted first.
 	RevokedFor  = 90 * 24 * time.Hour
 	RevokedKept = 100
@@ -44,12 +44,12 @@ var (
 type Key struct {
 	ID     string
 	Secret string
-	// Hint is the end of Secret and Prefix its beginning; both are shown to people.
+	// Hint is the end of Secret and Prefix its beginning. Both are shown to users.
 	Hint, Prefix string
 	CreatedAt    time.Time
 }
 
-// KeyInfo is a key without its secret. The time of an event that has not happened is zero.
+// KeyInfo is a key without its secret. Times of events that have not happened are zero.
 type KeyInfo struct {
 	ID, Name, Hint, Prefix           string
 	CreatedAt, LastUsedAt, RevokedAt time.Time
@@ -68,20 +68,19 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys stores the hashes of keys. Every method is atomic. Methods that change something also delete the project's
-// revoked keys beyond RevokedFor and RevokedKept.
+// Keys stores the hashes of keys. Every method is atomic. Methods that make a change also delete the project's revoked
+// keys beyond RevokedFor and RevokedKept.
 type Keys interface {
-	// AddProjectKey inserts a key, and its project if that does not exist. An alias stands for the project that it was
-	// merged into. The error may be ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys; the limit
-	// holds even with concurrent calls. The audit entry gets the project's real ID and sorts after the entry for the
-	// project's creation.
+	// AddProjectKey inserts a key, and its project if that does not exist. An alias is resolved to the project that it
+	// was merged into. AddProjectKey returns ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys;
+	// the limit holds even with concurrent calls. The audit entry gets the project's real ID and sorts after the entry
+	// for the project's creation.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
 	// ProjectKeys lists live keys, then revoked ones, each newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
 	// RotateProjectKey revokes a live key and stores k, or returns ErrNoKey.
 	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
-	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking a revoked key is not an error and writes no audit
-	// entry.
+	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking a revoked key succeeds and writes no audit entry.
 	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
 }
 
@@ -93,8 +92,8 @@ type Owners interface {
 	MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error
 }
 
-// MintKey creates a key for one of the account's apps; name describes its purpose. The error may be an *InvalidError,
-// ErrTooManyKeys or ErrTooManyProjects.
+// MintKey creates a key for one of the account's apps; name describes its purpose. It returns an *InvalidError,
+// ErrTooManyKeys or ErrTooManyProjects on failure.
 func (s *Service) MintKey(ctx context.Context, accountID, project, name string, by audit.Actor) (Key, error) {
 	if err := CheckID(project); err != nil {
 		return Key{}, &InvalidError{err.Error()}
@@ -148,8 +147,8 @@ func (s *Service) key(ctx context.Context, accountID, project, keyID string) (Ke
 	return KeyInfo{}, ErrNoKey
 }
 
-// RotateKey creates a key with the same name and revokes the old key in one step. The error may be ErrNotFound or
-// ErrNoKey.
+// RotateKey creates a key with the same name and revokes the old key in one step. It returns ErrNotFound or ErrNoKey on
+// failure.
 func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) (Key, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -169,8 +168,8 @@ func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by
 	return k, nil
 }
 
-// RevokeKey revokes a key with immediate effect. The error may be ErrNotFound or ErrNoKey; revoking a revoked key is
-// not an error.
+// RevokeKey revokes a key with immediate effect. It returns ErrNotFound or ErrNoKey on failure. Revoking a revoked key
+// succeeds.
 func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {

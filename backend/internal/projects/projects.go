@@ -20,7 +20,8 @@ const (
 
 // Errors that callers check for.
 var (
-	// ErrNotFound is returned for an unknown project and for another account's project. Callers cannot tell these apart.
+	// ErrNotFound is returned for an unknown project and for another account's project. Callers cannot tell the two
+	// apart.
 	ErrNotFound = errors.New("no such project")
 	// ErrTooManyProjects is returned if the account already has MaxProjects projects.
 	ErrTooManyProjects = errors.New("the account has reached its limit of projects")
@@ -28,7 +29,7 @@ var (
 	ErrSameProject = errors.New("a project cannot be merged into itself")
 )
 
-// InvalidError reports a request that can never succeed. Message is shown to people.
+// InvalidError reports a request that can never succeed. Message is shown to users.
 type InvalidError struct{ Message string }
 
 // Error returns the message.

@@ -59,7 +59,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Project, error)
 	return all, nil
 }
 
-// Get returns a project of the account, or ErrNotFound. If id was merged into another project, Get returns that
+// Get returns a project of the account, or ErrNotFound. If id was merged into another project, Get returns the other
 // project, with its own ID.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error) {
 	id, err := s.Resolve(ctx, accountID, id)
@@ -84,8 +84,8 @@ func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, er
 	return s.Store.ProjectID(ctx, accountID, id)
 }
 
-// Update sets a project's platforms and its name, or resets the name to the default if it is empty. The error may be
-// an *InvalidError or ErrNotFound.
+// Update sets a project's platforms and its name. An empty name resets the name to the default. Update returns an
+// *InvalidError or ErrNotFound on failure.
 func (s *Service) Update(
 	ctx context.Context, accountID, id, displayName string, platforms []string, by audit.Actor,
 ) (Project, error) {
@@ -127,9 +127,9 @@ func listed(platforms []string) string {
 	return strings.Join(platforms, ", ")
 }
 
-// Merge moves the keys, sessions, analytics and audit entries of a project to another project of the account, as well
-// as the assistant's config, credentials and connection page if into has none. It deletes the rest of from, whose ID
-// remains valid everywhere. The error may be ErrNotFound or ErrSameProject.
+// Merge moves the keys, sessions, analytics and audit entries of from to into, which is another project of the account.
+// It also moves the assistant's config, credentials and connection page if into has none. It deletes the rest of from,
+// whose ID remains valid everywhere. It returns ErrNotFound or ErrSameProject on failure.
 func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
 	from, err := s.Resolve(ctx, accountID, from)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) Merge(ctx context.Context, accountID, from, into string, by au
 }
 
 // Delete deletes a project and everything that belongs to it, and ends its open sessions. It keeps the audit entries.
-// The error may be ErrNotFound.
+// It returns ErrNotFound for an unknown project.
 func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Act
 	return nil
 }
 
-// now returns the time with the store's precision, so that results equal what later reads return.
+// now returns the time in the store's precision, so that results equal later reads.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
