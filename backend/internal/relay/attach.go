@@ -18,18 +18,17 @@ import (
 const (
 	replayPage = 200 // rows per read during a replay
 
-	// What a page without a cursor receives: the latest pageRows rows, or as many pages of them as have pageBytes of
-	// payload. Commands for the glasses wait for it, so it must be short on a slow network as well.
+	// Limits on the replay for a page without a cursor: the latest pageRows rows, or as many pages of them as contain
+	// pageBytes of payload. Commands for the glasses wait for the replay, so it must be short even on a slow network.
 	pageRows  = 5000
 	pageBytes = 2 << 20
 )
 
-// ServeApp attaches an app to the session of the path value "id". It returns once the hub has taken over the socket.
-// It refuses an app with a close code after the upgrade. The code is the same for an unknown session and a wrong
-// secret.
+// ServeApp attaches an app to the session in the path value "id". It returns once the hub has taken over the socket. It
+// refuses an app with a close code after the upgrade; the code is the same for an unknown session and a wrong secret.
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	// hello's secret authorises the app, so any origin is allowed: apps run in browsers of any site.
+	// The secret in hello authorises the app, so any origin is allowed: apps run in browsers on any site.
 	h.takeOver(rw, r, []string{websocket.AnyOrigin}, toApps, func(c *conn) bool {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
@@ -47,8 +46,8 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 }
 
 // ServePage attaches a simulator page. It returns once the hub has taken over the socket. The caller must have checked
-// that the session belongs to the signed-in person; ServePage checks the origin. The query parameter since is the
-// page's cursor. isSignedIn is called every PingEvery; the page is disconnected when it returns false.
+// that the session belongs to the signed-in user; ServePage checks the origin. The query parameter since is the page's
+// cursor. isSignedIn is called every PingEvery; if it returns false, the page is disconnected.
 func (h *Hub) ServePage(
 	rw http.ResponseWriter, r *http.Request, sessionID string, isSignedIn func(context.Context) bool,
 ) {
@@ -110,7 +109,7 @@ func (h *Hub) beginServing() bool {
 	return true
 }
 
-// recovered keeps a panic while serving one peer from ending the process.
+// recovered prevents a panic while serving one peer from ending the process.
 func (h *Hub) recovered(c *conn) {
 	if p := recover(); p != nil {
 		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
@@ -118,7 +117,7 @@ func (h *Hub) recovered(c *conn) {
 	}
 }
 
-// readHello reads the first frame within its time and size limits. If that fails, it closes the connection with the
+// readHello reads the first frame within its time and size limits. On failure, it closes the connection with the
 // reason.
 func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	restarting := context.AfterFunc(h.life, func() { c.ws.SendClose(glasses.CloseRestart, restarts) })
@@ -129,7 +128,7 @@ func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 		m, ok = c.next(glasses.MaxHello, glasses.MaxHello)
 	}
 	if !ok {
-		c.ws.Close(glasses.CloseBadHello, "no hello in time") // unless another reason was sent
+		c.ws.Close(glasses.CloseBadHello, "no hello in time") // a reason sent earlier takes precedence
 		return glasses.Hello{}, glasses.Frame{}, false
 	}
 	c.ws.ReadBy(time.Time{})
@@ -158,8 +157,8 @@ func (h *Hub) attach(
 		return false
 	}
 	c.session = s
-	h.wait(s.limits, c.sender()) // attaching and leaving append rows as well
-	ctx := context.Background()  // the store has its own time limits, and the writer runs until the end
+	h.wait(s.limits, c.sender()) // attaching and leaving append rows too
+	ctx := context.Background()  // the store has its own timeouts, and the writer runs until the end
 	stored, err := s.attach(ctx, c)
 	if err != nil {
 		h.closeRefused(c.ws, err)
@@ -277,7 +276,7 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	})
 }
 
-// recent returns the cursor of a page that receives the latest rows only.
+// recent returns the cursor for a page that receives only the latest rows.
 func (h *Hub) recent(ctx context.Context, stored sessions.Session) (int64, error) {
 	oldest := max(stored.FirstSeq-1, stored.LastSeq-pageRows, 0)
 	since, size := max(stored.LastSeq-replayPage, oldest), 0
@@ -313,12 +312,12 @@ func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	}
 }
 
-// errTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, it learns
-// that the log was truncated.
+// errTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, its
+// welcome reports that the log was truncated.
 var errTrimmed = errors.New("rows beyond the quota were deleted while they were replayed")
 
-// replay sends the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It
-// omits rows that were deleted before the session was read, which the welcome reports as truncated.
+// replay sends the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It omits
+// rows that were deleted before the session was read; the welcome reports those as truncated.
 func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
 	since = max(since, stored.FirstSeq-1)
 	for since < stored.LastSeq {

@@ -18,8 +18,8 @@ const (
 	maxChecks    = 16              // concurrent queries
 )
 
-// runChecks checks every session within PingEvery, because other processes can end sessions too, by revoking a link or
-// by closing a session.
+// runChecks checks every session within PingEvery, because other processes can also end sessions, by revoking a link or
+// closing a session.
 func (h *Hub) runChecks(ctx context.Context) {
 	tick := time.NewTicker(max(min(h.PingEvery/8, time.Second), time.Millisecond))
 	defer tick.Stop()
@@ -34,9 +34,8 @@ func (h *Hub) runChecks(ctx context.Context) {
 }
 
 // Ended immediately checks the sessions of a link, or of all links of the account if linkID is "". Call it after this
-// process has revoked a link, or has signed out or blocked a person. It disconnects the peers of closed sessions
-// before it returns. If the store does not answer within two seconds, the next maintenance rounds check the sessions
-// again.
+// process has revoked a link, or has signed out or blocked a user. It disconnects the peers of closed sessions before
+// it returns. If the store does not answer within two seconds, the next maintenance rounds check the sessions again.
 func (h *Hub) Ended(accountID, linkID string) {
 	h.endings.Add(1)
 	ctx, cancel := context.WithTimeout(h.life, checkTimeout)
@@ -44,8 +43,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions that were last checked before the given time, the least recently checked first. The
-// caller must release each of them.
+// holdDue holds the sessions last checked before the given time, least recently checked first. The caller must release
+// each of them.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +70,7 @@ func (h *Hub) holdOwned(accountID, linkID string) []*liveSession {
 	return owned
 }
 
-// holdWhere holds the sessions that match. mu must be held.
+// holdWhere holds the sessions that match. The caller must hold mu.
 func (h *Hub) holdWhere(match func(*liveSession) bool) []*liveSession {
 	var all []*liveSession
 	for _, s := range h.live {
@@ -91,8 +90,8 @@ func (h *Hub) markDue(s *liveSession) {
 	s.checked = time.Time{}
 }
 
-// check ends the held sessions that were closed, ends pages whose person signed out, keeps sessions with peers from
-// expiring, and releases all of them. Sessions that cannot be read continue and stay due.
+// check processes held sessions: it ends the closed ones, ends pages whose user signed out, keeps sessions with peers
+// from expiring, and releases all of them. Sessions that cannot be read continue and stay due.
 func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	defer func() {
 		for _, s := range live {
@@ -158,8 +157,8 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose person signed out, renews the tokens of apps, and extends an open session. If a slow
-// store prevents that, a later round extends the session.
+// keepAlive ends pages whose user signed out, renews the tokens of apps, and extends an open session. If a slow store
+// prevents that, a later round extends the session.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	s.peersMu.Lock()
 	pages := slices.Clone(s.pages)
@@ -181,7 +180,7 @@ func (s *liveSession) keepAlive(ctx context.Context) {
 	}
 }
 
-// checkSignedIn ends a page whose person signed out.
+// checkSignedIn ends a page whose user signed out.
 func (c *conn) checkSignedIn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ const (
 	maxQueued       = 16 << 20 // bytes
 	maxStreamBytes  = 4 << 20
 	maxStreamFrames = 1024
-	// maxPressure is how long a peer may delay the sender of a stream.
+	// maxPressure is the longest time a peer may delay the sender of a stream.
 	maxPressure = 50 * time.Millisecond
 )
 
@@ -33,23 +33,23 @@ type conn struct {
 	id      broker.PeerID
 	ws      *websocket.Conn
 	session *liveSession // set when it is attached
-	// isSignedIn reports, for a page, whether its person is still signed in.
+	// isSignedIn reports, for a page, whether its user is still signed in.
 	isSignedIn func(context.Context) bool
 	app        glasses.AppInfo // set for an app
 	tokenEnds  time.Time       // when an app's token for the AI gateway expires; zero without one; guarded by peersMu
 	// takesTokens reports whether an app accepts new tokens for the AI gateway.
 	takesTokens bool
-	isBack      bool      // whether the app attached again with its cursor
-	to          audience  // the side on which it is
-	isPinged    bool      // a ping was sent at lastPing; used by runMaintenance only, as the next two
+	isBack      bool      // the app attached again with its cursor
+	to          audience  // its side of the session
+	isPinged    bool      // a ping was sent at lastPing; like the next two fields, used by runMaintenance only
 	heard       uint32    // ws.Heard at lastPing
-	lastPing    time.Time // the last ping, or when it attached
+	lastPing    time.Time // time of the last ping, or of attaching
 
 	wg       sync.WaitGroup
 	mu       sync.Mutex
 	outbox   broker.Outbox[message]
 	lag      *lag          // set while the peer is behind
-	left     chan struct{} // closed once the peer is gone; made for the first one who waits for that
+	left     chan struct{} // closed once the peer is gone; created by the first caller that waits for it
 	greeting bool          // the welcome and the replay are being written, before the queue
 	writing  bool          // drain is running
 	gone     bool          // no new goroutine may be started
@@ -58,10 +58,10 @@ type conn struct {
 	reason   string
 }
 
-// lag is the time in which a peer does not keep up with a stream.
+// lag is a period in which a peer does not keep up with a stream.
 type lag struct {
 	since    time.Time
-	relieved chan struct{} // closed at its end
+	relieved chan struct{} // closed when the lag ends
 }
 
 func (h *Hub) newConn(ws *websocket.Conn, to audience) *conn {
@@ -71,7 +71,7 @@ func (h *Hub) newConn(ws *websocket.Conn, to audience) *conn {
 	}
 }
 
-// sender returns what the log calls the peer.
+// sender returns the peer's name in the log.
 func (c *conn) sender() string {
 	if c.to == toPages {
 		return glasses.SenderGlasses
@@ -79,8 +79,8 @@ func (c *conn) sender() string {
 	return glasses.SenderApp
 }
 
-// send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if it is
-// a stream frame. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
+// send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if it is a
+// stream frame. The sender of a stream may wait for the returned channel, which is nil if the peer keeps up.
 func (c *conn) send(m message) (relieved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +106,8 @@ func (c *conn) send(m message) (relieved <-chan struct{}) {
 // sendText queues a text frame from the service.
 func (c *conn) sendText(frame []byte) { c.send(text(frame)) }
 
-// press returns the channel to wait for, or nil if the peer has already delayed senders for maxPressure. mu must be
-// held.
+// press returns the channel to wait for, or nil if the peer has already delayed senders for maxPressure. The caller
+// must hold mu.
 func (c *conn) press() <-chan struct{} {
 	now := time.Now()
 	if c.lag == nil {
@@ -119,7 +119,7 @@ func (c *conn) press() <-chan struct{} {
 	return c.lag.relieved
 }
 
-// relieve releases the senders that wait for this peer. mu must be held.
+// relieve releases the senders that wait for this peer. The caller must hold mu.
 func (c *conn) relieve() {
 	if c.lag != nil {
 		close(c.lag.relieved)
@@ -127,7 +127,7 @@ func (c *conn) relieve() {
 	}
 }
 
-// startWriter starts drain unless it is running. mu must be held.
+// startWriter starts drain unless it is running. The caller must hold mu.
 func (c *conn) startWriter() {
 	if !c.writing && !c.greeting && !c.gone {
 		c.writing = true
@@ -135,7 +135,7 @@ func (c *conn) startWriter() {
 	}
 }
 
-// startQueue begins to write the queue, after the greeting.
+// startQueue starts writing the queue, after the greeting.
 func (c *conn) startQueue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,8 +219,8 @@ func (c *conn) greet(frame []byte) error {
 	return c.ws.Write(websocket.Text, frame)
 }
 
-// next reads one frame of at most as many bytes as its kind may have; its kind is 0 if a ping or its answer arrived
-// instead. It returns false when the peer is gone or has been closed with a reason. The caller must release the frame.
+// next reads one frame, within the size limit for its kind. The kind is 0 if a ping or pong arrived instead. It returns
+// false when the peer is gone or has been closed with a reason. The caller must release the frame.
 func (c *conn) next(textLimit, binaryLimit int) (message, bool) {
 	kind, err := c.ws.Next()
 	if err != nil || kind == 0 {
@@ -257,7 +257,8 @@ func (c *conn) next(textLimit, binaryLimit int) (message, bool) {
 	}
 }
 
-// finish stops the goroutines of a peer that is gone. It lets a writer that is closing with a reason finish first.
+// finish stops the goroutines of a peer that is gone. If a writer is closing the connection with a reason, finish lets
+// it complete first.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.greeting = false
@@ -297,8 +298,8 @@ func (c *conn) leaves() <-chan struct{} {
 	return c.left
 }
 
-// ping asks the peer for a sign of life. It does nothing while frames wait to be written: the answer would wait behind
-// them, and a write to a peer that is gone fails in time.
+// ping sends a ping to the peer. It does nothing while frames wait to be written: the pong would wait behind them, and
+// a write to a peer that is gone fails in time.
 func (c *conn) ping() (sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

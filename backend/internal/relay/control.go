@@ -14,13 +14,13 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// controlPrefix starts the ids of control frames.
+// controlPrefix is the prefix of the IDs of control frames.
 const controlPrefix = "ctl-"
 
 // Control sends a control frame to the page that acts as a session's glasses, and returns the payload of its result,
-// which may be an error from the glasses. With media the frame is binary. The error is sessions.ErrNoGlasses if no
-// page is open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their
-// results are not logged; the events they cause are.
+// which may be an error from the glasses. With media the frame is binary. It returns sessions.ErrNoGlasses if no page
+// is open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their results
+// are not logged; the events they cause are.
 func (h *Hub) Control(
 	ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -74,7 +74,7 @@ func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte
 	return text(data), err
 }
 
-// refusedControl returns the result of a control frame that any glasses would reject.
+// refusedControl returns the result for a control frame that all glasses would reject.
 func refusedControl(err error) (json.RawMessage, error) {
 	var refusal *glasses.Error
 	if !errors.As(err, &refusal) {
@@ -100,8 +100,8 @@ func (s *liveSession) forgetControl(id string) {
 	delete(s.controls, id)
 }
 
-// deliverControl passes the result of a control frame to its caller. It returns false for any other result. A result
-// is acknowledged even if its caller has given up.
+// deliverControl passes the result of a control frame to its caller. It returns false for any other result. It
+// acknowledges a result even if the caller has given up.
 func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	if !strings.HasPrefix(f.ID, controlPrefix) {
 		return false

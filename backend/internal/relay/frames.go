@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// handle handles one frame from a peer. It relays the bytes unchanged, so that unknown fields survive.
+// handle handles one frame from a peer. It relays the bytes unchanged, to preserve unknown fields.
 func (s *liveSession) handle(ctx context.Context, c *conn, m message) {
 	sender := c.sender()
 	if m.kind == websocket.Binary {
@@ -77,7 +77,7 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 }
 
 // handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It does
-// not take mu, because it logs nothing and the frames of one page stay in order.
+// not lock mu, because it logs nothing and the frames of one page stay in order.
 func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	f, body, err := broker.AdmitBinary(sender, m.data)
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 	c.sendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
-// perform carries out the broker's decisions about a frame. from is its sender, or nil if the decisions concern no
-// frame. mu must be held.
+// perform carries out the broker's decisions about a frame. from is the sender of the frame, or nil if the decisions
+// concern no frame. The caller must hold mu.
 func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.Output) {
 	for _, o := range outputs {
 		switch o.Action {
@@ -142,7 +142,7 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 	s.pending.Store(int64(s.broker.Pending()))
 }
 
-// applyResult stores the effect of a successful command for peers that attach later. mu must be held.
+// applyResult stores the effect of a successful command for peers that attach later. The caller must hold mu.
 func (s *liveSession) applyResult(answered *broker.Command) {
 	if answered == nil {
 		return
@@ -169,7 +169,7 @@ func badPayload(message string) error {
 }
 
 // applyEvent stores the effect of an event for peers that attach later. If it returns an error, the event is refused.
-// mu must be held.
+// The caller must hold mu.
 func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	switch f.Type {
 	case glasses.TypeLink:
@@ -201,14 +201,14 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	return nil
 }
 
-// countStream adds a frame to the counts that are logged as rows.
+// countStream adds a frame to the counts, which are logged as rows.
 func (s *liveSession) countStream(typ string, size int) {
 	s.streamsMu.Lock()
 	defer s.streamsMu.Unlock()
 	s.streams.Add(s.hub.Now(), typ, size)
 }
 
-// logStreams appends a row for each count that take removes from the counter. mu must be held.
+// logStreams appends a row for each count that take removes from the counter. The caller must hold mu.
 func (s *liveSession) logStreams(ctx context.Context, take func(*broker.StreamCounter) []glasses.StreamCount) {
 	s.streamsMu.Lock()
 	counts := take(&s.streams)

@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Gateways gives the apps of sessions access to AI models.
+// Gateways provides the apps of sessions with access to AI models.
 type Gateways interface {
-	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no model
-	// to call.
+	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no
+	// model to call.
 	Gateway(ctx context.Context, sessionID string) (*glasses.Gateway, error)
 }
 
@@ -41,8 +41,8 @@ func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway 
 	return g
 }
 
-// renewTokens sends a new token to the apps whose token expires soon. If hasChanged is set, the session may have
-// gained a gateway, so it also sends a token to the apps that have none.
+// renewTokens sends a new token to the apps whose token expires soon. If hasChanged is set, the session may have gained
+// a gateway, so it also sends a token to the apps that have none.
 func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
 	now := s.hub.Now()
 	s.peersMu.Lock()
@@ -73,7 +73,7 @@ func (h *Hub) GatewaysChanged(ctx context.Context, accountID string) {
 	}
 }
 
-// ToolCalled appends a row about a call of an app's tool.
+// ToolCalled appends a row about a call of one of an app's tools.
 func (h *Hub) ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled) {
 	s, ok := h.hold(sessionID)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 
 // Sessions decides who may attach to which session.
 type Sessions interface {
-	// Open checks an app's secret. The error may be sessions.ErrBadSecret or sessions.ErrClosed.
+	// Open checks an app's secret. It returns sessions.ErrBadSecret or sessions.ErrClosed on failure.
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
 	// Touch extends an open session.
 	Touch(ctx context.Context, id string) error
@@ -29,11 +29,11 @@ type Sessions interface {
 
 // Log is the durable event log.
 type Log interface {
-	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that already
-	// existed. It deletes the oldest rows that exceed a quota.
+	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that
+	// already existed. It deletes the oldest rows that exceed a quota.
 	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
-	// SessionEvents returns up to limit rows with seq above since, in order. There are no gaps after the first returned
-	// row, but rows before it may have been deleted.
+	// SessionEvents returns up to limit rows with seq above since, in order. After the first returned row there are no
+	// gaps, but rows before it may have been deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
 	// Memory returns the state from which a session resumes. It reflects deleted rows too.
 	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
@@ -52,13 +52,13 @@ type Options struct {
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// SiteOrigin is the origin of the pages, such as https://service.example.org. Pages with another scheme may not
-	// attach, because others on the network can change pages without TLS. Its host may differ from the requests' if a
-	// proxy rewrites Host. If it is empty, a page's origin must have the host of its request.
+	// attach, because others on the network can change pages without TLS. Its host may differ from the host of requests
+	// if a proxy rewrites Host. If SiteOrigin is empty, a page's origin must have the host of its request.
 	SiteOrigin string
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
 	PingEvery   time.Duration // 8 s
-	PongWait    time.Duration // a peer that does not answer a ping within this time is considered gone; PingEvery
+	PongWait    time.Duration // a peer that does not answer a ping in this time is considered gone; PingEvery
 	BeatEvery   time.Duration // between the heartbeats sent to a page; 1 s
 	CommandWait time.Duration // until a command without a result times out; broker.CommandWait
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
@@ -67,8 +67,8 @@ type Options struct {
 	FrameRate   int           // frames per second from a session's apps, and from its pages, without streams; 200
 	FrameBurst  int           // frames in one burst, counted as for FrameRate; 400
 	QueueSize   int           // rows in the queue of the writer; 1024
-	// OutboxSize is the most frames in the queue of one peer; twice QueueSize, because every row of a full queue may
-	// reach a peer at once, with an acknowledgement.
+	// OutboxSize is the maximum number of frames in the queue of one peer; twice QueueSize, because every row of a full
+	// queue may reach a peer at once, each with an acknowledgement.
 	OutboxSize int
 }
 
@@ -123,7 +123,7 @@ func New(o Options) *Hub {
 	}
 }
 
-// Serve writes rows until ctx ends. Then it asks every peer to reconnect later, waits for the peers' goroutines, and
+// Serve writes rows until ctx ends. Then it tells every peer to reconnect later, waits for the peers' goroutines, and
 // commits the queue.
 func (h *Hub) Serve(ctx context.Context) error {
 	stop := make(chan struct{})
@@ -175,7 +175,7 @@ func (h *Hub) WithApps(accountID string) (ids []string) {
 	return ids
 }
 
-// Closed appends the last row of a session and closes its connections.
+// Closed appends the last row of a session and closes the session's connections.
 func (h *Hub) Closed(sessionID string) {
 	s, ok := h.hold(sessionID)
 	if !ok {
@@ -213,7 +213,7 @@ func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	}
 	s := h.live[sessionID]
 	if s == nil {
-		s = newLiveSession(h, strings.Clone(sessionID)) // without the request that contains it
+		s = newLiveSession(h, strings.Clone(sessionID)) // a clone, because id may be part of a larger request
 		h.restoreLimits(s)
 		h.live[sessionID] = s
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// maxRecent is how many frames a session keeps in memory to avoid reading the log.
+// maxRecent is the number of frames that a session keeps in memory to avoid reading the log.
 const maxRecent = 512
 
 // liveSession is the state of a session in this process while a peer is attached or a call is in progress. It reads
@@ -71,8 +71,8 @@ const MaxPeers = 64
 
 var errTooManyPeers = errors.New("too many apps or pages are attached to this session")
 
-// attach adds a peer. Everything up to the returned session's LastSeq is in the log, and everything after it is sent
-// over the connection. The error may be sessions.ErrClosed for a closed session or errTooManyPeers.
+// attach adds a peer. Every row up to the returned session's LastSeq is in the log, and every later row is sent over
+// the connection. It returns sessions.ErrClosed for a closed session, or errTooManyPeers.
 func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *liveSession) attach(ctx context.Context, c *conn) (sessions.Session, er
 	return stored, nil
 }
 
-// flushRows waits until every queued row is committed and published. mu must be held, so that this session queues no
-// rows during the wait.
+// flushRows waits until every queued row is committed and published. The caller must hold mu, so that this session
+// queues no rows during the wait.
 func (s *liveSession) flushRows(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if err := s.enqueue(ctx, entry{flushed: flushed}); err != nil {
@@ -127,7 +127,7 @@ func (s *liveSession) flushRows(ctx context.Context) error {
 	}
 }
 
-// load reads from the log what a new process does not know: recent frames, commands without a result, the panel's
+// load reads from the log the state that a new process lacks: recent frames, commands without a result, the panel's
 // content, and the session's state.
 func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	if s.isLoaded {
@@ -150,7 +150,7 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 		s.state = shared(memory.State)
 	case stored.LastSeq == 0: // no rows yet
 		s.isSaved = false
-	default: // rows of a version that stored no state
+	default: // rows from a version that stored no state
 		state, err := s.hub.stateFromRows(ctx, stored)
 		if err != nil {
 			return fmt.Errorf("read events to compute the session state: %w", err)
@@ -205,8 +205,8 @@ func (s *liveSession) player() broker.PeerID {
 	return broker.Nobody
 }
 
-// electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. mu and peersMu must
-// be held.
+// electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. The caller must hold
+// mu and peersMu.
 func (s *liveSession) electPlayer() {
 	var newest *conn
 	if n := len(s.pages); n > 0 {
@@ -242,7 +242,7 @@ func (s *liveSession) peers() glasses.Peers {
 	return p
 }
 
-// announce notifies the peers that one of them attached or left, and appends a row about it. mu must be held.
+// announce notifies the peers that one of them attached or left, and appends a row about it. The caller must hold mu.
 func (s *liveSession) announce(ctx context.Context, to audience, row string, payload any) {
 	if pages := s.pageCount(); to == toPages && pages == 0 {
 		s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
@@ -272,7 +272,7 @@ func (s *liveSession) glassesForApp() glasses.AppState {
 	return s.state.Glasses.ForApp(link, glasses.ClockReal)
 }
 
-// removePeer removes a peer that has left. mu must be held.
+// removePeer removes a peer that has left. The caller must hold mu.
 func (s *liveSession) removePeer(c *conn) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
@@ -286,7 +286,7 @@ func (s *liveSession) removePeer(c *conn) {
 	s.hub.conns.Add(-1)
 }
 
-// handOver sends the new player the commands that a page left unanswered. mu must be held.
+// handOver sends the new player the commands that the leaving page did not answer. The caller must hold mu.
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
@@ -305,15 +305,15 @@ func (s *liveSession) endPeers(code websocket.Status, reason string) {
 	}
 }
 
-// logService appends a row from the service. mu must be held.
+// logService appends a row from the service. The caller must hold mu.
 func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
 	row := broker.ServiceRow(s.hub.Now(), typ, payload)
 	row.ID = "svc-" + rand.Text()
 	s.appendRow(ctx, nil, row, false)
 }
 
-// appendRow queues a row, and waits while the queue is full. After the commit, the writer acknowledges the row to
-// from. mu must be held.
+// appendRow queues a row, and waits while the queue is full. After the commit, the writer acknowledges the row to from.
+// The caller must hold mu.
 func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
 	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
 	if !s.isSaved {

@@ -35,7 +35,7 @@ func (h *Hub) runMaintenance(ctx context.Context) {
 				s.expire(ctx)
 			}
 			h.release(s)
-			runtime.Gosched() // their writers run one after another, not all at once, each with a stack
+			runtime.Gosched() // let their writers run one after another: at the same time, each would need a stack
 		}
 	}
 }
@@ -47,13 +47,13 @@ func (h *Hub) holdAll() []*liveSession {
 	return h.holdWhere(func(*liveSession) bool { return true })
 }
 
-// sendHeartbeats pings the peers that are due, and tells the pages that the service is alive unless beat is nil.
+// sendHeartbeats pings the peers that are due and, unless beat is nil, tells the pages that the service is alive.
 func (s *liveSession) sendHeartbeats(beat []byte) {
 	now := time.Now()
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
 	for _, c := range s.pages {
-		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // before the heartbeat, which a ping would wait behind
+		c.pingIfDue(now, s.hub.PingEvery, s.hub.PongWait) // first: it would wait behind the heartbeat
 		if beat != nil {
 			c.sendText(beat)
 		}
@@ -63,7 +63,7 @@ func (s *liveSession) sendHeartbeats(beat []byte) {
 	}
 }
 
-// pingIfDue pings a peer every so often, and drops one from which nothing has arrived for so long after a ping.
+// pingIfDue pings a peer at the interval every, and drops a peer that has sent nothing for wait after a ping.
 func (c *conn) pingIfDue(now time.Time, every, wait time.Duration) {
 	since, heard := now.Sub(c.lastPing), c.ws.Heard()
 	if c.isPinged && since >= wait && heard == c.heard {

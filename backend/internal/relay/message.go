@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// message is one encoded frame for peers. The bytes are shared and must not change.
+// message is one encoded frame for peers. Its bytes are shared and must not be changed.
 type message struct {
 	data []byte
 	kind websocket.Kind
@@ -34,7 +34,7 @@ func (m message) retain() {
 	}
 }
 
-// release returns the bytes to the pool once the last user has called it.
+// release ends one use of the bytes. The last release returns them to the pool.
 func (m message) release() {
 	if m.pooled != nil && m.pooled.users.Add(-1) == 0 {
 		m.pooled.free()
@@ -54,7 +54,7 @@ var buffers [maxBits - minBits + 1]sync.Pool
 
 const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // fails to compile if the largest size cannot hold every frame
 
-// newBuffer returns an empty buffer with room for at least size bytes and one user.
+// newBuffer returns an empty buffer with one user and space for at least size bytes.
 func newBuffer(size int) *buffer {
 	class := max(bits.Len(uint(max(size, 1)-1))-minBits, 0)
 	b, _ := buffers[class].Get().(*buffer)

@@ -8,8 +8,8 @@ const (
 	toPages audience = true
 )
 
-// publish sends a message to the apps or pages of a session. It returns the channel of one of the peers that lag
-// behind, or nil if none does: the sender of a stream may wait for it.
+// publish sends a message to the apps or pages of a session. If peers lag behind, it returns the channel of one of
+// them, for which the sender of a stream may wait; otherwise it returns nil.
 func (s *liveSession) publish(to audience, m message) (relieved <-chan struct{}) {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()

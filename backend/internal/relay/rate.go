@@ -11,11 +11,11 @@ import (
 // results must not wait behind the commands they answer.
 type rateLimits struct {
 	mu          sync.Mutex
-	apps, pages time.Time // when the whole burst is available again
+	apps, pages time.Time // times at which the whole burst is available again
 }
 
-// reserve uses one frame of a burst that is refilled with a frame per interval. It returns how long the frame has to
-// wait.
+// reserve uses one frame of a burst that is refilled at one frame per interval. It returns the time for which the frame
+// must wait.
 func (l *rateLimits) reserve(now time.Time, sender string, interval time.Duration, burst int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -30,15 +30,15 @@ func (l *rateLimits) reserve(now time.Time, sender string, interval time.Duratio
 	return full.Sub(now) - time.Duration(burst)*interval
 }
 
-// isFull reports whether all capacity is available. New limits would then allow just as much.
+// isFull reports whether all capacity is available, so that new limits would allow just as much.
 func (l *rateLimits) isFull(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.apps.After(now) && !l.pages.After(now)
 }
 
-// wait delays a sender that is over its limit, or returns when the hub closes. Frames are never refused: they wait in
-// the connection.
+// wait delays a sender that is over its limit, and returns early when the hub closes. Frames are never refused: they
+// wait in the connection.
 func (h *Hub) wait(l *rateLimits, sender string) {
 	delay := l.reserve(time.Now(), sender, time.Second/time.Duration(h.FrameRate), h.FrameBurst)
 	if delay <= 0 {
@@ -50,15 +50,15 @@ func (h *Hub) wait(l *rateLimits, sender string) {
 	}
 }
 
-// saveLimits keeps a session's used capacity after every peer has left, so that attaching again does not grant a new
-// burst. mu must be held.
+// saveLimits keeps a session's used capacity after every peer has left, so that attaching again does not allow a new
+// burst. The caller must hold mu.
 func (h *Hub) saveLimits(s *liveSession) {
 	if !s.limits.isFull(time.Now()) {
 		h.savedLimits[s.id] = s.limits
 	}
 }
 
-// restoreLimits undoes saveLimits. mu must be held.
+// restoreLimits undoes saveLimits. The caller must hold mu.
 func (h *Hub) restoreLimits(s *liveSession) {
 	if saved, ok := h.savedLimits[s.id]; ok {
 		s.limits = saved
@@ -66,7 +66,7 @@ func (h *Hub) restoreLimits(s *liveSession) {
 	}
 }
 
-// dropFullLimits drops saved limits once they are full again, a few seconds after every peer has left.
+// dropFullLimits deletes saved limits once they are full again, a few seconds after every peer has left.
 func (h *Hub) dropFullLimits() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/service-dev/service/glasses/broker"
 )
 
-// freshState is the state of most sessions, which share it.
+// freshState is the initial state, shared by the many sessions that have it.
 var freshState = sessions.FreshState()
 
-// shared returns the state, or an equal one that is already in memory.
+// shared returns the state, or an equal state that is already in memory.
 func shared(state *sessions.State) *sessions.State {
 	if reflect.DeepEqual(*state, freshState) {
 		return &freshState
@@ -21,13 +21,13 @@ func shared(state *sessions.State) *sessions.State {
 	return state
 }
 
-// setState changes the session's state, which the next row stores. mu must be held.
+// setState changes the session's state, which is stored with the next row. The caller must hold mu.
 func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = &state, false
 }
 
-// stateFromRows computes the state of a session whose log contains none. The state is partial if the first rows were
-// deleted.
+// stateFromRows computes the state of a session whose log contains none. If the first rows were deleted, the state is
+// partial.
 func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessions.State, error) {
 	state := sessions.FreshState()
 	state.IsPartial = stored.FirstSeq > 1
@@ -49,7 +49,7 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 }
 
 // stateAfter returns the state after a row. asked holds the commands without a result that may change the standing
-// settings; stateAfter updates it.
+// settings; stateAfter updates asked.
 func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.Command) sessions.State {
 	switch {
 	case e.Kind == glasses.KindRequest:
@@ -68,7 +68,7 @@ func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.C
 	return state
 }
 
-// setStanding changes the standing settings. mu must be held.
+// setStanding changes the standing settings. The caller must hold mu.
 func (s *liveSession) setStanding(standing glasses.Standing) {
 	state := *s.state
 	state.Standing = standing
@@ -77,7 +77,7 @@ func (s *liveSession) setStanding(standing glasses.Standing) {
 
 // sendStanding sends the apps' settings to the page that acts as the glasses, even if there are none: a page that
 // returns may still be listening for an app that has stopped. Without a page it does nothing, because the next page
-// receives the settings when it opens. mu and peersMu must be held.
+// receives the settings when it opens. The caller must hold mu and peersMu.
 func (s *liveSession) sendStanding() {
 	player, standing := s.active.Load(), s.state.Standing
 	if player == nil {
@@ -87,7 +87,7 @@ func (s *liveSession) sendStanding() {
 }
 
 // takeOverTranscription continues transcription if the first app to attach is the one that started it, and ends it for
-// a new app. The row about the end informs the former app if it returns later. mu must be held.
+// a new app. The row about the end informs the former app if it returns later. The caller must hold mu.
 func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
 	standing := s.state.Standing
 	if standing.Transcription == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// watcherBounds limit the callers that wait for rows, in this process and for each account.
+// watcherBounds limits the callers that wait for rows, in this process and for each account.
 var watcherBounds = limit.Bounds{Running: 2000, RunningEach: 100}
 
 // watchers are the callers that wait for rows, by session.
@@ -20,7 +20,7 @@ type watchers struct {
 }
 
 // Watch returns a channel that receives a value after each commit of rows of an account's session, and when the hub
-// closes. The caller must call stop. The error is sessions.ErrTooManyWaiters.
+// closes. The caller must call stop. Watch returns sessions.ErrTooManyWaiters if too many callers wait already.
 func (h *Hub) Watch(accountID, sessionID string) (woken <-chan struct{}, stop func(), err error) {
 	w := &h.watchers
 	leave, err := w.slots.Enter(h.life, accountID) // never waits

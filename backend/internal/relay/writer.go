@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// entry is a row to be written to the log. If flushed is set it is only a marker: flushed is closed once everything
-// before it is committed and published.
+// entry is a row to be written to the log. If flushed is set, the entry is only a marker: flushed is closed once all
+// earlier entries are committed and published.
 type entry struct {
 	row     sessions.Row
 	from    *conn // the peer to acknowledge after the commit; nil for rows from the service
@@ -87,7 +87,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	h.publishCursors(rows)
 }
 
-// appendRows retries while the store is unavailable, because nobody would send the service's rows again. During that
+// appendRows retries while the store is unavailable, because rows from the service would otherwise be lost. During that
 // time, the queue fills up and delays the senders. Once the hub is closing, it tries at most commitTries times.
 func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 	var err error
@@ -166,8 +166,8 @@ func (h *Hub) committed(e entry, row sessions.Row) {
 	}
 }
 
-// publishCursors tells the apps how far they may advance their cursors. Every frame up to the cursor was relayed
-// before it was queued.
+// publishCursors tells the apps how far they may advance their cursors. Every frame up to the cursor was relayed before
+// it was queued.
 func (h *Hub) publishCursors(rows []sessions.Row) {
 	last := map[string]int64{}
 	for _, r := range rows {
