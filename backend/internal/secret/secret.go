@@ -1,5 +1,5 @@
 // Package secret generates the backend's random credentials, and the keyed hashes that are stored instead of them. It
-// does not know what a credential is for.
+// is independent of the purpose of a credential.
 package secret
 
 import (
@@ -31,6 +31,7 @@ func New(prefix string) string {
 }
 
 // Valid reports whether s has the form of New(prefix) and a correct checksum. It rejects random input without a query
+// to the store.
 // to the store.
 func Valid(prefix, s string) bool {
 	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
@@ -64,10 +65,10 @@ func NewHasher(key []byte) Hasher {
 	return Hasher{&sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
 }
 
-// Check returns a value that identifies the key without revealing anything else about it.
+// Check returns a value that identifies the key and reveals nothing else about it.
 func (h Hasher) Check() string { return h.Hash("key check", "service") }
 
-// Hash returns the hexadecimal HMAC-SHA-256 of a credential. Equal texts have different hashes if their kinds differ.
+// Hash returns the hexadecimal HMAC-SHA-256 of a credential. Equal texts of different kinds have different hashes.
 func (h Hasher) Hash(kind, credential string) string {
 	m := h.macs.Get().(*mac)
 	m.Reset()
