@@ -28,13 +28,13 @@ type AssistantStore interface {
 type AssistantRelay interface {
 	// GatewayChanged sends a token to each attached app that has none.
 	GatewayChanged(ctx context.Context, sessionID string)
-	// GatewaysChanged does so in every session of an account.
+	// GatewaysChanged does the same for all sessions of an account.
 	GatewaysChanged(ctx context.Context, accountID string)
 	// ToolCalled appends a row to the event log.
 	ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled)
 }
 
-// Assistants gives the apps of sessions access to the AI gateway, and answers their calls from scripts.
+// Assistants provides the apps of sessions with access to the AI gateway, and answers their calls from scripts.
 type Assistants struct {
 	Sessions *Service
 	Store    AssistantStore
@@ -45,7 +45,7 @@ type Assistants struct {
 	HasModels func(ctx context.Context, accountID, project string) (bool, error)
 }
 
-// SetScript sets the assistant script of a session. The error may be ErrNotFound, ErrClosed or an *InvalidError.
+// SetScript sets the assistant script of a session. It returns ErrNotFound, ErrClosed or an *InvalidError on failure.
 func (a *Assistants) SetScript(ctx context.Context, accountID, id string, text []byte) error {
 	got, err := a.Sessions.Get(ctx, accountID, id)
 	switch {
@@ -102,7 +102,7 @@ func (a *Assistants) hasGateway(ctx context.Context, id string) (bool, error) {
 	return a.HasModels(ctx, s.Owner.AccountID, s.Project)
 }
 
-// ModelsChanged gives a gateway to the attached apps of an account that have none. Call it when a project may have
+// ModelsChanged sends gateway tokens to the attached apps of an account that have none. Call it when a project may have
 // gained its first model.
 func (a *Assistants) ModelsChanged(ctx context.Context, accountID string) {
 	a.Live.GatewaysChanged(ctx, accountID)
@@ -116,7 +116,7 @@ func (a *Assistants) Open(ctx context.Context, token string) (Session, error) {
 	return a.Store.SessionByGatewayToken(ctx, a.hash(token), a.Sessions.now())
 }
 
-// ToolCalled records in the session's event log that a response calls a tool of the app.
+// ToolCalled records in the session's event log that an answer calls one of the app's tools.
 func (a *Assistants) ToolCalled(ctx context.Context, id, name, arguments string) {
 	a.Live.ToolCalled(ctx, id, glasses.NewToolCalled(name, arguments))
 }

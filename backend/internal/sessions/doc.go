@@ -3,7 +3,7 @@
 //
 // A session is open from its creation until it is closed or has been inactive for Lifetime. Of all sessions with the
 // same account, link, project and platform, one is current: Mint without Fresh returns it. Mint with Fresh creates
-// another and makes that current; the older session stays open until it is closed or expires. Closing a session
+// another session and makes it current; the older session stays open until it is closed or expires. Closing a session
 // revokes its secrets. A session also ends with its account and with the link that created it.
 //
 // The package must not depend on SQL, HTTP or sockets. It uses the store and the relay through small interfaces.

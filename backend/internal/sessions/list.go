@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Listing selects open sessions of an account: those with an app attached come first, each group by its last use.
+// Listing selects open sessions of an account. Sessions with an app attached come first; each group is sorted by last
+// use.
 type Listing struct {
 	Project string // a project's ID, not an alias; if empty, all projects
-	After   string // lists only what follows this position, which Page returned; if empty, from the start
+	After   string // starts after this position, which Page returned; if empty, at the beginning
 	Limit   int
 }
 
-// Selection selects open sessions of an account in the store, the last used first.
+// Selection selects open sessions of an account in the store, last used first.
 type Selection struct {
 	Project string
 	Before  *Position // if not nil, only sessions that follow this one
@@ -32,7 +33,7 @@ type Position struct {
 	ID         string
 }
 
-// String returns the position as in Listing.After.
+// String returns the position in the form of Listing.After.
 func (p Position) String() string {
 	group := "used"
 	if p.HasApp {
@@ -41,7 +42,7 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s.%d.%s", group, p.LastActive.UnixMilli(), p.ID)
 }
 
-// parsePosition returns nil for an empty text, and ErrNotFound for one that is no position.
+// parsePosition returns nil for an empty text, and ErrNotFound for an invalid position.
 func parsePosition(text string) (*Position, error) {
 	if text == "" {
 		return nil, nil
@@ -57,20 +58,20 @@ func parsePosition(text string) (*Position, error) {
 	return &Position{parts[0] == "app", time.UnixMilli(ms), parts[2]}, nil
 }
 
-// compare orders by the last use, the latest first.
+// compare orders positions by last use, latest first.
 func (p Position) compare(q Position) int {
 	return cmp.Or(q.LastActive.Compare(p.LastActive), cmp.Compare(q.ID, p.ID))
 }
 
 func positionOf(s Session) Position { return Position{LastActive: s.LastActive, ID: s.ID} }
 
-// Milestones says how far an account has come.
+// Milestones records how far an account has come.
 type Milestones struct {
 	Opened  bool // a session was opened, however long ago
 	AppSeen bool // an app attached to a session
 }
 
-// Lists lists sessions for a person.
+// Lists lists sessions for display.
 type Lists interface {
 	// ListSessions lists the sessions that are open at now.
 	ListSessions(ctx context.Context, accountID string, sel Selection, now time.Time) ([]Session, error)
@@ -79,8 +80,8 @@ type Lists interface {
 	Milestones(ctx context.Context, accountID string) (Milestones, error)
 }
 
-// Page lists open sessions of an account. next is where the following page begins; "" if this is the last. The error is
-// ErrNotFound if l.After is no position.
+// Page lists open sessions of an account. next is the position at which the following page begins, or "" for the last
+// page. It returns ErrNotFound if l.After is not a valid position.
 func (s *Service) Page(ctx context.Context, accountID string, l Listing) (list []Session, next string, err error) {
 	after, err := parsePosition(l.After)
 	if err != nil {
@@ -113,10 +114,10 @@ func (s *Service) Page(ctx context.Context, accountID string, l Listing) (list [
 	return list, next, nil
 }
 
-// maxWithApps limits the sessions with apps that a list begins with.
+// maxWithApps limits the sessions with apps at the beginning of a list.
 const maxWithApps = 100
 
-// withApps returns the open sessions that have an app attached, the last used first, and the IDs of all that it
+// withApps returns the open sessions that have an app attached, last used first, and the IDs of all sessions that it
 // considered.
 func (s *Service) withApps(ctx context.Context, accountID, project string) (list []Session, ids []string, err error) {
 	ids = s.Live.WithApps(accountID)
@@ -132,7 +133,7 @@ func (s *Service) withApps(ctx context.Context, accountID, project string) (list
 	return list, ids, nil
 }
 
-// Milestones returns what the account has done so far.
+// Milestones returns the milestones that the account has reached.
 func (s *Service) Milestones(ctx context.Context, accountID string) (Milestones, error) {
 	m, err := s.Store.Milestones(ctx, accountID)
 	if err != nil {
@@ -141,7 +142,8 @@ func (s *Service) Milestones(ctx context.Context, accountID string) (Milestones,
 	return m, nil
 }
 
-// Shown returns an open session of the account, with what its glasses show. The error may be ErrNotFound or ErrClosed.
+// Shown returns an open session of the account, with the content that its glasses show. It returns ErrNotFound or
+// ErrClosed on failure.
 func (s *Service) Shown(ctx context.Context, accountID, id string) (Session, Memory, error) {
 	got, err := s.Get(ctx, accountID, id)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Quota limits the size of event logs. Beyond it the oldest rows are deleted, and a page read from a cursor before
+// Quota limits the size of event logs. Beyond it, the oldest rows are deleted, and a page read from a cursor before
 // them is marked as truncated.
 type Quota struct {
 	SessionRows  int64 // per session
@@ -36,7 +36,7 @@ func (r Row) Bytes() int64 {
 // PacedError is returned if the account has created too many sessions within a minute.
 type PacedError struct{ Wait time.Duration }
 
-// Error says how long to wait.
+// Error returns a message that includes the wait.
 func (e *PacedError) Error() string {
 	return fmt.Sprintf("too many sessions created within a minute; try again in %v", e.Wait)
 }

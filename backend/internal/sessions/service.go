@@ -17,14 +17,14 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// Mint contains the data that the store needs to create or resume a session in one step.
+// Mint contains the data with which the store creates or resumes a session in one step.
 type Mint struct {
 	// New is the row to insert if there is nothing to resume. Its DeviceModel is never empty.
 	New Session
 	// SwitchTo is the new device model of a resumed session; empty keeps the current model.
 	SwitchTo string
 	Fresh    bool
-	// PerMinute is how many sessions the account may create per minute; 0 means no limit.
+	// PerMinute is the number of sessions that the account may create per minute; 0 means no limit.
 	PerMinute int
 	Now       time.Time
 }
@@ -32,8 +32,8 @@ type Mint struct {
 // Store stores sessions. Every method is atomic.
 type Store interface {
 	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New.
-	// Concurrent callers all get the same session. was is its device model before the call. The error may be a
-	// *PacedError.
+	// Concurrent callers all get the same session. was is the session's device model before the call. MintSession may
+	// return a *PacedError.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
 	// Session returns ErrNotFound for an unknown session. A session whose link is revoked or whose account is not active
 	// is reported as closed, and it expires no later than its link.
@@ -80,10 +80,10 @@ type Attached interface {
 	// Switched notifies both sides of a change of the device model.
 	Switched(ctx context.Context, sessionID, model string)
 	// Watch returns a channel that receives a value after each commit of rows of an account's session. The caller must
-	// call stop. The error is ErrTooManyWaiters.
+	// call stop. Watch returns ErrTooManyWaiters if too many callers wait already.
 	Watch(accountID, sessionID string) (woken <-chan struct{}, stop func(), err error)
-	// Control sends a request to the page that simulates the glasses, and returns the payload of its result. The error
-	// may be ErrNoGlasses or ErrNoAnswer.
+	// Control sends a request to the page that simulates the glasses, and returns the payload of its result. It returns
+	// ErrNoGlasses or ErrNoAnswer on failure.
 	Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 }
 
@@ -95,12 +95,12 @@ type Service struct {
 	Hasher  secret.Hasher
 	Live    Attached
 	Now     func() time.Time
-	// PerMinute is how many sessions an account may create per minute; 0 means DefaultPerMinute.
+	// PerMinute is the number of sessions that an account may create per minute; 0 means DefaultPerMinute.
 	PerMinute int
 	Logger    *slog.Logger // nil discards logs
 }
 
-// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError if no session can be resumed.
+// Mint creates or resumes a session. It returns an *InvalidError, or a *PacedError if no session can be resumed.
 func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, error) {
 	if err := r.check(); err != nil {
 		return Session{}, false, err
@@ -141,7 +141,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Session, error)
 	return s.Store.OpenSessions(ctx, accountID, s.now())
 }
 
-// Close ends a session, revokes its secrets and closes its connections. Closing a closed session is not an error.
+// Close ends a session, revokes its secrets and closes its connections. Closing a closed session succeeds.
 func (s *Service) Close(ctx context.Context, accountID, id string) (Session, error) {
 	if _, err := s.Get(ctx, accountID, id); err != nil {
 		return Session{}, err
@@ -190,7 +190,7 @@ type Page struct {
 
 // Events reads the log after since. limit is clamped to 1..MaxEvents; 0 means DefaultEvents. If there is no row, it
 // waits for one, at most for wait and never longer than MaxWait. It may return an empty page earlier, and does so
-// immediately if the session is not open. The error may be ErrTooManyWaiters.
+// immediately if the session is not open. It may return ErrTooManyWaiters.
 func (s *Service) Events(
 	ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration,
 ) (Page, error) {
@@ -250,7 +250,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	return p, nil
 }
 
-// sweepEvery is how often old logs are deleted.
+// sweepEvery is the interval at which old logs are deleted.
 const sweepEvery = time.Hour
 
 // Serve runs Sweep immediately and then every hour until ctx ends.
@@ -265,7 +265,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 }
 
 // Control sends a request to the simulated glasses of an open session and returns the payload of their result, which
-// may be an error from the glasses. The error may be ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
+// may be an error from the glasses. It returns ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer on failure.
 func (s *Service) Control(
 	ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -279,8 +279,8 @@ func (s *Service) Control(
 	return s.Live.Control(ctx, id, typ, payload, media)
 }
 
-// Open returns the open session for an app that attaches with one of the session's secrets. The error is ErrBadSecret,
-// or ErrClosed if the secret is right but the session is not open.
+// Open returns the open session for an app that attaches with one of the session's secrets. It returns ErrBadSecret, or
+// ErrClosed if the secret is correct but the session is not open.
 func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	if !secret.Valid(credential.Session, sst) {
 		return Session{}, ErrBadSecret
@@ -315,7 +315,7 @@ func (s *Service) SetModel(ctx context.Context, id, model string) error {
 
 func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret", sst) }
 
-// now returns the time with the store's precision, so that results equal what later reads return.
+// now returns the time in the store's precision, so that results equal later reads.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 // newID returns 20 base32 characters, which are unique but not secret.

@@ -24,7 +24,8 @@ const (
 
 // Errors that callers check for.
 var (
-	// ErrNotFound is returned for an unknown session and for another account's session. Callers cannot tell these apart.
+	// ErrNotFound is returned for an unknown session and for another account's session. Callers cannot tell the two
+	// apart.
 	ErrNotFound = errors.New("no such session")
 	// ErrClosed is returned for a session that is closed or expired.
 	ErrClosed = errors.New("session is closed")
@@ -40,7 +41,7 @@ var (
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )
 
-// InvalidError reports a request that can never succeed. Message is shown to people.
+// InvalidError reports a request that can never succeed. Message is shown to users.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
@@ -60,7 +61,8 @@ type Session struct {
 	LastActive  time.Time
 	ExpiresAt   time.Time
 	ClosedAt    time.Time // zero while open
-	// FirstSeq and LastSeq are the numbers of the oldest and newest stored row. Without rows FirstSeq is LastSeq+1.
+	// FirstSeq and LastSeq are the numbers of the oldest and newest stored row. If there are no rows, FirstSeq is
+	// LastSeq+1.
 	FirstSeq, LastSeq int64
 }
 
@@ -119,7 +121,7 @@ type Live struct {
 	Pages int
 }
 
-// Row is an event to append to the log of a session. OK reports, for a result, whether the command succeeded.
+// Row is an event to append to a session's log. For a result, OK reports whether the command succeeded.
 type Row struct {
 	SessionID string
 	Event     glasses.Event
