@@ -26,7 +26,7 @@ func scanAccountAnd(row scanner, more ...any) (a account.Account, err error) {
 	return a, err
 }
 
-// insertAccount inserts an account and the entry of its sign-up by a method.
+// insertAccount inserts an account and the audit entry for its sign-up with the method.
 func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account, method string) error {
 	err := execTx(ctx, tx, "insert account", `INSERT INTO accounts
 		(id, email, password_hash, state, privacy_accepted_at, created_at, verified_at)
@@ -62,7 +62,7 @@ func (s *Store) AccountByID(ctx context.Context, id string) (account.Account, er
 	return queryOne(ctx, s.reads, account.ErrNotFound, scanAccount, selectAccount+"WHERE a.id = $1", id)
 }
 
-// SetActive suspends or restores the entry's account, and reports whether its state changed.
+// SetActive suspends or restores the account of the entry, and reports whether its state changed.
 func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (done bool, err error) {
 	from, to := "active", "suspended"
 	if active {
@@ -82,8 +82,8 @@ func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t aud
 	return done, err
 }
 
-// SetPassword stores the password hash to for the entry's account, and ends all browser sessions except keepHash. If
-// the stored hash does not equal from, it returns account.ErrBadCredentials.
+// SetPassword stores the password hash to for the entry's account, and ends all browser sessions except keepHash. It
+// returns account.ErrBadCredentials if the stored hash does not equal from.
 func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := mustChange(ctx, tx, account.ErrBadCredentials, "set password",
@@ -107,8 +107,8 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 		if err != nil {
 			return err
 		}
-		// A change of the password also locks the account and then ends all browser sessions. Either it ends this session
-		// too, or the statement below sees the new password.
+		// A change of the password also locks the account and then ends all browser sessions. It therefore either ends
+		// this session too, or the statement below sees the new password.
 		if err := lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, account.ErrNotFound) {
 			return err
 		}
@@ -149,8 +149,8 @@ func (s *Store) TouchWebSession(ctx context.Context, hash string, now time.Time)
 	return err
 }
 
-// DeleteWebSession deletes a browser session, inserts the entry for its account and returns that, or "" if the session
-// is unknown.
+// DeleteWebSession deletes a browser session and inserts the entry for its account. It returns the ID of that account,
+// or "" if the session is unknown.
 func (s *Store) DeleteWebSession(ctx context.Context, hash string, e audit.Entry) (accountID string, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		accountID, err = queryValue[string](ctx, tx, "DELETE FROM web_sessions WHERE hash = $1 RETURNING account_id", hash)
@@ -183,8 +183,8 @@ func (s *Store) WebSessions(ctx context.Context, accountID string, now time.Time
 		WHERE account_id = $1 AND expires_at > $2 ORDER BY used_at DESC, id`, accountID, toMS(now))
 }
 
-// EndWebSessions ends one browser session of the entry's account, or all except keepHash if id is "". It returns how
-// many it ended.
+// EndWebSessions ends one browser session of the entry's account, or all except keepHash if id is "". It returns the
+// number of ended sessions.
 func (s *Store) EndWebSessions(ctx context.Context, id, keepHash string, e audit.Entry) (int, error) {
 	var n int64
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {

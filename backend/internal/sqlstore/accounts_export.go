@@ -18,7 +18,7 @@ type exportSection struct {
 
 const ofAccount = "account_id = $1"
 
-// exportSections omits hashes and sealed values, which are useless to the account holder but useful to a thief.
+// exportSections omit hashes and sealed values, which are useless to the account holder but useful to a thief.
 var exportSections = []exportSection{
 	{"account", "accounts", "id, email, state, privacy_accepted_at, created_at, verified_at", "id = $1"},
 	{"browserSessions", "web_sessions", "id, method, user_agent, ip, created_at, used_at, expires_at", ofAccount},
@@ -71,14 +71,14 @@ var exportSections = []exportSection{
 }
 
 // notExported lists the tables that no export contains. They hold keyed hashes and salts, rows that belong to no
-// account, and unfinished sign-ups, which anybody may have started.
+// account, and unfinished sign-ups, which a stranger may have started.
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
 	"analytics_salts", "session_secrets", "session_gateway_tokens", "passkey_ceremonies", "credit_free_grants",
 	"goose_db_version",
 }
 
-// neverExported lists the columns that no section contains, even if it selects "*".
+// neverExported lists the columns that no section contains, even if the section selects "*".
 var neverExported = map[string]bool{
 	"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true,
 	"install_hash": true,
@@ -148,8 +148,8 @@ func readable(column string, value any) any {
 	return value
 }
 
-// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers remain, under a
-// book name that no longer identifies anybody. It returns account.ErrNotFound for an unknown account.
+// DeleteAccount deletes the account and, by foreign keys, all data that belongs to it. Its transfers remain, under a
+// book name that no longer identifies the account. It returns account.ErrNotFound for an unknown account.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string, at time.Time) error {
 	err := s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		if err := closeBook(ctx, tx, accountID, at); err != nil {

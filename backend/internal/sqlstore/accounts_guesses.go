@@ -8,8 +8,8 @@ import (
 )
 
 // TakeGuess uses up one of the key's limit guesses; one guess is restored each interval. It returns 0, or the time
-// until a guess is restored if none is left. It uses a single conditional statement, so that no two processes take the
-// same guess.
+// until a guess is restored if none is left. It uses a single conditional statement, so that two processes cannot take
+// the same guess.
 func (s *Store) TakeGuess(
 	ctx context.Context, key string, now time.Time, interval time.Duration, limit int,
 ) (wait time.Duration, err error) {
@@ -25,7 +25,7 @@ func (s *Store) TakeGuess(
 			return err
 		}
 		until, err := queryValue[int64](ctx, tx, "SELECT spent_until FROM password_guesses WHERE key = $1", key)
-		if errors.Is(err, sql.ErrNoRows) { // a sweep has just deleted it
+		if errors.Is(err, sql.ErrNoRows) { // a sweep has just deleted the row
 			until = toMS(latest)
 		} else if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Store) TakeGuess(
 	return wait, err
 }
 
-// ReturnGuess restores a guess after it turned out correct. A full allowance has no row.
+// ReturnGuess restores a guess that turned out to be correct. A full allowance has no row.
 func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "return guess",

@@ -52,8 +52,8 @@ func (s *Store) InsertIdentity(
 	return inserted, err
 }
 
-// InsertAccountWith inserts an account and its identity. The error may be account.ErrEmailTaken or
-// account.ErrIdentityTaken.
+// InsertAccountWith inserts an account and its identity. It returns account.ErrEmailTaken or account.ErrIdentityTaken
+// on failure.
 func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id account.LinkedIdentity) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := insertAccount(ctx, tx, a, account.ByOIDC+id.Provider); err != nil {
@@ -74,8 +74,8 @@ func (s *Store) Identities(ctx context.Context, accountID string) ([]account.Lin
 }
 
 // DeleteIdentity also ends the browser sessions that the provider opened, except keepHash. It returns
-// account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if nothing else can sign in to
-// the account.
+// account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if no other way to sign in is
+// left.
 func (s *Store) DeleteIdentity(ctx context.Context, provider, subject, keepHash string, e audit.Entry) error {
 	return s.deleteWayIn(ctx, e, account.ErrLastWayIn, func(tx *sql.Tx) error {
 		if err := mustChange(ctx, tx, account.ErrNotFound, "delete identity",
@@ -90,7 +90,7 @@ func (s *Store) DeleteIdentity(ctx context.Context, provider, subject, keepHash 
 	})
 }
 
-// deleteWayIn locks the entry's account, runs remove and writes the entry. If nothing can sign in to the account
+// deleteWayIn locks the entry's account, runs remove and writes the entry. If no way to sign in to the account is left
 // afterwards, it returns the error last.
 func (s *Store) deleteWayIn(ctx context.Context, e audit.Entry, last error, remove func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {

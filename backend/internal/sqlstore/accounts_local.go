@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AccountOverviews returns the first limit accounts, the oldest first: all, or the one with a stored address.
+// AccountOverviews returns the first limit accounts, oldest first. If email is not empty, it returns only the account
+// with that stored address.
 func (s *Store) AccountOverviews(ctx context.Context, email string, limit int) ([]account.Overview, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (o account.Overview, err error) {
 		err = row.Scan(&o.ID, &o.Email, &o.Links, &o.Passkeys)
@@ -21,8 +22,8 @@ func (s *Store) AccountOverviews(ctx context.Context, email string, limit int) (
 }
 
 // ReplacePassword sets the password of the entry's account, ends its browser sessions and mailed links, and revokes the
-// kinds of access selected by revoke. Unlike ResetPassword it proves nothing about the e-mail address, so it keeps all
-// other access even if the address is not verified. It returns account.ErrSuspended if the account is not active.
+// access selected by revoke. Unlike ResetPassword, it proves nothing about the e-mail address, so it keeps all other
+// access even if the address is not verified. It returns account.ErrSuspended if the account is not active.
 func (s *Store) ReplacePassword(
 	ctx context.Context, passwordHash string, revoke account.Access, now time.Time, e audit.Entry, tr audit.Trace,
 ) (ended account.Ended, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// InsertMailToken stores a mailed link and deletes the earlier link with the same purpose. With a limit above 0 it
+// InsertMailToken stores a mailed link and deletes the earlier link with the same purpose. If limit is above 0, it
 // returns account.ErrTooManyMails or account.ErrAddressMailed if that many mails were sent to the account or the
 // address since the given time.
 func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since time.Time, limit int) error {
@@ -91,8 +91,8 @@ func consumeToken(ctx context.Context, tx *sql.Tx, t account.MailToken, now time
 		"DELETE FROM mail_tokens WHERE hash = $1 AND expires_at > $2", t.Hash, toMS(now))
 }
 
-// ConfirmEmail sets the account's verified address to the link's address. The error may be account.ErrBadToken or
-// account.ErrEmailTaken.
+// ConfirmEmail sets the account's verified address to the link's address. It returns account.ErrBadToken or
+// account.ErrEmailTaken on failure.
 func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.Time, e audit.Entry) error {
 	err := s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		if err := consumeToken(ctx, tx, t, now); err != nil {
@@ -114,9 +114,9 @@ func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.
 	return err
 }
 
-// ResetPassword sets a password with a mailed link, revokes the kinds of access selected by revoke, and ends all
-// browser sessions. If the address was not verified, the account loses its passkeys, identities and links in any case,
-// because somebody else may have created it.
+// ResetPassword sets a password with a mailed link, revokes the access selected by revoke, and ends all browser
+// sessions. If the address was not verified, the account always loses its passkeys, identities and links, because
+// someone else may have created it.
 func (s *Store) ResetPassword(
 	ctx context.Context, t account.MailToken, passwordHash string, revoke account.Access, now time.Time,
 	e audit.Entry, tr audit.Trace,
@@ -146,7 +146,7 @@ func (s *Store) ResetPassword(
 	})
 }
 
-// revokeAccess removes the selected means of access to an account, because somebody else may have added them.
+// revokeAccess removes the selected ways to access an account, because someone else may have added them.
 func revokeAccess(
 	ctx context.Context, tx *sql.Tx, accountID string, access account.Access, now time.Time, t audit.Trace,
 ) error {

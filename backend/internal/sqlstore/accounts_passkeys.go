@@ -31,11 +31,11 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (passkey.Ho
 	return h, err
 }
 
-// ceremonyRetention is how long an expired ceremony is kept: a process whose clock is behind still accepts responses
-// to it, and must know that it is finished.
+// ceremonyRetention is how long an expired ceremony is kept: a process whose clock is behind still accepts responses to
+// it, and needs to find out that it is finished.
 const ceremonyRetention = time.Hour
 
-// TryCeremony counts a response to a passkey ceremony. It returns false if the ceremony is finished or has already had
+// TryCeremony counts a response to a passkey ceremony. It returns false if the ceremony is finished or already had
 // limit responses. It also deletes old ceremonies.
 func (s *Store) TryCeremony(
 	ctx context.Context, challenge string, until, now time.Time, limit int,
@@ -55,7 +55,7 @@ func (s *Store) TryCeremony(
 	return ok, err
 }
 
-// endCeremony returns passkey.ErrInvalid for a ceremony that is finished or has had no response.
+// endCeremony returns passkey.ErrInvalid for a ceremony that is finished or had no response.
 func endCeremony(ctx context.Context, tx *sql.Tx, challenge string) error {
 	return mustChange(ctx, tx, passkey.ErrInvalid, "end ceremony",
 		"UPDATE passkey_ceremonies SET done = 1 WHERE challenge = $1 AND done = 0", challenge)
@@ -86,7 +86,7 @@ func (s *Store) InsertPasskey(
 	return unknownHolder(err)
 }
 
-// unknownHolder replaces account.ErrNotFound by passkey.ErrUnknown.
+// unknownHolder replaces account.ErrNotFound with passkey.ErrUnknown.
 func unknownHolder(err error) error {
 	if errors.Is(err, account.ErrNotFound) {
 		return passkey.ErrUnknown
@@ -111,8 +111,8 @@ func (s *Store) UsePasskey(
 	return used, err
 }
 
-// DeletePasskey returns passkey.ErrUnknown if the account has no such passkey, or passkey.ErrLastWayIn if nothing else
-// can sign in to the account.
+// DeletePasskey returns passkey.ErrUnknown if the account has no such passkey, or passkey.ErrLastWayIn if no other way
+// to sign in is left.
 func (s *Store) DeletePasskey(ctx context.Context, id string, e audit.Entry) error {
 	return unknownHolder(s.deleteWayIn(ctx, e, passkey.ErrLastWayIn, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, passkey.ErrUnknown, "delete passkey",

@@ -44,8 +44,8 @@ func (s *Store) SignUpByToken(ctx context.Context, hash string, now time.Time) (
 		hash, toMS(now))
 }
 
-// FinishSignUp deletes all sign-ups for the address and inserts the account. The error may be account.ErrBadToken or
-// account.ErrEmailTaken.
+// FinishSignUp deletes all sign-ups for the address and inserts the account. It returns account.ErrBadToken or
+// account.ErrEmailTaken on failure.
 func (s *Store) FinishSignUp(ctx context.Context, hash string, a account.Account) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := mustChange(ctx, tx, account.ErrBadToken, "consume sign-up",

@@ -13,12 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keywordValue matches the other notation of libpq for the address of a server, as in "host=db password=secret".
+// keywordValue matches libpq's other notation for a server address, as in "host=db password=secret".
 var keywordValue = regexp.MustCompile(
 	`(?i)(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|sslmode)\s*=`)
 
-// checkAddress returns an error for an address that is neither a postgres:// URL without ambiguities nor a path. A
-// parser could take a part of a password for the host, so the error contains no part of the address.
+// checkAddress returns an error for an address that is neither an unambiguous postgres:// URL nor a path. A parser
+// could mistake part of a password for the host, so the error contains no part of the address.
 func checkAddress(database string) error {
 	switch {
 	case isPostgres(database):
@@ -51,7 +51,7 @@ func checkURL(database string) error {
 	return nil
 }
 
-// errShared is the error for a pool that gives a connection's next transaction to another connection of the server.
+// errShared is returned for a connection pool that may hand a connection's next transaction to another server session.
 var errShared = errors.New("the database is reached through a pool that shares connections between transactions, such " +
 	"as PgBouncer with pool_mode = transaction: locks and prepared statements of a session do not work there. Set " +
 	"pool_mode = session, or connect to PostgreSQL itself")
@@ -59,8 +59,8 @@ var errShared = errors.New("the database is reached through a pool that shares c
 // sharedWait is how long a session may take to answer while another one is in a transaction.
 const sharedWait = 15 * time.Second
 
-// checkSessions returns an error if two transactions of one connection reach different sessions of the server. While
-// the second connection is in a transaction, such a pool cannot give the first one the session that it had.
+// checkSessions returns an error if two transactions on one connection reach different sessions of the server. While a
+// second connection is in a transaction, such a pool cannot give the first connection the same session again.
 func checkSessions(ctx context.Context, db *sql.DB) error {
 	first, err := db.Conn(ctx)
 	if err != nil {
@@ -98,11 +98,11 @@ func checkSessions(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// sessionOf returns the id of the process that serves a session.
+// sessionOf returns the ID of the server process that serves a session.
 func sessionOf(ctx context.Context, q interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) (pid int64, err error) {
-	// The simple protocol prepares no statement, which such a pool may not know.
+	// The simple protocol prepares no statement, because such a pool may not know it.
 	if err := q.QueryRowContext(ctx, `SELECT pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return 0, fmt.Errorf("read the session's process id: %w", err)
 	}

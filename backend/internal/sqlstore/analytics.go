@@ -121,7 +121,7 @@ type analyticsRows struct {
 	day     int64 // day of arrival
 }
 
-// InsertSeen relies on the lock of the project: nobody else inserts its ids meanwhile.
+// InsertSeen relies on the project's lock: no other transaction inserts its IDs meanwhile.
 func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fresh []bool, err error) {
 	const purpose, table = "insert event ids", "analytics_seen"
 	fresh = make([]bool, len(ids))
@@ -134,7 +134,8 @@ func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fr
 		}
 		return fresh, err
 	}
-	// Few ids are known. Looking for them first costs less than ON CONFLICT, for which PostgreSQL writes every row twice.
+	// Few IDs are known. Looking for them first costs less than ON CONFLICT, for which PostgreSQL writes every row
+	// twice.
 	known := make([]bool, len(ids))
 	err = r.read(ctx, "read event ids", "1", table, func(row scanner) error {
 		var i, one int
@@ -194,7 +195,7 @@ func (r *analyticsRows) SetActiveHours(
 		column{"weight", weights})
 }
 
-// Tables of counters: of the whole app, and of its versions and platforms.
+// Tables of counters: for the whole app, and for its versions and platforms.
 const (
 	sumsTable   = "analytics_sums"
 	slicesTable = "analytics_slices"
@@ -202,7 +203,7 @@ const (
 
 var counterTables = []string{sumsTable, slicesTable}
 
-// counterColumns returns the columns of the counters' keys in a table, and the values of n.
+// counterColumns returns the key columns of the counters in a table, and the values of n.
 func (r *analyticsRows) counterColumns(table string, counters []analytics.Counter) (key []column, n []int64) {
 	var spans, ats, kinds []int64
 	var names, versions, platforms []string
@@ -271,7 +272,7 @@ func (r *analyticsRows) AddToCounters(
 	return nil
 }
 
-// counterKeys returns the keys of all counters in the periods of some.
+// counterKeys returns the keys of all counters that exist in the periods of the given counters.
 func (r *analyticsRows) counterKeys(
 	ctx context.Context, some []analytics.Counter,
 ) (known []analytics.CounterKey, err error) {

@@ -10,8 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// AnalyticsCounters returns totals by hour or day. For the other kinds it returns sums over the whole range, with At
-// 0.
+// AnalyticsCounters returns totals by hour or day. For the other kinds it returns sums over the whole range, with At 0.
 func (s *Store) AnalyticsCounters(
 	ctx context.Context, account, project string, span analytics.Span, from, to int64, filter analytics.Slice,
 ) ([]analytics.Counter, error) {
@@ -59,7 +58,7 @@ func (s *Store) AnalyticsSlices(
 	return counters, nil
 }
 
-// SweepAnalytics deletes salts first, because the hashes of a day cannot be computed again without its salt.
+// SweepAnalytics deletes salts first, because a day's hashes cannot be computed again without the day's salt.
 func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, limit int) (more bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		left := int64(limit)
@@ -93,7 +92,7 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 	return more, err
 }
 
-// lockBothAnalytics locks the analytics of two projects in ID order, as CountAnalytics does, and returns their numbers.
+// lockBothAnalytics locks the analytics of two projects in ID order, like CountAnalytics, and returns their numbers.
 func lockBothAnalytics(ctx context.Context, tx *sql.Tx, account, one, other string) (map[string]int64, error) {
 	numbers := map[string]int64{}
 	for _, project := range slices.Sorted(slices.Values([]string{one, other})) {
@@ -106,7 +105,7 @@ func lockBothAnalytics(ctx context.Context, tx *sql.Tx, account, one, other stri
 	return numbers, nil
 }
 
-// mergeAnalytics moves the counts of one project of the account to another. It adds counters, and merges ids and
+// mergeAnalytics moves the counts of one project of the account to another. It adds counters, and merges IDs and
 // installs. For days whose hashes were deleted, it adds the active installs, so an install that used both projects
 // counts twice. The caller must hold the locks of both.
 func mergeAnalytics(ctx context.Context, tx *sql.Tx, from, into int64) error {

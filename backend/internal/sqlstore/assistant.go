@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AssistantConfig returns a project's config. Its version is 0 if nobody has changed it.
+// AssistantConfig returns a project's config. Its version is 0 if it was never changed.
 func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) (assistant.Stored, error) {
 	initial := assistant.Stored{Config: assistant.Config{Project: project}}
 	config, err := queryOne(ctx, s.reads, sql.ErrNoRows, func(row scanner) (assistant.Stored, error) {
@@ -31,8 +31,8 @@ func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) 
 	return config, nil
 }
 
-// SaveAssistant replaces version n-1 of a config by version n and writes its audit entry. The error may be an
-// *assistant.ConflictError or assistant.ErrNoProject.
+// SaveAssistant replaces version n-1 of a config with version n and writes its audit entry. It returns an
+// *assistant.ConflictError or assistant.ErrNoProject on failure.
 func (s *Store) SaveAssistant(ctx context.Context, accountID string, c assistant.Stored, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return saveAssistant(ctx, tx, accountID, c, e) })
 }
@@ -77,8 +77,8 @@ func saveAssistant(ctx context.Context, tx *sql.Tx, accountID string, c assistan
 
 var errOtherVersion = errors.New("another version is stored")
 
-// saveVersion saves a version of a project's only row in a table, with its audit entry. If the statement changes
-// nothing, it returns errOtherVersion and the stored version.
+// saveVersion saves a version of a project's only row in a table, with its audit entry. If the statement changes no
+// row, it returns errOtherVersion and the stored version.
 func saveVersion(
 	ctx context.Context, tx *sql.Tx, table, project string, e audit.Entry, save statement,
 ) (current int64, err error) {

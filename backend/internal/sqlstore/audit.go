@@ -39,8 +39,8 @@ func (s *Store) InsertAudit(ctx context.Context, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return insertAudit(ctx, tx, e) })
 }
 
-// markUndone records that the entry undoneBy undid an entry, in the transaction that undoes it. It returns the error
-// none if the entry has no before value or is already undone.
+// markUndone records that the entry undoneBy undid an entry, in the transaction that undoes it. It returns none if the
+// entry has no before value or is already undone.
 func markUndone(ctx context.Context, tx *sql.Tx, none error, accountID, entryID, undoneBy string) error {
 	return mustChange(ctx, tx, none, "mark audit entry undone", `UPDATE audit SET undone_by = $1
 		WHERE id = $2 AND account_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, undoneBy, entryID, accountID)
@@ -58,8 +58,8 @@ func scanAudit(row scanner) (e audit.Entry, err error) {
 	return e, err
 }
 
-// AuditEntries lists entries, newest first. However rare the entries are that match, the query reads at most those that
-// an account keeps.
+// AuditEntries lists entries, newest first. Even if few entries match, the query reads at most the number of entries
+// that an account keeps.
 func (s *Store) AuditEntries(ctx context.Context, accountID string, f audit.Filter) ([]audit.Entry, error) {
 	query, args := auditQuery, []any{accountID}
 	where := func(condition string, value any) {
@@ -104,7 +104,7 @@ func (s *Store) AuditEntry(ctx context.Context, accountID, id string) (audit.Ent
 }
 
 // AddAuditRead inserts e unless an entry after since records the same action by the same actor on the same project.
-// Usually there is one, so nothing is written.
+// Usually such an entry exists, so it writes nothing.
 func (s *Store) AddAuditRead(ctx context.Context, e audit.Entry, since time.Time) error {
 	if known, err := hasAuditSince(ctx, s.reads, e, since); known || err != nil {
 		return err
@@ -129,10 +129,10 @@ type auditShare struct {
 	keep                     int
 }
 
-// SweepAudit deletes entries older than old, and the oldest entries beyond the share of each actor in accounts that
-// have an entry since recent. Others are usually trimmed already; if no sweep ran in time, they wait for their next
-// entry. It keeps the latest entry of each actor for each setting that can be undone. It returns how many entries it
-// deleted.
+// SweepAudit deletes entries older than old. In accounts that have an entry since recent, it also deletes the oldest
+// entries beyond each actor's share. Other accounts are usually trimmed already; otherwise they wait for their next
+// entry. It keeps the latest entry of each actor for each setting that can be undone. It returns the number of deleted
+// entries.
 func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, ofPerson, ofOther int) (int64, error) {
 	deleted, err := s.exec(ctx, "delete old audit entries", `DELETE FROM audit WHERE at < $1`, toMS(old))
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) SweepAudit(ctx context.Context, old, recent time.Time, ofPerson,
 // auditOf selects the entries of one actor of an account.
 const auditOf = ` FROM audit WHERE account_id = $1 AND actor = $2 AND link_id = $3`
 
-// trimAudit deletes an actor's entries that are older than its share, except those that an undo needs.
+// trimAudit deletes an actor's oldest entries beyond its share, except the ones that an undo needs.
 func (s *Store) trimAudit(ctx context.Context, a auditShare) (int64, error) {
 	const purpose = "trim the audit log"
 	who := []any{a.accountID, a.actor, a.linkID}

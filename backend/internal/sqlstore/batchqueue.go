@@ -20,18 +20,18 @@ var errClosed = errors.New("the database is closed")
 
 // batchQueue collects waiting writes and has them committed together in batches.
 //
-// Callers that return together often come back together. A queue that committed whatever was waiting could split them
-// permanently into two halves, each waiting for the other's commit. The queue therefore waits for as many writes as
-// were in progress at the last commit, but only for half the time of a commit and never longer than maxBatchDelay. A
-// lone caller is never delayed.
+// Callers that return together often come back together. A queue that committed every write as soon as possible could
+// split them permanently into two halves, each waiting for the other's commit. The queue therefore waits for as many
+// writes as were in progress at the last commit, but only for half the duration of a commit and never longer than
+// maxBatchDelay. A lone caller is never delayed.
 type batchQueue[W any] struct {
 	commit  func(batch []*pending[W]) // completes every write of the batch
-	most    int                       // maximum writes per batch, which bounds how long the last one waits
+	most    int                       // maximum writes per batch; limits how long the last one waits
 	queue   chan *pending[W]
 	stopped chan struct{} // closed once serve has returned
-	active  int           // callers at the last commit, completed and queued; used only by serve's goroutine
+	active  int           // callers at the last commit, completed and queued; used only by the goroutine of serve
 
-	mu     sync.RWMutex // read-locked while a write is queued, so that close comes after it
+	mu     sync.RWMutex // read-locked while a write is queued, so that close happens after it
 	closed bool
 }
 
@@ -61,7 +61,7 @@ func newBatchQueue[W any](most int) *batchQueue[W] {
 }
 
 // do returns once the write is committed, or returns the error that prevented it. If ctx ends before the write starts,
-// do returns immediately; after that it waits. A panic of the write continues in the caller.
+// do returns immediately; afterwards it waits. A panic of the write continues in the caller.
 func (q *batchQueue[W]) do(ctx context.Context, work W) error {
 	p := &pending[W]{ctx: ctx, work: work, done: make(chan struct{})}
 	if err := q.enqueue(p); err != nil {
@@ -154,8 +154,8 @@ func (q *batchQueue[W]) next(until <-chan time.Time) (*pending[W], bool) {
 	}
 }
 
-// commitTogether completes a batch with one call of write. If that fails and one of the writes may be the cause, each
-// is written alone.
+// commitTogether completes a batch with one call of write. If that fails and one of the writes may be the cause, it
+// writes each separately.
 func (q *batchQueue[W]) commitTogether(batch []*pending[W], write func(batch []*pending[W]) error) {
 	batch = slices.DeleteFunc(batch, func(p *pending[W]) bool { return p.expired() || !p.claim() })
 	if len(batch) == 0 {
@@ -172,7 +172,7 @@ func (q *batchQueue[W]) commitTogether(batch []*pending[W], write func(batch []*
 	}
 }
 
-// claim reports whether the caller now owns the write, to run it or to withdraw it.
+// claim reports whether the caller now owns the write, in order to run or withdraw it.
 func (p *pending[W]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
 // expired reports whether the write's context has ended. If so, it releases a caller that is still waiting.

@@ -11,7 +11,7 @@ import (
 // Write batching of SQLite
 //
 // SQLite allows one writer, and with full durability a commit waits for the disk, which takes far longer than the
-// statements themselves. So one goroutine owns the only writing connection and commits all waiting writes in one
+// statements themselves. So one goroutine owns the only writing connection and commits all pending writes in one
 // transaction: under load they share the cost of a single commit.
 //
 // Invariants:
@@ -26,9 +26,9 @@ import (
 //   - If SQLite itself rolls the transaction back, for example when the disk is full, no later statement of the batch
 //     may run: outside a transaction each would commit separately. The connection refuses them with errRolledBack.
 //
-// A batch runs in up to three passes. The first has no savepoints, because they are rarely needed and would add a
-// sixth to its time. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If
-// a write breaks that transaction too, each write runs in its own transaction.
+// A batch runs in up to three passes. The first has no savepoints, because they are rarely needed and would add a sixth
+// to its duration. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a
+// write breaks that transaction too, each write runs in its own transaction.
 
 // maxBatch is the maximum number of writes per transaction.
 const maxBatch = 64
@@ -59,10 +59,10 @@ func (w *batchWriter) commitBatch(batch []*pendingWrite) {
 	}
 }
 
-// attempt runs a batch in one transaction and completes its writes. If a write broke the transaction, attempt
-// completes none and returns the writes to run again; without savepoints every failure breaks it. A batch with one
-// write is always completed. Writes are claimed only when they run, because BEGIN may take long while another process
-// locks the database.
+// attempt runs a batch in one transaction and completes its writes. If a write breaks the transaction, attempt
+// completes none and returns the writes to run again; without savepoints, every failure breaks the transaction. A batch
+// of one write is always completed. Writes are claimed only when they run, because BEGIN may take long while another
+// process locks the database.
 func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided []*pendingWrite) {
 	if batch = slices.DeleteFunc(batch, (*pendingWrite).expired); len(batch) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 		err = tx.Commit()
 		w.active = len(ran) + len(w.queue)
 	}
-	if errors.Is(err, errRolledBack) { // a statement failed, but the write ignored its error
+	if errors.Is(err, errRolledBack) { // a statement failed, but the write ignored the error
 		broken = err
 	}
 	if broken != nil {

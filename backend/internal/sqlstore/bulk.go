@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-// bulk writes many rows with a short statement. A statement with a placeholder for each value is slow: SQLite takes
-// quadratic time to number the placeholders, and PostgreSQL plans every number of rows anew. So SQLite runs a prepared
-// statement once for each row, and PostgreSQL once for all rows, with an array for each column.
+// bulk writes many rows with a short statement. A statement with a placeholder for each value would be slow: SQLite
+// takes quadratic time to number the placeholders, and PostgreSQL makes a new plan for every number of rows. bulk
+// therefore runs a prepared statement once per row on SQLite, and once for all rows on PostgreSQL, with an array for
+// each column.
 type bulk struct {
 	tx       *sql.Tx
 	postgres bool
 }
 
-// column has a value for each row: []int64, []string or [][]byte. An int64 is the value of every row.
+// column holds a value for each row: []int64, []string or [][]byte. An int64 is used for every row.
 type column struct {
 	name   string
 	values any
@@ -35,7 +36,7 @@ func (c column) value(row int) any {
 	return c.values
 }
 
-// insert inserts rows. end is the end of the statement, from ON CONFLICT.
+// insert inserts rows. end is the end of the statement, beginning with ON CONFLICT.
 func (b bulk) insert(ctx context.Context, purpose, into, end string, rows int, columns ...column) error {
 	if rows == 0 {
 		return nil
@@ -49,7 +50,7 @@ func (b bulk) insert(ctx context.Context, purpose, into, end string, rows int, c
 	return err
 }
 
-// insertEach inserts rows on SQLite, and returns the indices of those that were inserted or updated.
+// insertEach inserts rows on SQLite, and returns the indices of the rows that were inserted or updated.
 func (b bulk) insertEach(
 	ctx context.Context, purpose, into, end string, rows int, columns ...column,
 ) (changed []int, err error) {
@@ -94,7 +95,7 @@ func (b bulk) read(
 ) (err error) {
 	if b.postgres {
 		source, args := arrays(key)
-		// OFFSET makes PostgreSQL use the index for each key, whatever it believes about the size of the table.
+		// OFFSET makes PostgreSQL use the index for each key, regardless of its estimate of the table's size.
 		err = queryEach(ctx, b.tx, f, "SELECT r.row - 1, found.* FROM "+source+" CROSS JOIN LATERAL (SELECT "+selected+
 			" FROM "+table+" WHERE "+matches(table, key, func(i int) string { return "r." + key[i].name })+
 			" OFFSET 0) AS found", args...)
@@ -116,8 +117,8 @@ func (b bulk) read(
 	return nil
 }
 
-// each runs a statement for each row, whose values are its arguments. It returns the indices of the rows for which the
-// statement changed something, and of the others.
+// each runs a statement for each row, with the row's values as arguments. It returns the indices of the rows for which
+// the statement made a change, and of the others.
 func (b bulk) each(
 	ctx context.Context, purpose, text string, rows int, columns []column,
 ) (changed, unchanged []int, err error) {

@@ -45,8 +45,8 @@ func (s *Store) InsertConnectionPage(ctx context.Context, p connpage.Stored) err
 	return err
 }
 
-// ChangeConnectionPage replaces version n-1 of a page by version n, or returns a *connpage.ConflictError. If the
-// change undoes an entry, the entry is marked; if it cannot be undone, the error is connpage.ErrNotUndoable.
+// ChangeConnectionPage replaces version n-1 of a page with version n, or returns a *connpage.ConflictError. If the
+// change undoes an entry, it marks the entry as undone, or returns connpage.ErrNotUndoable if that is not possible.
 func (s *Store) ChangeConnectionPage(ctx context.Context, p connpage.Stored, undone string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if undone != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// selectCredentials includes the host of the requesting agent while its link is known. It accepts an envelope that is
-// bound to another project only after a merge: otherwise the row was moved by hand and must not be decrypted.
+// selectCredentials includes the host of the requesting agent as long as its link exists. It accepts an envelope that
+// is bound to another project only after a merge: otherwise the row was moved by hand and must not be decrypted.
 const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
 		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
 				WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
@@ -37,7 +37,7 @@ func (s *Store) Credential(ctx context.Context, account, project, provider strin
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 AND c.provider = $3", account, project, provider)
 }
 
-// PutCredential inserts or replaces a credential. With linkHash it also deletes that link, or returns
+// PutCredential inserts or replaces a credential. If linkHash is not empty, it also deletes that link, or returns
 // credentials.ErrUnknownLink.
 func (s *Store) PutCredential(ctx context.Context, c credentials.Stored, linkHash string, e audit.Entry) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) (err error) {
@@ -111,7 +111,7 @@ func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) 
 }
 
 // CredentialsUnder lists up to limit credentials whose data key is wrapped with the given key. It sorts them by
-// account, project and provider, and starts after the position given by after.
+// account, project and provider, and starts after the position of after.
 func (s *Store) CredentialsUnder(
 	ctx context.Context, keyID string, after credentials.Stored, limit int,
 ) ([]credentials.Stored, error) {
@@ -120,7 +120,7 @@ func (s *Store) CredentialsUnder(
 		keyID, after.AccountID, after.Project, after.Provider, limit)
 }
 
-// Rewrap replaces the wrapped data key if it has not changed since it was read, and reports whether it did.
+// Rewrap replaces the wrapped data key if it has not changed since it was read, and reports whether it did so.
 func (s *Store) Rewrap(ctx context.Context, c credentials.Stored, wrapped string) (done bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		done, err = changed(ctx, tx, "rewrap credential", `UPDATE credentials SET wrapped = $1, key_id = $2

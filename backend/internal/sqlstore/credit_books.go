@@ -144,7 +144,7 @@ func scanTransfer(row scanner) (t credit.Transfer, err error) {
 	return t, err
 }
 
-// Transfers lists an account's transfers, newest first, and omits the first skip.
+// Transfers lists an account's transfers, newest first. It omits the first skip transfers.
 func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error) {
 	book, err := queryValue[string](ctx, s.reads, `SELECT book FROM credit_balances WHERE account_id = $1`, accountID)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int
 	}, selectTransfer+` WHERE debit = $1 OR credit = $1 ORDER BY at DESC, id DESC LIMIT $2 OFFSET $3`, book, limit, skip)
 }
 
-// SetCreditCaps sets the caps of the entry's project, or of its account if it names no project.
+// SetCreditCaps sets the caps of the entry's project, or of its account if the entry has no project.
 func (s *Store) SetCreditCaps(ctx context.Context, c credit.Caps, e audit.Entry, undone string) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		if undone != "" {
@@ -247,7 +247,7 @@ func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c cr
 	return c, replaceNoRows(err, nil)
 }
 
-// Spending returns the amounts that a project or the account has spent and holds, in the day and the month of at.
+// Spending returns the amounts that a project or the account has spent and holds, for the day and the month of at.
 func (s *Store) Spending(
 	ctx context.Context, accountID, project string, at time.Time,
 ) (day, month credit.Spent, err error) {
@@ -272,7 +272,7 @@ func (s *Store) Spending(
 	return day, month, nil
 }
 
-// closeBook books the remaining balance of an account that is being deleted, and locks its row.
+// closeBook books the remaining balance of an account that is being deleted, and locks the account's row.
 func closeBook(ctx context.Context, tx *sql.Tx, accountID string, at time.Time) error {
 	return execAll(ctx, tx, "close credit balance",
 		stmt(`UPDATE credit_balances SET held = held WHERE account_id = $1`, accountID),

@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// differences are queries that find sums of the ledger that do not match its rows. Each is a single statement, so that
-// it reads a consistent snapshot of a ledger in use. The columns are the account, the name of the sum, the stored sum
-// and the computed sum.
+// differences are queries for sums of the ledger that do not match its rows. Each is a single statement, so that it
+// reads a consistent snapshot while the ledger is in use. The columns are the account, the name of the sum, the stored
+// sum and the computed sum.
 var differences = []string{
 	`SELECT account_id, 'posted', posted, computed FROM (SELECT b.account_id, b.posted,
 			CAST(COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE credit = b.book), 0)
@@ -72,7 +72,7 @@ func (s *Store) CheckCredit(ctx context.Context, now time.Time) (r credit.Report
 	return r, nil
 }
 
-// sumBooks computes the balance of each book of the service: its outflow minus its inflow.
+// sumBooks computes the balance of each of the service's books: its outflow minus its inflow.
 func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
 	for book, into := range map[string]*credit.Amount{
 		credit.BookFree: &r.Free, credit.BookPaidIn: &r.PaidIn, credit.BookUsed: &r.Used,

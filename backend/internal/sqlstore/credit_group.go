@@ -12,9 +12,9 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// creditGroup writes holds and settlements in one transaction as if they came one after another: first all
+// creditGroup writes holds and settlements in one transaction, with the same result as one after another: first all
 // settlements, which release money, then the holds in order of arrival. It locks the account balances, always in the
-// same order, and then the projects. It decides on each hold by the values that it read under the lock and its own
+// same order, and then the projects. It decides on each hold from the values that it read under the lock and its own
 // changes to them.
 type creditGroup struct {
 	s   *Store
@@ -23,7 +23,7 @@ type creditGroup struct {
 
 	purses   map[string]*purse
 	caps     map[projectKey]*periodCaps // by project of a new hold
-	ids      map[projectKey]string      // project of each call: "" if unknown, another ID for an alias
+	ids      map[projectKey]string      // project of each call: "" if unknown; differs from the given ID for an alias
 	spending map[periodKey]spending     // by project or account with a cap
 	held     map[dayKey]int64           // amounts of new holds
 }
@@ -33,7 +33,7 @@ type purse struct {
 	book         string
 	posted, held int64
 	caps         periodCaps
-	// the group's changes to posted and held
+	// addPosted and addHeld are the group's changes to posted and held.
 	addPosted, addHeld int64
 }
 
@@ -78,7 +78,7 @@ func (g *creditGroup) run(ctx context.Context) error {
 	return nil
 }
 
-// settlements lists the settlements of holds for which f returns true.
+// settlements returns the settlements of holds for which f returns true.
 func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) {
 	for _, op := range g.ops {
 		if op.settle.HoldID != "" && f(op) {
@@ -89,7 +89,7 @@ func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) 
 }
 
 // lockAndEnd locks and reads the balances in account order, and ends the holds of the settlements that are still open.
-// Everything that changes holds or sums of an account locks its balance first, which avoids deadlocks.
+// Every transaction that changes holds or sums of an account locks its balance first, which avoids deadlocks.
 func (g *creditGroup) lockAndEnd(ctx context.Context) error {
 	for _, op := range g.ops {
 		if account := op.account(); op.callID == "" && account != "" {
@@ -133,8 +133,8 @@ func (g *creditGroup) addPurse(accountID string, r scanner) error {
 	return r.Scan(&p.book, &p.posted, &p.held, &p.caps.day, &p.caps.month)
 }
 
-// endAgain handles the settlements whose hold was not open: a repeated settlement has no effect, and the operator pays
-// for a call whose hold was already given back.
+// endAgain handles settlements whose hold was not open: a repeated settlement has no effect, and the operator pays for
+// a call whose hold was already released.
 func (g *creditGroup) endAgain(ctx context.Context) error {
 	ops := g.settlements(func(op *creditOp) bool { return op.ended.id == "" })
 	var statements []statement
@@ -158,8 +158,8 @@ func (g *creditGroup) endAgain(ctx context.Context) error {
 	}, statements)
 }
 
-// readProjects reads the data it needs about the projects, and locks those whose calls are counted. It also locks the
-// balances of holds whose settlement did not name the account.
+// readProjects reads the projects of the group, and locks the ones whose calls are counted. It also locks the balances
+// of holds whose settlement did not name the account.
 func (g *creditGroup) readProjects(ctx context.Context) error {
 	unnamed := map[string]bool{}
 	for _, op := range g.ops {
@@ -189,7 +189,7 @@ func (g *creditGroup) readProjects(ctx context.Context) error {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(g.ids), compareProjectKeys) {
 		if g.s.engine == "postgres" {
-			// If the project is being merged, this waits until the next statement can see its alias.
+			// If the project is being merged, this waits until the next statement can see the alias.
 			add(func(scanner) error { return nil }, stmt(`SELECT 1 FROM projects WHERE account_id = $1 AND (app_id = $2
 				OR app_id = (SELECT app_id FROM project_aliases WHERE account_id = $1 AND alias = $2)) FOR KEY SHARE`,
 				k.account, k.project))
@@ -231,8 +231,7 @@ func (p *purse) change(posted, held int64) {
 	p.addPosted, p.addHeld = p.addPosted+posted, p.addHeld+held
 }
 
-// readSpending reads the amounts that projects and accounts with a cap have spent and hold on the days of the new
-// holds.
+// readSpending reads the spent and held amounts of projects and accounts with a cap, for the days of the new holds.
 func (g *creditGroup) readSpending(ctx context.Context) error {
 	days := map[dayKey]bool{}
 	for _, op := range g.ops {
@@ -290,7 +289,7 @@ func (g *creditGroup) admitAll(ctx context.Context) error {
 	return g.tx.exec(ctx, statements...)
 }
 
-// periods returns the sums that a hold of this day counts towards.
+// periods returns the sums toward which a hold of this day counts.
 func (d dayKey) periods() []periodKey {
 	all := []periodKey{{d.account, "", d.day}, {d.account, "", d.month()}}
 	if d.project != "" {
@@ -300,7 +299,7 @@ func (d dayKey) periods() []periodKey {
 }
 
 // admit returns the reason to refuse a hold, or nil. If a cap would refuse the hold even without the calls in flight,
-// it reports that cap rather than any other reason.
+// it reports the cap rather than any other reason.
 func (g *creditGroup) admit(op *creditOp) (passing error) {
 	h := op.hold
 	p := g.purses[h.Account]

@@ -35,7 +35,7 @@ func refusal(needed credit.Amount, posted, held int64) error {
 	return &credit.NoCredit{Needed: needed, Available: available, Held: credit.Amount(held)}
 }
 
-// addSpending adds to the amounts that the account and its project hold in a day and its month. The caller must hold
+// addSpending adds to the amounts that the account and its project hold on a day and in its month. The caller must hold
 // the lock on the balance.
 func (d dayKey) addSpending(held int64) statement {
 	const insert, add = `INSERT INTO credit_spending (account_id, project, period, spent, held) VALUES
@@ -47,7 +47,7 @@ func (d dayKey) addSpending(held int64) statement {
 	return stmt(insert+`, ($1, $5, $2, 0, $4), ($1, $5, $3, 0, $4)`+add, d.account, d.day, d.month(), held, d.project)
 }
 
-// RenewHold extends the lease of an open hold. The error may be credit.ErrHoldEnded or credit.ErrNoHold.
+// RenewHold extends the lease of an open hold. It returns credit.ErrHoldEnded or credit.ErrNoHold on failure.
 func (s *Store) RenewHold(ctx context.Context, id string, until time.Time) error {
 	n, err := s.exec(ctx, "renew hold", `UPDATE credit_holds SET lease_until = $2 WHERE id = $1 AND state = 'open'`,
 		id, toMS(until))
@@ -64,7 +64,7 @@ func (s *Store) RenewHold(ctx context.Context, id string, until time.Time) error
 	return credit.ErrNoHold
 }
 
-// endedHold is a hold that was open.
+// endedHold is a hold that was open and has been ended.
 type endedHold struct {
 	id, account, project, day string
 	amount, charged           int64
@@ -77,7 +77,7 @@ func scanEndedHold(row scanner) (h endedHold, err error) {
 	return h, err
 }
 
-// subtractSpending turns held amounts of ended holds of a project and day into spent amounts. The caller must hold the
+// subtractSpending converts held amounts of ended holds of a project and day to spent amounts. The caller must hold the
 // lock on the balance.
 func (h endedHold) subtractSpending() statement {
 	return stmt(`UPDATE credit_spending SET held = held - $5, spent = spent + $6
@@ -85,7 +85,7 @@ func (h endedHold) subtractSpending() statement {
 		h.account, h.project, h.day, h.day[:len("2006-01")], h.amount, h.charged)
 }
 
-// transferOf books an amount unless it is 0.
+// transferOf books an amount. It does nothing if the amount is 0.
 func transferOf(id, debit, credited string, amount int64, at time.Time, note string) []statement {
 	if amount == 0 {
 		return nil
@@ -94,10 +94,10 @@ func transferOf(id, debit, credited string, amount int64, at time.Time, note str
 		VALUES ($1, $2, $3, $4, $5, $6)`, id, debit, credited, amount, toMS(at), note)}
 }
 
-// expireAtOnce is the maximum number of holds that one sweep ends.
+// expireAtOnce is the maximum number of holds that one sweep releases.
 const expireAtOnce = 1000
 
-// ExpireHolds gives back open holds whose lease ended before now, each in a separate transaction.
+// ExpireHolds releases open holds whose lease ended before now, each in a separate transaction.
 func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err error) {
 	due, err := queryAll(ctx, s.reads, func(row scanner) (h endedHold, err error) {
 		err = row.Scan(&h.id, &h.account)
@@ -113,7 +113,8 @@ func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err erro
 			if err := lockBalance(ctx, tx, one.account); err != nil {
 				return err
 			}
-			// Since the query, its process may have renewed or settled the hold, or another process may have swept it.
+			// Since the query, the process of the hold may have renewed or settled it, or another process may have
+			// swept it.
 			h, err := scanEndedHold(tx.QueryRowContext(ctx, `UPDATE credit_holds SET state = 'expired'
 				WHERE id = $1 AND state = 'open' AND lease_until < $2 RETURNING `+endedHoldColumns, one.id, toMS(now)))
 			if expired = err == nil; !expired {

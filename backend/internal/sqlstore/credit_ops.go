@@ -13,25 +13,25 @@ import (
 
 // Grouping of the ledger's writes
 //
-// Calls of one account contend for its balance, so with a transaction for each they would wait for each other's
-// commits. Instead, one goroutine takes all waiting holds and settlements and writes them in one transaction, which
-// changes an account's sums once: see creditGroup. If a group fails and one of its writes may be the cause, each write
-// runs again in its own transaction.
+// Calls of one account contend for its balance, so with one transaction each they would wait for each other's commits.
+// Instead, one goroutine collects all pending holds and settlements and writes them in one transaction, which changes
+// an account's sums once: see creditGroup. If a group fails and one of its writes may be the cause, each write runs
+// again in its own transaction.
 //
-// On PostgreSQL, another process may hold the lock of an account, for seconds if it was frozen. A write that cannot get
-// its locks at once is written by a second goroutine, and so are all writes of its account meanwhile, so that the other
-// accounts do not wait.
+// On PostgreSQL, another process may hold the lock of an account, even for seconds if the process was frozen. A write
+// that cannot get its locks at once is handed to a second goroutine, together with all later writes of its account, so
+// that other accounts do not wait.
 
 const (
 	maxCreditOps = 128
 	// creditTimeout limits the transaction of a group.
 	creditTimeout = 10 * time.Second
-	// quickLock is how long a group waits for a lock: longer than the transaction of another process usually takes.
+	// quickLock is the time that a group waits for a lock: longer than another process's transaction usually takes.
 	quickLock = 25 * time.Millisecond
 )
 
-// creditOp is one write of the ledger: a hold, the settlement of a hold, or a call without money. Each run of its
-// group overwrites the results.
+// creditOp is one write of the ledger: a hold, the settlement of a hold, or a call without money. Each run of its group
+// overwrites the results.
 type creditOp struct {
 	hold   credit.Hold       // inserted if it has an ID
 	settle credit.Settlement // settles HoldID, or only its call if callID is set
@@ -40,7 +40,7 @@ type creditOp struct {
 
 	refused error // why nothing was written
 	ended   endedHold
-	late    bool // the hold had already been given back
+	late    bool // the hold had already been released
 	repeat  bool // the hold had already been settled, or does not exist
 	charged credit.Amount
 }
@@ -53,11 +53,11 @@ func (op *creditOp) reset() {
 func (op *creditOp) account() string { return cmp.Or(op.hold.Account, op.settle.Call.Account) }
 
 // newCreditQueue starts a queue of the ledger's writes. It runs until close. If lockTimeout is not 0, writes that wait
-// longer than that for a lock fail with errLocked.
+// longer for a lock fail with errLocked.
 func (s *Store) newCreditQueue(lockTimeout time.Duration) *batchQueue[*creditOp] {
 	q := newBatchQueue[*creditOp](maxCreditOps)
 	q.commit = func(batch []*pending[*creditOp]) {
-		locked := map[string]bool{} // the accounts of writes that ran alone and failed with errLocked
+		locked := map[string]bool{} // accounts of writes that ran alone and failed with errLocked
 		q.commitTogether(batch, func(some []*pending[*creditOp]) error {
 			account := some[0].work.account()
 			if len(some) == 1 && locked[account] {

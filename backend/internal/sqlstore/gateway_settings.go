@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// KeySource returns how a project pays for its model calls.
+// KeySource returns the way in which a project pays for its model calls.
 func (s *Store) KeySource(ctx context.Context, account, project string) (string, error) {
 	source, err := value[string](s.pointQuery(ctx, `SELECT key_source FROM gateway_settings
 		WHERE account_id = $1 AND app_id = $2`, account, project))
@@ -18,7 +18,7 @@ func (s *Store) KeySource(ctx context.Context, account, project string) (string,
 	return source, replaceNoRows(err, nil)
 }
 
-// SetKeySource sets how the entry's project pays for its model calls.
+// SetKeySource sets the way in which the entry's project pays for its model calls.
 func (s *Store) SetKeySource(ctx context.Context, source string, e audit.Entry) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		return execTx(ctx, tx, "set key source", `INSERT INTO gateway_settings (account_id, app_id, key_source)

@@ -31,7 +31,7 @@ type hourOf struct {
 	model, kind, source string
 }
 
-// hourSums are the sums of one row, in the order of usageSums.
+// hourSums holds the sums of one row, in the order of usageSums.
 type hourSums [10]int64
 
 // count adds the calls of a group to their hourly sums and to the latest calls. Every group updates the sums in the
@@ -114,7 +114,7 @@ func (s *Store) Usage(ctx context.Context, q credit.UsageQuery, row func(credit.
 		ORDER BY hour, app_id, model, kind, source`, q.AccountID, q.Project, toMS(q.From), toMS(q.To))
 }
 
-// Refusals counts the refused calls that match q by code.
+// Refusals counts the refused calls that match q, by code.
 func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (r credit.Refusal, err error) {
 		err = row.Scan(&r.Code, &r.Count, intoTime(&r.LastAt))
@@ -125,8 +125,8 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 }
 
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects and has
-// locked the balance. Calls in flight continue, and count towards the other project. The merged settings allow no more
-// than either project did: the lower of two caps applies, and own keys pay if they did so for either project.
+// locked the balance. Calls in flight continue, and count toward the other project. The merged settings are as strict
+// as the stricter of the two: the lower of two caps applies, and own keys pay if they paid for either project.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
@@ -152,7 +152,7 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 		`DELETE FROM credit_notices WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
 }
 
-// lower selects the lower cap of two rows of gateway_settings; NULL means no limit.
+// lower returns an expression for the lower cap of two rows of gateway_settings. NULL means no limit.
 func lower(column string) string {
 	return "CASE WHEN gateway_settings." + column + " IS NULL OR excluded." + column + " < gateway_settings." + column +
 		" THEN excluded." + column + " ELSE gateway_settings." + column + " END"

@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// selectGrants selects the account's own levels, whose app_id is empty, and those of projects.
+// selectGrants selects the account's own levels, whose app_id is empty, and the levels of projects.
 const selectGrants = `SELECT '' AS app_id, capability, field, level FROM account_grants WHERE account_id = $1
 	UNION ALL SELECT app_id, capability, field, level FROM project_grants WHERE account_id = $1`
 
-// GrantRows returns the account's own levels and those of one project, or of every project if project is empty.
+// GrantRows returns the account's own levels and the levels of one project, or of every project if project is empty.
 func (s *Store) GrantRows(ctx context.Context, accountID, project string) ([]grants.Row, error) {
 	return grantRows(ctx, s.reads, accountID, project)
 }
@@ -29,15 +29,15 @@ func grantRows(ctx context.Context, q querier, accountID, project string) ([]gra
 	}, query, args...)
 }
 
-// ChangeGrants replaces the rows that GrantRows returns by those that change returns, and inserts the audit entries.
-// change receives the given project, or all projects of the account. Without entries, nothing is written. It returns
-// grants.ErrNoProject for an unknown project.
+// ChangeGrants replaces the rows that GrantRows returns with the rows that change returns, and inserts the audit
+// entries. change receives the given project, or all projects of the account. If change returns no entry, ChangeGrants
+// writes nothing. It returns grants.ErrNoProject for an unknown project.
 func (s *Store) ChangeGrants(
 	ctx context.Context, accountID, project string,
 	change func(former []grants.Row, projects []string) ([]grants.Row, []audit.Entry),
 ) error {
-	// The lock serves two purposes: of two concurrent changes, the second sees the result of the first; and no project
-	// is deleted meanwhile.
+	// The lock has two purposes: of two concurrent changes, the second sees the result of the first; and no project is
+	// deleted in the meantime.
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		projects, err := grantProjects(ctx, tx, accountID, project)
 		if err != nil {
@@ -68,7 +68,7 @@ func grantProjects(ctx context.Context, tx *sql.Tx, accountID, project string) (
 		`SELECT app_id FROM projects WHERE account_id = $1 ORDER BY app_id`, accountID)
 }
 
-// grantStatements deletes the rows that are no longer there or have another level, then inserts the new ones.
+// grantStatements deletes the rows that are gone or have another level, then inserts the new ones.
 func grantStatements(accountID string, former, rows []grants.Row) (statements []statement) {
 	had, has := setOf(former), setOf(rows)
 	for _, r := range former {

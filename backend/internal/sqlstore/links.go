@@ -35,7 +35,7 @@ func (s *Store) CodeByUser(ctx context.Context, userHash string) (link.Code, err
 	}, "SELECT "+codeColumns+" FROM device_codes WHERE user_hash = $1", userHash)
 }
 
-// Decide changes the state of a code that is pending and has not expired, and reports whether it did.
+// Decide changes the state of a code that is pending and has not expired, and reports whether it did so.
 func (s *Store) Decide(
 	ctx context.Context, userHash string, to link.State, accountID string, now time.Time, t audit.Trace,
 ) (done bool, err error) {
@@ -52,8 +52,8 @@ func (s *Store) Decide(
 }
 
 // Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed code. It denies first,
-// which waits for a concurrent redemption, so that its link is then visible. A code that is already cancelled does not
-// change. Cancel returns link.ErrUnknown for a code that does not exist or whose token is in use.
+// which waits for a concurrent redemption and makes its link visible. A code that is already cancelled does not change.
+// Cancel returns link.ErrUnknown for a code that does not exist or whose token is in use.
 func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		denied, err := queryAll(ctx, tx, scanOwnedRef, `UPDATE device_codes SET state = 'denied' WHERE device_hash = $1
@@ -93,7 +93,7 @@ func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval t
 	return err
 }
 
-// Redeem uses up an approved code and inserts its link and the entry of it, or returns link.ErrUnknown.
+// Redeem uses up an approved code and inserts its link with an audit entry, or returns link.ErrUnknown.
 func (s *Store) Redeem(
 	ctx context.Context, deviceHash string, deadline time.Time, l link.Link, t audit.Trace,
 ) (link.Link, error) {
@@ -131,8 +131,8 @@ func (s *Store) MarkRepolled(ctx context.Context, deviceHash string, now time.Ti
 	return err
 }
 
-// MarkUsed records the use of a token. An empty address keeps the stored one. It returns link.ErrRevoked if the link
-// has been revoked since it was read.
+// MarkUsed records the use of a token. If ip is empty, it keeps the stored address. It returns link.ErrRevoked if the
+// link has been revoked since it was read.
 func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, link.ErrRevoked, "touch link", `UPDATE links
@@ -142,7 +142,7 @@ func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) 
 }
 
 // Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
-// expired. It also removes deleted data from the journal. It returns how many tokens it revoked.
+// expired. It also removes deleted data from the journal. It returns the number of revoked tokens.
 func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (int64, error) {
 	var revoked []ownedRef
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -164,7 +164,7 @@ func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t a
 	return int64(len(revoked)), err
 }
 
-// PendingCodes counts the codes that a person can still approve, and the approved codes that are not yet redeemed.
+// PendingCodes counts the codes that can still be approved, and the approved codes that are not yet redeemed.
 func (s *Store) PendingCodes(ctx context.Context, now time.Time) (int, error) {
 	return queryValue[int](ctx, s.reads,
 		"SELECT COUNT(*) FROM device_codes WHERE state IN ('pending', 'approved') AND expires_at > $1", toMS(now))

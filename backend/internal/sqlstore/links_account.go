@@ -48,8 +48,8 @@ func (s *Store) AllLinks(ctx context.Context, accountID string) ([]link.Link, er
 	return queryAll(ctx, s.reads, scanLink, selectLinks+"l.account_id = $1"+lastUsedFirst, accountID)
 }
 
-// RevokeLinks revokes the link with this ID of the entry's account, or all its links if linkID is "". It returns how
-// many it revoked.
+// RevokeLinks revokes the link with this ID of the entry's account, or all its links if linkID is "". It returns the
+// number of revoked links.
 func (s *Store) RevokeLinks(
 	ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace,
 ) (n int, err error) {
@@ -62,9 +62,9 @@ func (s *Store) RevokeLinks(
 	return n, err
 }
 
-// revokeLinks revokes the account's link with this ID, or all links if linkID is "". In the latter case it first
-// denies the approved codes that are not yet redeemed, because they would become links. That waits for a concurrent
-// redemption, so that its link is then visible.
+// revokeLinks revokes the account's link with this ID, or all links if linkID is "". In the latter case it first denies
+// the approved codes that are not yet redeemed, because they would become links. That waits for a concurrent redemption
+// and makes its link visible.
 func revokeLinks(
 	ctx context.Context, tx *sql.Tx, accountID, linkID string, now time.Time, t audit.Trace,
 ) (int, error) {
@@ -91,7 +91,7 @@ func revokeLinks(
 	return len(links), traceLinks(ctx, tx, t, links)
 }
 
-// ownedRef identifies a link or code that a statement changed, and its account.
+// ownedRef identifies a link or code that a statement changed, and the account that owns it.
 type ownedRef struct{ ref, accountID string }
 
 func scanOwnedRef(row scanner) (r ownedRef, err error) {

@@ -11,16 +11,16 @@ import (
 
 // Writing new device codes
 //
-// A new code shares its commit with the codes that wait at the same time: SQLite's batchWriter does that for every
-// write, and on PostgreSQL a queue collects codes and inserts them with two statements. If that fails and one of the
-// codes may be the cause, each is inserted in its own transaction.
+// A new code shares its commit with the codes that are pending at the same time: on SQLite, batchWriter does that for
+// every write; on PostgreSQL, a queue collects codes and inserts them with two statements. If that fails and one of the
+// codes may be the cause, each code is inserted in its own transaction.
 
 const (
 	maxNewCodes    = 64 // per transaction
 	newCodeTimeout = 10 * time.Second
 )
 
-// newCode is a code and its line in the linking trail, which has no ID if the code has none.
+// newCode is a code and its line in the linking trail. The line has no ID if there is none.
 type newCode struct {
 	code link.Code
 	line audit.TrailLine
@@ -30,7 +30,7 @@ type newCode struct {
 func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
 	one := newCode{code: c}
 	if !t.Empty() {
-		one.line = t.Line(c.UserHash, "", "") // computed before the transaction, to keep that short
+		one.line = t.Line(c.UserHash, "", "") // computed before the transaction to keep it short
 	}
 	var err error
 	if s.codes != nil {

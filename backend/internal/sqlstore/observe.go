@@ -20,19 +20,19 @@ import (
 // observer receives the text of each statement before it runs. It may be nil, and must be safe for concurrent use.
 type observer func(statement string)
 
-// OpenObserved is like Open, and passes the text of each statement to observe. Tests examine query plans with it.
+// OpenObserved is like Open, and passes the text of each statement to observe. Tests use it to examine query plans.
 func OpenObserved(ctx context.Context, database string, log *slog.Logger, observe func(string)) (*Store, error) {
 	return openAndMigrate(ctx, database, log, observe)
 }
 
-// openPostgres opens a pool of connections to PostgreSQL with the settings limits.
+// openPostgres opens a pool of connections to PostgreSQL. limits are the settings of each connection.
 func openPostgres(address string, limits settings, observe observer) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, err
 	}
 	config.AfterConnect = limits.apply
-	// Notice within half a minute that the database server is gone. It notices as soon if we are gone.
+	// Detect within half a minute that the database server is gone. The server detects a lost client as fast.
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
@@ -42,12 +42,12 @@ func openPostgres(address string, limits settings, observe observer) (*sql.DB, e
 	return stdlib.OpenDB(*config), nil
 }
 
-// settings are values of PostgreSQL's settings by name.
+// settings maps names of PostgreSQL settings to values.
 type settings map[string]string
 
 var (
-	// serverSettings keep a server that was frozen or cut off from holding locks that other servers need. Times are in
-	// milliseconds, those of keepalives in seconds.
+	// serverSettings prevents a server that was frozen or cut off from holding locks that other servers need. Times are
+	// in milliseconds, keepalive times in seconds.
 	serverSettings = settings{
 		"idle_in_transaction_session_timeout": "5000",
 		"lock_timeout":                        "2000", // retry repeats the write for longer than the timeout above
@@ -55,7 +55,7 @@ var (
 		"tcp_keepalives_interval":             "5",
 		"tcp_keepalives_count":                "3",
 	}
-	// migrationSettings let a migration wait for as long as another one takes.
+	// migrationSettings lets a migration wait until another one is finished.
 	migrationSettings = func() settings {
 		s := maps.Clone(serverSettings)
 		s["lock_timeout"] = "0"
@@ -63,9 +63,9 @@ var (
 	}()
 )
 
-// apply sets the settings for a new connection. It leaves those that the database's URL sets, unless the value is 0,
-// and does not require that the server knows all of them. A pool such as PgBouncer would refuse them as parameters of
-// the connection.
+// apply sets the settings for a new connection. It skips settings that the database's URL sets, unless the value is 0,
+// and does not fail if the server does not know a setting. It does not pass them as connection parameters, which a pool
+// such as PgBouncer would refuse.
 func (s settings) apply(ctx context.Context, conn *pgconn.PgConn) error {
 	values := make([]string, 0, len(s))
 	for name, value := range s {
@@ -110,7 +110,7 @@ func (c observedConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return observedConn{conn, c.observe}, nil
 }
 
-// observedConn is a connection to SQLite whose statements are observed.
+// observedConn is a connection to SQLite that reports its statements to an observer.
 type observedConn struct {
 	sqliteConn
 	observe observer

@@ -22,8 +22,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Open opens and migrates a database, given as a postgres:// URL or the path of a SQLite file, which is created if it
-// does not exist.
+// Open opens and migrates a database. database is a postgres:// URL or the path of a SQLite file, which is created if
+// it does not exist.
 func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
 	return openAndMigrate(ctx, database, log, nil)
 }
@@ -53,7 +53,7 @@ func openAndMigrate(ctx context.Context, database string, log *slog.Logger, obse
 	return s, nil
 }
 
-// createFile creates a SQLite file that only its owner can read; SQLite itself would make it readable to everybody.
+// createFile creates a SQLite file that only its owner can read; SQLite itself would make it readable for all users.
 // SQLite creates its journal files with the same mode.
 func createFile(database string) error {
 	if isPostgres(database) {
@@ -61,7 +61,7 @@ func createFile(database string) error {
 	}
 	f, err := os.OpenFile(database, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // do not even open it: closing it would release the locks that SQLite holds in this process
+		return nil // do not open it: closing it would release the locks that SQLite holds in this process
 	}
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
@@ -90,7 +90,7 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 // findFeatures detects what the database server supports.
 func (s *Store) findFeatures(ctx context.Context) {
 	if s.engine == "postgres" {
-		// Some servers that speak PostgreSQL's protocol lack this function.
+		// Some servers that implement PostgreSQL's protocol lack this function.
 		s.tracksCommits = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
 	}
 }
@@ -111,7 +111,7 @@ func open(database string, observe observer) (*Store, error) {
 		s.codes = s.newCodeQueue()
 		return s, nil
 	}
-	// One connection writes and takes its lock at BEGIN; the others only read. Otherwise writers would fail with
+	// One connection writes and acquires its lock at BEGIN; the others only read. Otherwise writers would fail with
 	// SQLITE_BUSY under load.
 	writes, err := openWriter(sqliteDSN(database, "immediate"), observe)
 	if err != nil {
@@ -140,22 +140,22 @@ func isPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
-// busyTimeout is how long a connection waits for a SQLite lock, in milliseconds.
+// busyTimeout is the time that a connection waits for a SQLite lock, in milliseconds.
 const busyTimeout = 10_000
 
-// sqliteDSN makes SQLite overwrite deleted data (secure_delete). Otherwise a deleted account would stay readable in
-// the free pages of the file. Copies that SQLite made while moving rows between pages may remain until a VACUUM.
+// sqliteDSN makes SQLite overwrite deleted data (secure_delete). Otherwise a deleted account would stay readable in the
+// free pages of the file. Copies that SQLite made while moving rows between pages may remain until a VACUUM.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
 		"journal_mode(WAL)", "busy_timeout(" + strconv.Itoa(busyTimeout) + ")", "foreign_keys(1)", "synchronous(FULL)",
 		"temp_store(MEMORY)", "secure_delete(1)",
-		"wal_autocheckpoint(4000)",     // pages; under load this copies a page back once rather than after every few commits
-		"journal_size_limit(67108864)", // bytes; the journal shrinks after a large transaction
+		"wal_autocheckpoint(4000)",     // pages; copies a page back once under load, instead of after every few commits
+		"journal_size_limit(67108864)", // bytes; makes the journal shrink after a large transaction
 	}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
 
-// migrateWith migrates the database, on PostgreSQL with connections that may wait for a lock.
+// migrateWith migrates the database. On PostgreSQL it uses connections that may wait for a lock.
 func (s *Store) migrateWith(ctx context.Context, database string, log *slog.Logger, observe observer) error {
 	if s.engine != "postgres" {
 		return s.migrate(ctx, s.writes, log)
@@ -196,11 +196,11 @@ func (s *Store) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) (err 
 	return nil
 }
 
-// migrationLock is the key of PostgreSQL's advisory lock, an arbitrary number.
+// migrationLock is an arbitrary key for PostgreSQL's advisory lock.
 const migrationLock = 0x5e71ce_0015
 
-// lockMigrations waits until no other process is migrating this database, because servers may start at the same time.
-// The lock is released when its process ends, even if the process crashes.
+// lockMigrations waits until no other process is migrating this database, because several servers may start at the same
+// time. The lock is released when its process ends, even if the process crashes.
 func (s *Store) lockMigrations(ctx context.Context, db *sql.DB) (unlock func() error, err error) {
 	if s.engine != "postgres" {
 		// The lock uses a separate file, because SQLite loses its locks if the process closes another handle of the

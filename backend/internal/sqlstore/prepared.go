@@ -5,8 +5,8 @@ import (
 	"database/sql"
 )
 
-// pointQuery reads one row with a statement that stays prepared until the database is closed: SQLite needs longer to
-// parse such a query than to run it. Callers pass only constant queries, so few statements stay prepared.
+// pointQuery reads one row with a statement that stays prepared until the database is closed, because SQLite takes
+// longer to parse such a query than to run it. Callers pass only constant queries, so few statements stay prepared.
 func (s *Store) pointQuery(ctx context.Context, query string, args ...any) *sql.Row {
 	ctx = s.pointRead(ctx)
 	stmt, ok := s.prepared.Load(query)

@@ -27,8 +27,7 @@ func lockProjects(ctx context.Context, tx *sql.Tx, accountID string) error {
 	return execTx(ctx, tx, "lock account", `UPDATE accounts SET state = state WHERE id = $1`, accountID)
 }
 
-// lockProject blocks other changes to a project's row, including its deletion. It returns the error none for an
-// unknown project.
+// lockProject blocks other changes to a project's row, including its deletion. It returns none for an unknown project.
 func lockProject(ctx context.Context, tx *sql.Tx, none error, accountID, project string) error {
 	return mustChange(ctx, tx, none, "lock project",
 		`UPDATE projects SET created_at = created_at WHERE account_id = $1 AND app_id = $2`, accountID, project)
@@ -72,8 +71,8 @@ func (s *Store) ProjectID(ctx context.Context, accountID, id string) (string, er
 	return resolveProject(ctx, s.reads, accountID, id)
 }
 
-// Projects lists an account's projects by ID, or only the given project unless id is empty. Of the sessions, it reads
-// those that have not expired, and one entry of an index for the latest activity.
+// Projects lists an account's projects by ID, or only the given project if id is not empty. It reads only
+// the sessions that have not expired, and one index entry for the latest activity.
 func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Time) ([]projects.Project, error) {
 	one, args := "", []any{accountID, toMS(now)}
 	if id != "" {
@@ -98,7 +97,7 @@ func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Tim
 		ORDER BY p.app_id`, args...)
 }
 
-// withDefaults replaces empty columns by their defaults.
+// withDefaults replaces empty columns with their defaults.
 func withDefaults(p projects.Project, platforms string) projects.Project {
 	if p.DisplayName == "" {
 		p.DisplayName = projects.DefaultName(p.ID)
@@ -128,8 +127,8 @@ func saveProject(ctx context.Context, tx *sql.Tx, accountID string, p projects.P
 		p.DisplayName, strings.Join(p.Platforms, ","), toMS(p.CreatedAt), accountID, p.ID)
 }
 
-// ChangeProject stores the name and platforms that change returns, with its audit entry. If change returns false,
-// nothing is written.
+// ChangeProject stores the name and platforms that change returns, with its audit entry. If change returns false, it
+// writes nothing.
 func (s *Store) ChangeProject(
 	ctx context.Context, accountID, id string, change func(*projects.Project) (audit.Entry, bool),
 ) error {

@@ -74,8 +74,8 @@ func revokeKey(ctx context.Context, tx *sql.Tx, keyID, accountID, project string
 		WHERE id = $2 AND account_id = $3 AND app_id = $4 AND revoked_at IS NULL`, toMS(now), keyID, accountID, project)
 }
 
-// RevokeProjectKey revokes a key. A key that is already revoked does not change. It returns projects.ErrNoKey if there
-// is no such key.
+// RevokeProjectKey revokes a key. It does not change a key that is already revoked. It returns projects.ErrNoKey if
+// there is no such key.
 func (s *Store) RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		revoked, err := revokeKey(ctx, tx, keyID, e.AccountID, e.Project, e.At)
@@ -91,7 +91,7 @@ func (s *Store) RevokeProjectKey(ctx context.Context, keyID string, e audit.Entr
 	})
 }
 
-// deleteOldKeys deletes a project's revoked keys that are past their retention or exceed the number to keep.
+// deleteOldKeys deletes a project's revoked keys that are past their retention or beyond the number to keep.
 func deleteOldKeys(accountID, project string, now time.Time) statement {
 	return stmt(`DELETE FROM project_keys WHERE account_id = $1 AND app_id = $2 AND revoked_at IS NOT NULL
 		AND (revoked_at < $3 OR id NOT IN

@@ -21,7 +21,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if from == into {
 			return projects.ErrSameProject
 		}
-		// In the order in which calls of models and events of apps lock these rows.
+		// Lock in the same order as model calls and app events do.
 		if err := lockBalance(ctx, tx, accountID); err != nil {
 			return err
 		}
@@ -67,8 +67,8 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRows prevents insertions of rows that reference the projects' rows until the transaction ends, and counts
-// of their calls. SQLite has a single writer and needs no lock.
+// lockProjectRows prevents insertions of rows that reference the projects' rows, and counts of their calls, until the
+// transaction ends. SQLite has a single writer and needs no lock.
 func (s *Store) lockProjectRows(ctx context.Context, tx *sql.Tx, accountID string, ids ...string) error {
 	if s.engine != "postgres" {
 		return nil
@@ -83,7 +83,7 @@ func (s *Store) lockProjectRows(ctx context.Context, tx *sql.Tx, accountID strin
 	return nil
 }
 
-// moveProject moves the rows of one project to another. If both have a current session of a link and platform, the
+// moveProject moves the rows of one project to another. If both have a current session for a link and platform, the
 // session of into stays current. If both have a config, the config of into is kept, and changes to the other can no
 // longer be undone.
 func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by string) error {

@@ -20,7 +20,8 @@ type scanner interface{ Scan(into ...any) error }
 // errEnough stops queryEach without an error.
 var errEnough = errors.New("no more rows needed")
 
-// queryEach calls f for each row of the result, until f returns an error. errEnough stops without one.
+// queryEach calls f for each row of the result, until f returns an error. If f returns errEnough, queryEach returns
+// nil.
 func queryEach(ctx context.Context, q querier, f func(scanner) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -53,7 +54,7 @@ func queryAll[T any](
 	return all, nil
 }
 
-// queryOne returns the result of scan for the first row of a query, or the error none if there is no row.
+// queryOne returns the result of scan for the first row of a query, or none if there is no row.
 func queryOne[T any](
 	ctx context.Context, q querier, none error, scan func(scanner) (T, error), query string, args ...any,
 ) (T, error) {
@@ -81,7 +82,7 @@ func hasRow(ctx context.Context, q querier, query string, args ...any) (bool, er
 	return err == nil, replaceNoRows(err, nil)
 }
 
-// replaceNoRows replaces sql.ErrNoRows by none, and returns any other error unchanged.
+// replaceNoRows replaces sql.ErrNoRows with none, and returns any other error unchanged.
 func replaceNoRows(err, none error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return none
@@ -95,7 +96,7 @@ func execTx(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...
 	return err
 }
 
-// execCount is like execTx, and returns how many rows the statement changed.
+// execCount is like execTx, and returns the number of rows that the statement changed.
 func execCount(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) (int64, error) {
 	result, err := tx.ExecContext(ctx, statement, args...)
 	return rowsChanged(result, err, purpose)

@@ -23,8 +23,8 @@ import (
 const (
 	// maxConflictTries is the maximum number of times that a conflicting transaction runs.
 	maxConflictTries = 5
-	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server, or while another
-	// process holds a lock.
+	// maxOutage is the time that a write waits while PostgreSQL restarts or fails over to another server, or while
+	// another process holds a lock.
 	maxOutage   = 5 * time.Second
 	outagePause = 250 * time.Millisecond
 )
@@ -61,9 +61,9 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections, because they may lead to a server that has become a standby. Only one goroutine
-// may do so at a time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse
-// the list of connections to close, and connections in use would be closed instead.
+// dropIdle closes idle connections, because they may lead to a server that has become a standby. Only one goroutine may
+// do so at a time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse the
+// list of connections to close, and connections in use would be closed instead.
 func (s *Store) dropIdle() {
 	if !s.dropping.TryLock() {
 		return
@@ -79,20 +79,20 @@ func isConflict(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// isLockTimeout reports whether another transaction held a lock for too long.
+// isLockTimeout reports whether the transaction waited too long for a lock of another transaction.
 func isLockTimeout(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "55P03"
 }
 
 // isOutage reports whether PostgreSQL was unreachable, closed the connection or temporarily refuses writes. In all
-// these cases PostgreSQL rolls back an uncommitted transaction.
+// these cases, PostgreSQL rolls back an uncommitted transaction.
 func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		switch refused.Code {
-		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting up
-			"25006", // it has become the standby
+		case "57P01", "57P02", "57P03", // the server is shutting down, has crashed or is starting up
+			"25006", // the server has become the standby
 			"25P03": // the transaction was idle for too long
 			return true
 		}
@@ -108,8 +108,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// isUnavailable reports whether a write failed because of the state of the database rather than its own content, so
-// that it may succeed later.
+// isUnavailable reports whether a write failed because of the state of the database rather than its own content. Such a
+// write may succeed later.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
@@ -130,8 +130,7 @@ func isUnavailable(err error) bool {
 	return false
 }
 
-// markUnavailable wraps an error for which isUnavailable is true with sessions.ErrUnavailable, so that the relay
-// retries.
+// markUnavailable wraps errors for which isUnavailable is true with sessions.ErrUnavailable, so that the relay retries.
 func markUnavailable(err error) error {
 	if isUnavailable(err) {
 		return fmt.Errorf("%w: %w", sessions.ErrUnavailable, err)
@@ -145,7 +144,7 @@ var errUnknownOutcome = errors.New(
 
 const currentTransaction = `SELECT pg_current_xact_id_if_assigned()::text`
 
-// commit commits a PostgreSQL transaction. If the connection is lost during the commit, it finds out whether the
+// commit commits a PostgreSQL transaction. If the connection is lost during the commit, it determines whether the
 // commit succeeded, because a transaction that ran again would find its own changes.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	if !s.tracksCommits {
@@ -158,7 +157,7 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	return s.settleCommit(ctx, id, tx.Commit())
 }
 
-// settleCommit returns the error of committing transaction id, or nil if the transaction was committed despite the
+// settleCommit returns the error from committing transaction id, or nil if the transaction was committed despite the
 // error. id is NULL if the transaction wrote nothing.
 func (s *Store) settleCommit(ctx context.Context, id sql.NullString, err error) error {
 	if err == nil || !id.Valid || isConflict(err) || !isOutage(err) && ctx.Err() == nil {
@@ -189,7 +188,7 @@ func (s *Store) commitOutcome(ctx context.Context, id string, lost error) error 
 	}
 }
 
-// preventRetry keeps a commit with an unknown outcome from being repeated.
+// preventRetry prevents a commit with an unknown outcome from being repeated.
 func preventRetry(err error) error {
 	if err != nil && !isConflict(err) && isOutage(err) {
 		return errors.Join(errUnknownOutcome, opaqueError{err})

@@ -14,8 +14,8 @@ import (
 const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at,
 	closed_at, last_seq, first_seq`
 
-// effectiveSessions are sessions as all readers see them: a session ends with the link that created it, and is closed
-// while its account is not active. So a process that revokes a link does not need to know about sessions.
+// effectiveSessions selects sessions as all readers see them: a session ends with the link that created it, and is
+// closed while its account is not active. A process that revokes a link therefore does not need to update sessions.
 const effectiveSessions = `(SELECT s.id, s.account_id, s.link_id, s.app_id, s.platform, s.device_model, s.created_at,
 		s.last_active_at, CASE WHEN l.expires_at < s.expires_at THEN l.expires_at ELSE s.expires_at END AS expires_at,
 		COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at,
@@ -111,8 +111,8 @@ func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, erro
 		toMS(n.CreatedAt), toMS(n.LastActive), toMS(n.ExpiresAt))
 }
 
-// checkMintRate returns a *sessions.PacedError if the account has already created its limit of sessions within the
-// last minute. It locks the account, so that several processes share one count.
+// checkMintRate returns a *sessions.PacedError if the account has reached its limit of new sessions within the last
+// minute. It locks the account, so that several processes share one count.
 func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	if m.PerMinute == 0 {
 		return nil
@@ -120,7 +120,7 @@ func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	if err := lockProjects(ctx, tx, m.New.Owner.AccountID); err != nil {
 		return err
 	}
-	// This is the oldest session that counts towards the limit.
+	// Select the oldest session that counts toward the limit.
 	created, err := queryValue[int64](ctx, tx, `SELECT created_at FROM sessions WHERE account_id = $1 AND created_at > $2
 		ORDER BY created_at DESC LIMIT 1 OFFSET $3`, m.New.Owner.AccountID, toMS(m.Now.Add(-time.Minute)), m.PerMinute-1)
 	switch {
@@ -216,8 +216,8 @@ func (s *Store) SetSessionModel(ctx context.Context, id, model string, now time.
 	return err
 }
 
-// AddSessionSecret stores the hash of an app secret. It deletes the oldest secrets beyond sessions.MaxSecrets. The
-// error may be sessions.ErrClosed or sessions.ErrNotFound.
+// AddSessionSecret stores the hash of an app secret. It deletes the oldest secrets beyond sessions.MaxSecrets. It
+// returns sessions.ErrClosed or sessions.ErrNotFound on failure.
 func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
 	return s.writeOpen(ctx, sessionID, "insert session secret",
 		stmt(`INSERT INTO session_secrets (session_id, hash, created_at) VALUES ($1, $2, $3)`, sessionID, hash, toMS(now)),
@@ -226,8 +226,8 @@ func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, no
 			sessionID, hash, sessions.MaxSecrets, sessions.MaxSecrets-1))
 }
 
-// HasSessionSecret reports whether the session has this secret. Closing a session revokes its secrets, but a holder of
-// one may still learn that the session is closed. A revoked secret of an open session is not accepted.
+// HasSessionSecret reports whether the session has this secret. Closing a session revokes its secrets, but an app with
+// a revoked secret may still learn that the session is closed. A revoked secret of an open session is not accepted.
 func (s *Store) HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error) {
 	return hasRow(ctx, s.reads, `SELECT 1 FROM session_secrets x JOIN sessions s ON s.id = x.session_id
 		WHERE x.session_id = $1 AND x.hash = $2 AND (x.revoked_at IS NULL OR s.closed_at IS NOT NULL)`, sessionID, hash)

@@ -17,8 +17,8 @@ import (
 
 // AppendEvents inserts the rows in one transaction. Rows of a session keep their order and get the next numbers. A row
 // that already exists keeps its number and is marked as a duplicate. Rows of an unknown session fail with
-// sessions.ErrNotFound; rows of a closed session get numbers but are not stored. Over a quota the oldest rows are
-// deleted.
+// sessions.ErrNotFound; rows of a closed session get numbers but are not stored. If a quota is exceeded, the oldest
+// rows are deleted.
 func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
 	// Handle one session at a time, in a fixed order, so that two writers cannot deadlock.
 	order := sortedIndex(rows, compareSessions)
@@ -59,7 +59,7 @@ func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q session
 
 func compareSessions(a, b *sessions.Row) int { return strings.Compare(a.SessionID, b.SessionID) }
 
-// appendTo inserts the rows of one session and returns by how many bytes the log grew.
+// appendTo inserts the rows of one session and returns the number of bytes by which the log grew.
 func appendTo(
 	ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int, q sessions.Quota,
 ) (account string, grown int64, err error) {
@@ -105,7 +105,7 @@ func appendTo(
 	return l.account, l.bytes - before.bytes, saveTrimmed(ctx, tx, id, l)
 }
 
-// noteApp stores when the first app attached to a session, if one of the rows says so.
+// noteApp stores the time at which the first app attached to a session, if one of the rows records it.
 func noteApp(ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int) error {
 	for _, i := range which {
 		if e := rows[i].Event; e.Type == glasses.RowAppAttached {
@@ -142,7 +142,7 @@ func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *sessi
 	return nil
 }
 
-// numberOnly numbers rows of a closed session without storing them. They were in flight when its log was deleted.
+// numberOnly numbers rows of a closed session without storing them. They were in flight when the log was deleted.
 func numberOnly(ctx context.Context, tx *sql.Tx, id string, l logState, rows []sessions.Row, which []int) error {
 	for _, i := range which {
 		l.last++
@@ -169,7 +169,7 @@ func (s *Store) SessionEvents(ctx context.Context, sessionID string, since int64
 		WHERE session_id = $1 AND seq > $2 AND `+visible+` ORDER BY seq LIMIT $3`, sessionID, since, limit)
 }
 
-// saveState stores the state of a session whose log is locked. A nil state has not changed.
+// saveState stores the state of a session whose log is locked. A nil state means no change.
 func saveState(ctx context.Context, tx *sql.Tx, id string, state *sessions.State) error {
 	if state == nil {
 		return nil
@@ -182,8 +182,8 @@ func saveState(ctx context.Context, tx *sql.Tx, id string, state *sessions.State
 		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, string(body))
 }
 
-// Memory returns a session's last display command that succeeded, even if its row was deleted over a quota, and the
-// state from the latest row that had one.
+// Memory returns a session's last display command that succeeded, even if its row was deleted because of a quota, and
+// the state from the latest row that had one.
 func (s *Store) Memory(ctx context.Context, sessionID string) (sessions.Memory, error) {
 	display, err := s.lastDisplay(ctx, sessionID)
 	if err != nil {

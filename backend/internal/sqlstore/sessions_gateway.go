@@ -8,7 +8,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// SetAssistantScript replaces the script of a session. The error may be sessions.ErrClosed or sessions.ErrNotFound.
+// SetAssistantScript replaces the script of a session. It returns sessions.ErrClosed or sessions.ErrNotFound on
+// failure.
 func (s *Store) SetAssistantScript(ctx context.Context, id, script string) error {
 	return s.writeOpen(ctx, id, "set assistant script", stmt(`INSERT INTO session_scripts (session_id, body)
 		VALUES ($1, $2)
@@ -23,8 +24,8 @@ func (s *Store) AssistantScript(ctx context.Context, id string, now time.Time) (
 	return script, replaceNoRows(err, sessions.ErrClosed)
 }
 
-// AddGatewayToken stores the hash of a token that is valid until ends. It deletes the session's expired tokens, and
-// the oldest beyond sessions.MaxSecrets.
+// AddGatewayToken stores the hash of a token that is valid until ends. It deletes the session's expired tokens, and the
+// oldest ones beyond sessions.MaxSecrets.
 func (s *Store) AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error {
 	return s.writeOpen(ctx, id, "insert gateway token",
 		stmt(`INSERT INTO session_gateway_tokens (hash, session_id, expires_at) VALUES ($1, $2, $3)`, hash, id, toMS(ends)),
@@ -40,7 +41,7 @@ func (s *Store) SessionByGatewayToken(ctx context.Context, hash string, now time
 		AND id = (SELECT session_id FROM session_gateway_tokens WHERE hash = $1 AND expires_at > $2)`, hash, toMS(now))
 }
 
-// writeOpen changes data of a session that is not closed. It locks the session's row, so that nothing is added while
+// writeOpen changes data of a session that is not closed. It locks the session's row, so that no data is added while
 // the session is being closed, and so that concurrent calls do not delete its rows in different orders.
 func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...statement) error {
 	return s.write(ctx, func(tx *sql.Tx) error {

@@ -8,12 +8,12 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// unexpired selects the open sessions of account $1 at the time $2. The inner query selects by an index those that have
-// not expired: without it, every session that the account ever had would be read.
+// unexpired selects the open sessions of account $1 at the time $2. The inner query uses an index to select the
+// sessions that have not expired; without it, every session that the account ever had would be read.
 const unexpired = `id IN (SELECT id FROM sessions WHERE account_id = $1 AND expires_at > $2)
 	AND closed_at IS NULL AND expires_at > $2`
 
-// ListSessions lists open sessions of an account, the last used first.
+// ListSessions lists open sessions of an account, last used first.
 func (s *Store) ListSessions(
 	ctx context.Context, accountID string, sel sessions.Selection, now time.Time,
 ) ([]sessions.Session, error) {
@@ -34,7 +34,7 @@ func (s *Store) ListSessions(
 		args...)
 }
 
-// Milestones returns what the account has done so far.
+// Milestones returns the milestones that the account has reached.
 func (s *Store) Milestones(ctx context.Context, accountID string) (m sessions.Milestones, err error) {
 	if m.Opened, err = hasRow(ctx, s.reads, `SELECT 1 FROM sessions WHERE account_id = $1 LIMIT 1`, accountID); err != nil {
 		return m, err

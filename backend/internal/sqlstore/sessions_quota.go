@@ -15,10 +15,11 @@ import (
 const (
 	// trimRows is the maximum number of rows that one statement examines and deletes.
 	trimRows = 1000
-	// trimSlack is the part of a quota (1/trimSlack) that a trim frees beyond the needed space, so that not every append
-	// has to trim.
+	// trimSlack determines the fraction of a quota (1/trimSlack) that a trim frees beyond the needed space, so that not
+	// every append has to trim.
 	trimSlack = 100
-	// purgeRows is how many rows of a finished log one transaction deletes, which limits how long appends wait.
+	// purgeRows is the number of rows of a finished log that one transaction deletes, which limits how long appends
+	// wait.
 	purgeRows = 5000
 )
 
@@ -82,7 +83,7 @@ func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, byte
 }
 
 // oldestRows selects the oldest rows until they reach the given count and total size, but at most trimRows. It returns
-// the number of the last row and their total size.
+// the number of the last row and the total size of the rows.
 func oldestRows(
 	ctx context.Context, tx *sql.Tx, id string, first, rows, bytes int64,
 ) (cut, size int64, err error) {
@@ -109,7 +110,7 @@ const okDisplay = `kind = 'request' AND type IN ('` + glasses.TypeDisplayShow + 
 	AND EXISTS (SELECT 1 FROM events x
 		WHERE x.session_id = r.session_id AND x.frame_id = r.frame_id AND x.kind = 'result' AND x.ok = 1)`
 
-// keepDisplay saves the last display command among the rows from first to cut, which will be deleted.
+// keepDisplay saves the last display command among the rows from first to cut, which are about to be deleted.
 func keepDisplay(ctx context.Context, tx *sql.Tx, id string, first, cut int64) error {
 	return execTx(ctx, tx, "keep last display", `INSERT INTO session_displays (session_id, `+eventColumns+`)
 		SELECT session_id, `+eventColumns+` FROM events r
@@ -126,8 +127,8 @@ func saveTrimmed(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 		id, l.first, l.last, l.bytes)
 }
 
-// trimAccount deletes the oldest rows of an account until its logs have at most limit bytes. Each transaction deletes
-// up to trimRows rows of the session with the oldest row.
+// trimAccount deletes an account's oldest rows until its logs are at most limit bytes long. Each transaction deletes up
+// to trimRows rows of the session with the oldest row.
 func (s *Store) trimAccount(ctx context.Context, accountID string, limit int64) error {
 	for more := true; more; {
 		err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -206,8 +207,8 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 }
 
 // SweepLogs deletes the rows and scripts of sessions that were closed or inactive since idle, and the rows of accounts
-// that are over the quota and have used a session since recent. Others are usually trimmed already; if no sweep ran in
-// time, they wait for their next use.
+// that are over the quota and have used a session since recent. Other accounts are usually trimmed already; otherwise
+// they wait for their next use.
 func (s *Store) SweepLogs(ctx context.Context, idle, recent time.Time, q sessions.Quota) error {
 	if err := s.sweepGateways(ctx, idle); err != nil {
 		return err
@@ -260,11 +261,11 @@ func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
 	return err
 }
 
-// subtractLogs subtracts a project's sessions from the size of the account's logs, before they are deleted with the
-// project.
+// subtractLogs subtracts the logs of a project's sessions from the total size of the account's logs, before they are
+// deleted with the project.
 func subtractLogs(ctx context.Context, tx *sql.Tx, accountID, project string) error {
 	return execAll(ctx, tx, "subtract event logs",
-		// Lock the rows, so that nothing is appended between the sum and the deletion.
+		// Lock the rows, so that no row is appended between the sum and the deletion.
 		stmt(`UPDATE sessions SET last_seq = last_seq WHERE account_id = $1 AND app_id = $2`, accountID, project),
 		stmt(`UPDATE account_logs SET bytes = bytes
 			- COALESCE((SELECT SUM(log_bytes) FROM sessions WHERE account_id = $1 AND app_id = $2), 0) WHERE account_id = $1`,

@@ -12,19 +12,19 @@ import (
 )
 
 // stepper is a transaction of many statements. PostgreSQL receives them in batches, because a round trip costs more
-// than most of the statements; on SQLite each runs separately.
+// than most of the statements; on SQLite each statement runs separately.
 type stepper interface {
-	// exec runs statements, no later than the next query or the end of the transaction.
+	// exec runs statements, at the latest before the next query or the end of the transaction.
 	exec(ctx context.Context, statements ...statement) error
 	// query calls row for each row of each statement, with the statement's index.
 	query(ctx context.Context, row func(i int, r scanner) error, statements ...statement) error
 }
 
-// errLocked is returned for a transaction that would have had to wait for another one.
+// errLocked is returned for a transaction that would have to wait for another one.
 var errLocked = errors.New("another transaction holds a lock")
 
 // writeSteps is like write, for a transaction of steps. On PostgreSQL, if lockTimeout is not 0, it returns errLocked if
-// the transaction waits longer than that for a lock.
+// the transaction waits for a lock for longer than lockTimeout.
 func (s *Store) writeSteps(ctx context.Context, lockTimeout time.Duration, f func(tx stepper) error) error {
 	if s.batches != nil {
 		return s.write(ctx, func(tx *sql.Tx) error { return f(oneByOne{tx}) })
@@ -66,7 +66,7 @@ type pipeline struct {
 	queue *pgx.Batch
 }
 
-// runPipeline runs f and commits. It rolls back a transaction that fails.
+// runPipeline runs f and commits. If either fails, it rolls the transaction back.
 func (s *Store) runPipeline(
 	ctx context.Context, conn *pgx.Conn, lockTimeout time.Duration, f func(tx stepper) error,
 ) (err error) {

@@ -1,6 +1,6 @@
 // Package sqlstore contains every SQL statement of the backend. SQLite and PostgreSQL share the statements: times are
-// BIGINT milliseconds, JSON is TEXT, placeholders are $1. The package knows the types of the features, but not their
-// rules.
+// BIGINT milliseconds, JSON is TEXT, placeholders are $1. The package uses the types of the features, but does not
+// implement their rules.
 package sqlstore
 
 import (
@@ -23,8 +23,8 @@ type Store struct {
 	writes        *sql.DB
 	batches       *batchWriter // for SQLite; nil on PostgreSQL, where each write has its own transaction
 	credit        *batchQueue[*creditOp]
-	contended     *batchQueue[*creditOp] // for PostgreSQL: writes that wait for other servers' locks
-	codes         *batchQueue[newCode]   // for PostgreSQL; nil on SQLite, where batches shares commits
+	contended     *batchQueue[*creditOp] // for PostgreSQL: writes that wait for locks of other servers
+	codes         *batchQueue[newCode]   // for PostgreSQL; nil on SQLite, where batches share commits
 	engine        string                 // sqlite | postgres
 	path          string                 // path of a SQLite file
 	file          os.FileInfo
@@ -38,15 +38,15 @@ type Store struct {
 
 // write runs f in a transaction that is committed before write returns nil. f may run several times if the database or
 // another write of its batch requires it, so it must keep no state between runs and must return its first error. It
-// must not call write itself: on SQLite the two would wait for each other. An insertion that references a project or
+// must not call write itself: on SQLite the two would wait for each other. Inserting a row that references a project or
 // an account that has just been deleted fails with projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.retry(ctx, func() error { return s.writeOnce(ctx, f) })
 }
 
-// exec is like write for a single statement, and returns how many rows it changed. On PostgreSQL it needs one round
-// trip instead of three, but if the connection is lost the statement may run again after it took effect. The error
-// starts with purpose.
+// exec is like write for a single statement, and returns the number of rows that it changed. On PostgreSQL it needs one
+// round trip instead of three, but if the connection is lost, the statement may run again after it took effect. The
+// error starts with purpose.
 func (s *Store) exec(ctx context.Context, purpose, statement string, args ...any) (n int64, err error) {
 	if s.batches == nil {
 		var result sql.Result
@@ -77,7 +77,7 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.commit(ctx, tx)
 }
 
-// pointRead returns the context for reading one row. On SQLite such a read ends before it could be cancelled, and
+// pointRead returns the context for reading one row. On SQLite, such a read ends before it could be cancelled, and
 // watching a context costs as much as the read itself.
 func (s *Store) pointRead(ctx context.Context) context.Context {
 	if s.batches == nil || ctx.Err() != nil {
@@ -86,9 +86,9 @@ func (s *Store) pointRead(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// truncateJournal removes deleted data from SQLite's journal as well, where an idle server would keep it indefinitely.
-// A long read prevents that. While it waits for such a read, truncateJournal blocks other writes, for at most a tenth
-// of a second.
+// truncateJournal also removes deleted data from SQLite's journal, where an idle server would keep it indefinitely. A
+// long read prevents that: while truncateJournal waits for such a read, it blocks other writes, for at most a tenth of
+// a second.
 func (s *Store) truncateJournal(ctx context.Context) error {
 	if s.batches == nil {
 		return nil

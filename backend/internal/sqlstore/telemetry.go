@@ -110,8 +110,8 @@ func (s *Store) TelemetryRows(ctx context.Context) (int64, error) {
 	return queryValue[int64](ctx, s.reads, "SELECT COUNT(*) FROM telemetry_events")
 }
 
-// PurgeTelemetry deletes up to limit events of an install and returns how many it deleted. The query lists the days,
-// because the key starts with the day.
+// PurgeTelemetry deletes up to limit events of an install and returns the number of deleted events. The query lists the
+// days, because the key starts with the day.
 func (s *Store) PurgeTelemetry(
 	ctx context.Context, of telemetry.Install, from, to int64, limit int,
 ) (int64, error) {
@@ -124,8 +124,8 @@ func (s *Store) PurgeTelemetry(
 			WHERE install_hash = $1 AND day IN `+placeholders(len(args)-2, 3)+` LIMIT $2)`, args...)
 }
 
-// SweepTelemetry deletes up to limit events from before an hour and returns how many it deleted. It examines two more
-// days, because an event may arrive a day before its own time.
+// SweepTelemetry deletes up to limit events from before an hour and returns the number of deleted events. It examines
+// two more days, because an event may arrive a day before its own time.
 func (s *Store) SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error) {
 	return s.exec(ctx, "delete old events", `DELETE FROM telemetry_events WHERE (day, install_hash, id) IN
 		(SELECT day, install_hash, id FROM telemetry_events WHERE day <= $1 AND (at < $2 OR received_at < $2)

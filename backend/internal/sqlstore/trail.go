@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// insertTrace inserts the trail line of a change in the transaction of that change. The zero trace has no line.
+// insertTrace inserts the trail line of a change in the same transaction. The zero trace has no line.
 func insertTrace(ctx context.Context, tx *sql.Tx, t audit.Trace, codeHash, linkID, accountID string) error {
 	if t.Empty() {
 		return nil
@@ -19,7 +19,7 @@ func insertTrace(ctx context.Context, tx *sql.Tx, t audit.Trace, codeHash, linkI
 	return insertTrail(ctx, tx, t.Line(codeHash, linkID, accountID))
 }
 
-// insertTrail does not change an existing line.
+// insertTrail inserts a line. It does not change an existing line.
 func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 	return execTx(ctx, tx, "insert trail line", `INSERT INTO link_trail
 			(id, at, action, code_ref, link_ref, account_ref, address_ref)
@@ -27,7 +27,7 @@ func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 		l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)
 }
 
-// insertTrail does not change existing lines.
+// insertTrail inserts lines. It does not change existing lines.
 func (b bulk) insertTrail(ctx context.Context, lines []audit.TrailLine) error {
 	var ids, actions, codes, links, accounts, addresses []string
 	var ats []int64
@@ -74,11 +74,11 @@ func (s *Store) Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLi
 	}, query, args...)
 }
 
-// maxTrailDeleted limits the lines deleted by one transaction, and so how long other writes wait.
+// maxTrailDeleted limits the lines that one transaction deletes, and therefore the time that other writes wait.
 const maxTrailDeleted = 2000
 
-// SweepTrail deletes lines from before old. Of the lines that anybody can cause (audit.AnybodysTrail), it also deletes
-// the oldest beyond keep. It returns how many it deleted.
+// SweepTrail deletes lines from before old. Of the lines in audit.AnybodysTrail, it also deletes the oldest beyond
+// keep. It returns the number of deleted lines.
 func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
 	deleted, err := s.deleteTrail(ctx, "at < $1", toMS(old))
 	if err != nil {

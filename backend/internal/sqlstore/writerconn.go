@@ -36,7 +36,7 @@ func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return writer, nil
 }
 
-// as converts an object opened by the driver to a T, or closes it if it lacks a method of T.
+// as converts an object opened by the driver to a T. If the object lacks a method of T, it closes the object.
 func as[T any](opened io.Closer, err error) (T, error) {
 	if err != nil {
 		return *new(T), err
@@ -62,15 +62,15 @@ type sqliteConn interface {
 	sqlite.HookRegisterer
 }
 
-// errRolledBack is returned for every statement of a transaction after SQLite itself has rolled it back.
+// errRolledBack is returned for every statement of a transaction after SQLite itself has rolled the transaction back.
 var errRolledBack = errors.New("the database rolled the transaction back")
 
 const (
 	maxCachedStmts  = 100
-	maxCachedLength = 1000 // bytes; longer statements depend on a number of rows and are rarely reused
+	maxCachedLength = 1000 // bytes; longer statements vary with the number of rows and are rarely reused
 )
 
-// writerConn must be used by only one goroutine at a time.
+// writerConn is a connection that only one goroutine at a time may use.
 type writerConn struct {
 	sqliteConn
 	cached     map[string]*cachedStmt
@@ -169,7 +169,7 @@ func (c *writerConn) QueryContext(ctx context.Context, query string, args []driv
 	return unlessRolledBack(ctx, c, c.statement(ctx, query).QueryContext, args)
 }
 
-// statement returns the prepared statement of a query. It returns an unprepared one if the query is too long to cache,
+// statement returns the prepared statement for a query. It returns an unprepared one if the query is too long to cache,
 // fails to parse, or has unread rows.
 func (c *writerConn) statement(ctx context.Context, query string) runnable {
 	stmt, ok := c.cached[query]
@@ -195,7 +195,7 @@ func (c *writerConn) cache(query string, stmt sqliteStmt) *cachedStmt {
 				oldest, lastUse = other, old.lastUse
 			}
 		}
-		if old, ok := c.cached[oldest]; ok { // false if all are being read
+		if old, ok := c.cached[oldest]; ok { // false if all statements are being read
 			_ = old.Close()
 			delete(c.cached, oldest)
 		}
@@ -232,7 +232,7 @@ type sqliteStmt interface {
 	runnable
 }
 
-// writerStmt is a statement that a write prepared itself.
+// writerStmt is a statement that a write has prepared itself.
 type writerStmt struct {
 	sqliteStmt
 	conn *writerConn
