@@ -10,7 +10,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// Limits on stored data, because anybody may send events.
+// Limits on stored data, because anyone may send events.
 const (
 	DefaultMaxRows = 5_000_000
 	// MaxOfDay limits the events per install and day, in each backend process.
@@ -32,7 +32,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count counts the stored events again. Changes made during the query are counted twice at worst.
+// count recounts the stored events. Changes made during the query are counted twice at worst.
 func (t *total) count(ctx context.Context, store Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)
@@ -67,7 +67,7 @@ type installDay struct {
 	day int64
 }
 
-// take counts the records and returns those within MaxOfDay. It counts them only when the counters of all their days
+// take counts the records and returns the ones within MaxOfDay. It counts them only when the counters of all their days
 // are in memory, because an erasure may reset counters while take reads the store.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
 	for {
@@ -83,7 +83,7 @@ func (d *daily) take(ctx context.Context, store Store, of Install, records []wir
 	}
 }
 
-// try counts the records. If the counter of a day is not in memory, it returns that day and counts none.
+// try counts the records. If the counter of a day is not in memory, it counts none and returns that day.
 func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, ask installDay, unknown bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +100,8 @@ func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, as
 	return d.within(of, records), ask, false
 }
 
-// within counts the records and returns those within MaxOfDay. mu must be held, and every day's counter in memory.
+// within counts the records and returns the ones within MaxOfDay. The caller must hold mu, and every day's counter must
+// be in memory.
 func (d *daily) within(of Install, records []wire.Record) []wire.Record {
 	return only(records, func(r *wire.Record) bool { return d.add(of, r) })
 }
@@ -114,7 +115,7 @@ func (d *daily) add(of Install, r *wire.Record) bool {
 	return true
 }
 
-// learn stores the count of a day, unless another caller did so first.
+// learn stores the count of a day, unless another caller has already stored it.
 func (d *daily) learn(key installDay, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

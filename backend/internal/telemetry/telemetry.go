@@ -1,7 +1,7 @@
-// Package telemetry stores usage events of installs, as declared in proto/telemetry, for Kept under a keyed hash of
-// the install ID. It stores an event only once, even if it is sent repeatedly. The package knows nothing about
-// accounts or HTTP. It rounds times to the hour and drops the time part of an event's ID, because the exact time of
-// linking would connect an install with its link. If only one link was created within an hour, the hour still does.
+// Package telemetry stores usage events of installs, as declared in proto/telemetry, for Kept under a keyed hash of the
+// install ID. It stores an event only once, even if it is sent repeatedly. The package contains no account or HTTP
+// code. It rounds times to the hour and drops the time part of an event's ID, because the exact time of linking would
+// connect an install with its link. If only one link was created within an hour, the hour still connects them.
 package telemetry
 
 import (
@@ -26,7 +26,7 @@ const (
 	ahead = 24 * time.Hour
 )
 
-// Install is the first 64 bits of the keyed hash of an install ID. That is enough to distinguish a hundred million
+// Install is the first 64 bits of the keyed hash of an install ID. This is enough to distinguish a hundred million
 // installs, and keeps every key short.
 type Install int64
 
@@ -37,13 +37,13 @@ type Batch struct {
 	Records    []wire.Record
 }
 
-// Key distinguishes the events of an install and day. It is the random half of the ID; the other half contains the
-// millisecond.
+// Key distinguishes the events of an install and day. It is the random half of the event ID; the other half contains
+// the millisecond.
 func Key(r *wire.Record) int64 {
 	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, regardless of the sign
 }
 
-// Hour returns the start of a time's hour, both in Unix ms.
+// Hour returns the start of the hour that contains ms. Both are in Unix ms.
 func Hour(ms int64) int64 {
 	const hour = int64(time.Hour / time.Millisecond)
 	return ms - (ms%hour+hour)%hour
@@ -53,7 +53,7 @@ func Hour(ms int64) int64 {
 // is sent again later. Old days are deleted completely.
 func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
-// DayOf returns the day of a time in Unix ms.
+// DayOf returns the day that contains a time in Unix ms.
 func DayOf(ms int64) int64 {
 	const day = int64(24 * time.Hour / time.Millisecond)
 	d := ms / day
@@ -71,11 +71,11 @@ type Store interface {
 	TelemetryOfDay(ctx context.Context, of Install, day int64, limit int) (int, error)
 	// TelemetryRows counts all events.
 	TelemetryRows(ctx context.Context) (int64, error)
-	// PurgeTelemetry deletes at most limit records of an install, from day from through day to, and returns how many it
-	// deleted.
+	// PurgeTelemetry deletes at most limit records of an install, from day from through day to, and returns the number
+	// of deleted records.
 	PurgeTelemetry(ctx context.Context, of Install, from, to int64, limit int) (int64, error)
 	// SweepTelemetry deletes at most limit records that happened or arrived before a time (Unix ms), oldest days first,
-	// and returns how many it deleted.
+	// and returns the number of deleted records.
 	SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error)
 }
 
@@ -146,8 +146,8 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	return out, nil
 }
 
-// oldest returns a time in Unix ms. Events before it must be deleted now, so that none exceeds Kept before the next
-// sweep.
+// oldest returns the oldest time to keep, in Unix ms. Earlier events must be deleted now, so that none exceeds Kept
+// before the next sweep.
 func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
 
 // timely returns the records that are not in the future and that no sweep would delete. It does not change records.
@@ -173,8 +173,8 @@ func only(records []wire.Record, f func(*wire.Record) bool) []wire.Record {
 	return records
 }
 
-// once removes records whose ID occurred earlier in the batch. IDs increase with time, so comparing neighbours is
-// usually enough.
+// once removes records whose ID occurred earlier in the batch. IDs increase with time, so comparing neighbours usually
+// suffices.
 func once(records []wire.Record) []wire.Record {
 	rising := true
 	for i := 1; i < len(records) && rising; i++ {
@@ -211,8 +211,8 @@ func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	return deleted, nil
 }
 
-// inParts deletes one part after another until nothing is left or the total limit is reached; a negative total means
-// no limit.
+// inParts deletes one part after another until none is left or the total limit is reached; a negative total means no
+// limit.
 func (s *Service) inParts(
 	ctx context.Context, most int64, part func(limit int) (int64, error),
 ) (deleted int64, err error) {
