@@ -5,7 +5,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Place is the page on which the owner takes a next step.
+// Place is the page on which the owner can take the next step.
 type Place string
 
 // The places. The empty Place means none.
@@ -24,7 +24,7 @@ var placeNames = map[Place]string{
 	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page",
 }
 
-// Step says why calls were refused and what to do about it. Owners and agents read the same text.
+// Step explains why calls were refused and what to do about it. Owners and agents read the same text.
 type Step struct {
 	What, Next string
 	At         Place
@@ -48,7 +48,7 @@ const (
 	badFields = "Correct the app; the error that it got names the field."
 )
 
-// steps contains every refusal about which an owner or an agent can do something.
+// steps contains every refusal that an owner or an agent can resolve.
 var steps = map[string]Step{
 	gateway.CodeNoCredit: {What: "The credit did not cover the call.",
 		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},

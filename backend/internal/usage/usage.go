@@ -45,9 +45,9 @@ type Service struct {
 // NothingPays is the key source of a project for which no model is available.
 const NothingPays = "none"
 
-// PaysFor returns what pays for a project's next call: the source of the model assistant, or otherwise of the first
-// available model. setting is the project's choice. If no model is available, scripted says whether scripts answered
-// calls.
+// PaysFor returns the source that pays for a project's next call: the source of the model assistant, or otherwise of
+// the first available model. setting is the project's choice. If no model is available, scripted determines whether
+// scripts answered calls.
 func PaysFor(setting string, models []gateway.Availability, scripted bool) string {
 	available := slices.IndexFunc(models, func(a gateway.Availability) bool { return a.Why == "" && a.Model != nil })
 	switch {
@@ -93,7 +93,7 @@ type Report struct {
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap, with the amount of it that the current period has used.
+// Cap is a spending cap, with the amount already used in the current period.
 type Cap struct {
 	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
 	Limit      credit.Amount
@@ -195,7 +195,7 @@ func (r *Report) add(row credit.UsageRow) {
 	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].add(row)
 }
 
-// otherModels stands for the models whose IDs are not valid in a response. Earlier versions counted calls of such
+// otherModels is the name for models whose IDs are not valid in a response. Earlier versions counted calls of such
 // models.
 const otherModels = "other"
 
