@@ -36,7 +36,7 @@ func (w *Web) accountPage(c *call, mode string) error {
 }
 
 // showForm renders the form on the activation page if next leads there, so that the code stays visible, and otherwise
-// on its own page.
+// on a page of its own.
 func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(c, status, code, f, proofForm{})
@@ -109,7 +109,7 @@ func (w *Web) signIn(c *call) error {
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// wordOK reports whether the form contains the sign-in word, if one is required. Only people who can read the state
+// wordOK reports whether the form contains the sign-in word, if one is required. Only users who can read the state
 // directory or run the tools know the word.
 func (w *Web) wordOK(c *call) bool {
 	if w.SignInWord == "" {
@@ -125,9 +125,9 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and redirects to next, or to the dashboard if no page is named. If approving needs a
-// proof and next is a code's page, it shows that page: only the response to a sign-in may contain what replaces the
-// password.
+// enter signs this browser in and redirects to next, or to the dashboard if next is empty. If approving needs a proof
+// and next is the page of a code, it shows that page instead: only the response to a sign-in may contain the proof that
+// replaces the password.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
 	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked

@@ -18,16 +18,16 @@ type activation struct {
 	Spelled   string
 	Requester []fact
 	Until     string
-	Granted   []string // what an approval allows
+	Granted   []string // effects of an approval
 	Manage    bool     // whether there are pages for limiting and revoking access
 	Seen      string   // binds Approve and Deny to this browser session and code
 	Approve   string   // form URLs, which contain the code; no input contains it
 	Deny      string
 	SignOut   string
-	Form      accountForm // shown if nobody is signed in
-	Here      string      // the page's path, which replaces the address of a sign-in
+	Form      accountForm // shown to visitors who are not signed in
+	Here      string      // the page's path, which replaces the path of a sign-in
 	proofForm
-	Hidden []hiddenField // of the form for a passkey
+	Hidden []hiddenField // hidden fields of the passkey form
 }
 
 // fact is one line about the requester.
@@ -45,7 +45,7 @@ type startPage struct {
 
 const (
 	maxTyped = 20 // characters of a malformed code that are shown again
-	// The text names the letters that link.NormalizeUserCode refuses.
+	// The text names the letters that link.NormalizeUserCode rejects.
 	malformedCode = "A code has eight letters, such as WDJB-MJHT, and no vowel or Y."
 )
 
@@ -66,8 +66,8 @@ func (w *Web) activate(c *call) error {
 	return w.showActivation(c, http.StatusOK, code, form, proofForm{})
 }
 
-// malformed shows the form again with what was typed. A malformed code counts as a wrong one, but gets this page even
-// after too many: no code has its form, so the page reveals neither a code nor the throttling.
+// malformed shows the form again with the input. A malformed code counts as a wrong one, but gets this page even after
+// too many wrong codes: no valid code has its form, so the page reveals neither a code nor the throttling.
 func (w *Web) malformed(c *call, given string) error {
 	w.countWrong(c)
 	typed := []rune(strings.Map(func(r rune) rune {
@@ -81,7 +81,7 @@ func (w *Web) malformed(c *call, given string) error {
 }
 
 // showActivation renders the activation page of a pending code (normalised). All other codes get the same page, unless
-// this browser session was shown the code while it was pending.
+// the code was shown to this browser session while it was pending.
 func (w *Web) showActivation(c *call, status int, code string, form accountForm, proof proofForm) error {
 	req, err := w.pending(c, code)
 	if isCodeGone(err) {
@@ -120,13 +120,13 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm,
 
 func approvePath(code string) string { return "/activate/approve?code=" + url.QueryEscape(code) }
 
-// approval is the actionOf approving a code.
+// approval identifies the approval of a code, in the form of actionOf.
 func approval(code string) string { return approvePath(code) + "\n" }
 
 func activatePath(code string) string { return "/activate?code=" + url.QueryEscape(code) }
 
-// pending looks up the code. After too many wrong codes from one address it rejects every code, so that guessing
-// reveals nothing, not even the throttling.
+// pending looks up the code. After too many wrong codes from one address, it rejects every code, so that guessing
+// reveals neither a code nor the throttling.
 func (w *Web) pending(c *call, code string) (link.Code, error) {
 	ip := w.ClientIP(c.Request)
 	if w.codes.Spent(ip) {
@@ -155,10 +155,10 @@ func (w *Web) caller(c *call) context.Context {
 	return link.WithBrowser(link.WithAddress(c.Context(), w.ClientIP(c.Request)), c.browserID)
 }
 
-// maxShown is the number of codes that a browser session remembers: one for each window that a person may have open.
+// maxShown is the number of codes that a browser session remembers: one for each window that a user may have open.
 const maxShown = 8
 
-// rememberShown notes that this browser session was shown a pending code.
+// rememberShown records that a pending code was shown to this browser session.
 func (w *Web) rememberShown(c *call, code string) error {
 	token := w.seenToken(c, code)
 	shown := slices.DeleteFunc(w.shownCodes(c), func(one string) bool { return one == token })
@@ -166,7 +166,7 @@ func (w *Web) rememberShown(c *call, code string) error {
 	return w.saveFlow(c, flowCode, shown[max(0, len(shown)-maxShown):])
 }
 
-// shownCodes returns the seenToken of each code that this browser session was shown while it was pending.
+// shownCodes returns the seenToken of each code that was shown to this browser session while it was pending.
 func (w *Web) shownCodes(c *call) (tokens []string) {
 	if !w.loadFlow(c, flowCode, &tokens) {
 		return nil
@@ -174,8 +174,8 @@ func (w *Web) shownCodes(c *call) (tokens []string) {
 	return tokens
 }
 
-// noCode renders the page of a code that cannot be approved. Only a browser session that was shown the code while it
-// was pending learns what became of it: for anyone else that would tell a guess from a code that existed.
+// noCode renders the page for a code that cannot be approved. It reports the code's outcome only to a browser session
+// that was shown the code while it was pending: others could otherwise tell a guess from a code that existed.
 func (w *Web) noCode(c *call, code string, cause error) error {
 	var fate string
 	token := w.seenToken(c, code)
@@ -212,7 +212,7 @@ func (w *Web) approve(c *call) error {
 	})
 }
 
-// deny needs no account: anyone who was shown the code may refuse it.
+// deny requires no account: anyone who was shown the code may refuse it.
 func (w *Web) deny(c *call) error {
 	return w.decide(c, "/activate/denied", func(code string) error {
 		return w.Links.Deny(w.caller(c), code)
@@ -227,7 +227,7 @@ func (w *Web) decide(c *call, done string, act func(code string) error) error {
 	}
 	err := act(code)
 	if isCodeGone(err) {
-		_, cause := w.Links.View(w.caller(c), code) // it knows why
+		_, cause := w.Links.View(w.caller(c), code) // the service knows the reason
 		return w.noCode(c, code, cause)
 	}
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *Web) denied(c *call) error {
 func (w *Web) requesterFacts(c *call, req link.Code) []fact {
 	ip := fact{Name: "Network address", Value: printable(req.Requester.IP)}
 	if req.Requester.IP == w.ClientIP(c.Request) {
-		ip.Note = "maybe a proxy's" // if clients share a proxy's address, equal addresses prove nothing
+		ip.Note = "maybe a proxy's" // clients of one proxy share its address, so equal addresses prove nothing
 		if w.AddressKnown(c.Request) {
 			ip.Note = "same as this browser"
 		}

@@ -28,7 +28,7 @@ func (w *Web) mountAnalytics(mux *http.ServeMux) {
 	mux.Handle("GET /account/projects/{id}/analytics.csv", w.withProject(w.analyticsFile))
 }
 
-// analyticsRange is a time range that a person can choose.
+// analyticsRange is a time range that the user can choose.
 type analyticsRange struct {
 	Name, Text string
 	Href       string
@@ -136,7 +136,7 @@ func (w *Web) ingestURL() string {
 	return cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+ingestPath)
 }
 
-// unfinished says in words why the last hour or day of the charts is hatched. It returns "" if that is over.
+// unfinished explains why the last hour or day of the charts is hatched. It returns "" if that hour or day is over.
 func unfinished(r analytics.Report, now time.Time) string {
 	switch {
 	case !r.To.After(now):
@@ -147,7 +147,7 @@ func unfinished(r analytics.Report, now time.Time) string {
 	return "Hatched: today, counted until " + clockTime(now) + ". The day is not over yet."
 }
 
-// rangeEdge names the beginning or the end of a range, which is counted in hours or days of UTC.
+// rangeEdge formats the beginning or the end of a range. Ranges consist of hours or days in UTC.
 func rangeEdge(t time.Time, interval string) string {
 	if interval == analytics.Hour {
 		return showTime(t).Text

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// analyticsFile serves the series as CSV, or the list that ?list= names.
+// analyticsFile serves the series as CSV, or the list named by ?list=.
 func (w *Web) analyticsFile(c *call) error {
 	span := rangeOf(c)
 	report, filter, err := w.filteredReport(c, span)
@@ -20,7 +20,7 @@ func (w *Web) analyticsFile(c *call) error {
 	}
 	list := c.URL.Query().Get("list")
 	rows := analyticsRows(report, list, filter.On())
-	if rows == nil || filter.Refused { // unlike a page, a file cannot say that it is not filtered
+	if rows == nil || filter.Refused { // unlike a page, a file cannot explain that it is not filtered
 		return errNotFound
 	}
 	c.rw.Header().Set("Content-Type", "text/csv; charset=utf-8")
@@ -30,8 +30,8 @@ func (w *Web) analyticsFile(c *call) error {
 	return nil
 }
 
-// analyticsRows returns the rows of a list with their head, or nil if there is no such list. Active installs are not
-// counted in a filtered report.
+// analyticsRows returns the rows of a list with a header, or nil if there is no such list. A filtered report does not
+// count active installs.
 func analyticsRows(r analytics.Report, list string, filtered bool) [][]string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	var rows [][]string
@@ -71,7 +71,7 @@ func analyticsRows(r analytics.Report, list string, filtered bool) [][]string {
 	return rows
 }
 
-// plainCell keeps a spreadsheet from interpreting a name sent by an app as a formula.
+// plainCell prevents a spreadsheet from interpreting a name sent by an app as a formula.
 func plainCell(s string) string {
 	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
 		return "'" + s

@@ -12,19 +12,19 @@ import (
 type analyticsFilter struct {
 	analytics.Slice
 	VersionChoices, PlatformChoices []choice
-	Refused                         bool // the address asked for something that no event can name
+	Refused                         bool // the query named a version or platform that no event can have
 	Incomplete                      bool // part of the range cannot be filtered
 }
 
-// On reports whether something is filtered out.
+// On reports whether a filter is set.
 func (f analyticsFilter) On() bool { return f.Slice != analytics.Slice{} }
 
-// Offered reports whether there is anything to choose.
+// Offered reports whether there are any choices.
 func (f analyticsFilter) Offered() bool {
 	return f.On() || len(f.VersionChoices) > 1 || len(f.PlatformChoices) > 1
 }
 
-// Text names what is selected: "version 1.4.0 on iOS".
+// Text describes the selection: "version 1.4.0 on iOS".
 func (f analyticsFilter) Text() string {
 	switch {
 	case f.Platform == "":
@@ -35,7 +35,7 @@ func (f analyticsFilter) Text() string {
 	return "version " + f.Version + " on " + platformName(f.Platform)
 }
 
-// Versions says which versions are compared if a filter is on.
+// Versions describes which versions are compared if a filter is on.
 func (f analyticsFilter) Versions() string {
 	switch {
 	case !f.On():
@@ -46,7 +46,7 @@ func (f analyticsFilter) Versions() string {
 	return "All versions on " + platformName(f.Platform) + "."
 }
 
-// Platforms says which platforms are compared if a filter is on.
+// Platforms describes which platforms are compared if a filter is on.
 func (f analyticsFilter) Platforms() string {
 	switch {
 	case !f.On():
@@ -70,7 +70,7 @@ func (f analyticsFilter) values() url.Values {
 }
 
 // filteredReport returns the report of the range, filtered by ?version= and ?platform=. If they are invalid, it returns
-// the whole report and says so.
+// the whole report and sets Refused.
 func (w *Web) filteredReport(c *call, span analyticsRange) (analytics.Report, analyticsFilter, error) {
 	q := c.URL.Query()
 	f := analyticsFilter{Slice: analytics.Slice{Version: q.Get("version"), Platform: q.Get("platform")}}
@@ -88,14 +88,14 @@ func (w *Web) filteredReport(c *call, span analyticsRange) (analytics.Report, an
 		return analytics.Report{}, analyticsFilter{}, err
 	}
 	f.Incomplete = f.On() && r.Unsliced
-	slices.Reverse(r.Versions) // the newest first
+	slices.Reverse(r.Versions) // newest first
 	f.VersionChoices = filterChoices("Every version", f.Version, r.Versions, versionName)
 	f.PlatformChoices = filterChoices("Every platform", f.Platform, r.Platforms, platformName)
 	return r, f, nil
 }
 
-// filterChoices lists the names after the choice of everything. It includes the chosen one even if the range has no
-// event of it.
+// filterChoices lists the choice of everything, followed by the names. It includes the chosen name even if the range
+// has no event with it.
 func filterChoices(every, chosen string, names []string, label func(string) string) []choice {
 	if chosen != "" && !slices.Contains(names, chosen) {
 		names = append([]string{chosen}, names...)

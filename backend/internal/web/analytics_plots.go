@@ -9,12 +9,12 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// trend is a number for each hour or day: a chart and the table of its numbers.
+// trend is a number for each hour or day, shown as a chart and a table.
 type trend struct {
 	ID, Title, File string
-	Sum, Of         string        // the number of the whole range, and what it counts
+	Sum, Of         string        // the number for the whole range, and its unit
 	Picture         template.HTML // "" if every number is 0
-	What, Count     string        // column heads of the table
+	What, Count     string        // headings of the table's columns
 	Rows            []trendRow
 }
 
@@ -78,7 +78,7 @@ func versionName(version string) string {
 	return version
 }
 
-// modelName returns the name of a model of glasses, and what the app sent if the model is unknown.
+// modelName returns the name of a model of glasses. If the model is unknown, it returns the text that the app sent.
 func modelName(id string) string {
 	if model, ok := glasses.Model(id); ok {
 		return model.Name
@@ -89,7 +89,7 @@ func modelName(id string) string {
 	return id
 }
 
-// timeForms are the short and the long form of an hour or a day.
+// timeForms returns the short and the long format of an hour or a day.
 func timeForms(interval string) (short, long string) {
 	if interval == analytics.Hour {
 		return "15:04", "2 Jan, 15:04"
@@ -146,7 +146,7 @@ type errorRates struct {
 	Incomplete         bool // part of the range was counted before versions were counted in this way
 }
 
-// errorRate is a row of the table. Share is the length of its bar in percent of the longest.
+// errorRate is a row of the table. Share is the length of its bar in percent of the longest bar.
 type errorRate struct {
 	Version, Sessions, Errors, Rate string
 	Share                           int
@@ -172,7 +172,7 @@ func newErrorRates(r analytics.Report, file string, filter analyticsFilter) erro
 	return rates
 }
 
-// rateText has one decimal up to 10, so that small rates can be compared.
+// rateText formats a rate. Rates up to 10 have one decimal, so that small rates can be compared.
 func rateText(rate float64) string {
 	if rate < 10 {
 		return fmt.Sprintf("%.1f", rate)

@@ -29,14 +29,14 @@ type assetSet map[string]asset
 type asset struct {
 	name     string
 	kind     string
-	encoding string          // of body: a content coding (RFC 9110), or empty
-	body     content         // of a client that accepts the encoding
-	unpacked content         // for a client that does not accept the encoding
-	version  func() string   // hashes the content once
-	imports  func() []string // of a script: names of those that it imports
+	encoding string          // content coding of body (RFC 9110), or empty
+	body     content         // for clients that accept the encoding
+	unpacked content         // for clients that do not accept the encoding
+	version  func() string   // hash of the content, computed once
+	imports  func() []string // of a script: names of the scripts that it imports
 }
 
-// content opens a body for one response. All responses share its bytes, because clients may read slowly.
+// content opens a body for one response. All responses share the bytes, because clients may read slowly.
 type content func() io.Reader
 
 // inMemory returns the content of a body.
@@ -44,17 +44,17 @@ func inMemory(body []byte) content {
 	return func() io.Reader { return bytes.NewReader(body) }
 }
 
-// shared returns the content that make returns, which it calls for the first response.
+// shared returns the content with the bytes that make returns. It calls make for the first response.
 func shared(make func() []byte) content {
 	body := sync.OnceValue(make)
 	return func() io.Reader { return bytes.NewReader(body()) }
 }
 
-// bytes returns a copy.
+// bytes returns a copy of the content.
 func (c content) bytes() []byte {
 	body, err := io.ReadAll(c())
 	if err != nil {
-		panic(err) // it is in memory
+		panic(err) // the content is in memory
 	}
 	return body
 }
@@ -85,7 +85,7 @@ func embeddedFile(files embed.FS, name string) content {
 	return func() io.Reader { return must(files.Open(name)) }
 }
 
-// must returns an embedded file. The tests read all of them.
+// must returns an embedded file. It panics if there is an error; the tests read all embedded files.
 func must[T any](file T, err error) T {
 	if err != nil {
 		panic(err)
@@ -99,7 +99,7 @@ func (s assetSet) add(a asset) {
 	s[a.name] = a
 }
 
-// contentType does not use the machine's MIME table, because that may be wrong or missing.
+// contentType returns the type for a name. It does not use the machine's MIME table, which may be wrong or missing.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -138,7 +138,8 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	}
 	h := rw.Header()
 	setHeaders(h)
-	// Without the version, for example of a worklet that a module loads, the browser revalidates its copy each time.
+	// A request without the version, for example for a worklet that a module loads, makes the browser revalidate its
+	// copy.
 	h.Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == a.version() {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -155,8 +156,8 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	serveContent(rw, r, a.kind, a.version(), body)
 }
 
-// accepts reports whether a value of Accept-Encoding names an encoding with a weight above 0 (RFC 9110 section
-// 12.5.3). A wildcard does not count, so that a client that says nothing specific gets the uncompressed file.
+// accepts reports whether the header Accept-Encoding lists an encoding with a weight above 0 (RFC 9110 section 12.5.3).
+// It ignores wildcards, so that a client that names no encoding gets the uncompressed file.
 func accepts(header, encoding string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		name, parameters, _ := strings.Cut(one, ";")
@@ -170,7 +171,7 @@ func accepts(header, encoding string) bool {
 	return false
 }
 
-// serveContent responds with a file, or 304 if the client has this version.
+// serveContent responds with a file, or with 304 if the client has this version.
 func serveContent(rw http.ResponseWriter, r *http.Request, contentType, version string, body content) {
 	h := rw.Header()
 	h.Set("Content-Type", contentType)
@@ -184,7 +185,7 @@ func serveContent(rw http.ResponseWriter, r *http.Request, contentType, version 
 	}
 }
 
-// hashOf returns the first n bytes of a SHA-256 hash in hexadecimal.
+// hashOf returns the first n bytes of a SHA-256 hash, in hexadecimal.
 func hashOf(body []byte, n int) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:n])

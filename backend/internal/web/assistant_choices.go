@@ -16,7 +16,7 @@ type radioSet struct {
 	Choices                    []choice
 }
 
-// settingTexts say what a choice decides.
+// settingTexts describe the settings.
 var settingTexts = map[string]string{
 	grants.RealtimeModel: "The AI model that listens to the wearer and answers by voice. Each model speaks with some " +
 		"of the voices.",
@@ -26,7 +26,7 @@ var settingTexts = map[string]string{
 		"of a word: a million tokens are about 750,000 words.",
 }
 
-// radioSets returns the catalogue as choices, with the values v selected.
+// radioSets returns the catalogue as choices, with the values in v selected.
 func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	var realtime, memory []choice
 	for _, m := range all.RealtimeModels {
@@ -50,8 +50,8 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	return sets
 }
 
-// voiceChoices returns the voices, each with the models that can speak with it. The page's script disables those that
-// the chosen model cannot speak with.
+// voiceChoices returns the voices, each with the models that can speak with it. The page's script disables the voices
+// that the chosen model cannot speak with.
 func voiceChoices(all assistant.Catalogue) []choice {
 	var voices []choice
 	for _, voice := range all.Voices {
@@ -86,7 +86,7 @@ func voiceNames(all assistant.Catalogue, m assistant.Model) []string {
 	return names
 }
 
-// assistantProblem returns the field to correct and what to do, in the words of the page.
+// assistantProblem returns the field to correct and the correction, in the words of the page.
 func assistantProblem(all assistant.Catalogue, now map[string]string, invalid *assistant.InvalidError) (
 	field, text string,
 ) {
@@ -148,7 +148,7 @@ func selectChoice(all []choice, id string) []choice {
 	return all
 }
 
-// priceText puts the price into a sentence. It returns "" if the operator has set none.
+// priceText returns a sentence with the price, or "" if the operator has set none.
 func priceText(price *int64, costs string) string {
 	switch {
 	case price == nil:

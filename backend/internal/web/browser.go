@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	visitorPrefix = "v." // not signed in: a random ID that the server does not store
+	visitorPrefix = "v." // not signed in: a random ID that is not stored
 	signedPrefix  = "s." // signed in: the secret of a stored browser session
 	sessionLife   = 30 * 24 * time.Hour
 	minCookieID   = 20  // bytes after the prefix
@@ -22,7 +22,8 @@ const (
 
 var notInCookieName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// cookieName includes the instance. Over HTTPS the __Host- prefix keeps sibling hosts from setting the cookie.
+// cookieName returns a name that includes the instance. Over HTTPS, the __Host- prefix prevents sibling hosts from
+// setting the cookie.
 func cookieName(instance string, secure bool) string {
 	name := "service"
 	if id := notInCookieName.ReplaceAllString(instance, "-"); id != "" {
@@ -34,7 +35,7 @@ func cookieName(instance string, secure bool) string {
 	return "__Host-" + name
 }
 
-// setCookie sets the cookie whose name ends in suffix. A negative life removes it.
+// setCookie sets the cookie whose name ends in suffix. A negative life removes the cookie.
 func (w *Web) setCookie(c *call, suffix, value string, life time.Duration) {
 	http.SetCookie(c.rw, &http.Cookie{
 		Name: w.cookie + suffix, Value: value, Path: "/", MaxAge: int(life.Seconds()),
@@ -42,7 +43,8 @@ func (w *Web) setCookie(c *call, suffix, value string, life time.Duration) {
 	})
 }
 
-// cookieValue returns "" if the browser sent no such cookie, or one longer than limit bytes.
+// cookieValue returns the value of a cookie. It returns "" if the browser sent no such cookie, or one longer than limit
+// bytes.
 func (w *Web) cookieValue(c *call, suffix string, limit int) string {
 	cookie, err := c.Cookie(w.cookie + suffix)
 	if err != nil || len(cookie.Value) > limit {
@@ -52,7 +54,7 @@ func (w *Web) cookieValue(c *call, suffix string, limit int) string {
 }
 
 // identify finds the browser session for the request's cookie. A visitor without a valid cookie gets a new one, for
-// which the server stores nothing.
+// which the server stores no data.
 func (w *Web) identify(c *call) error {
 	c.browserID = w.cookieValue(c, "", maxCookie)
 	if len(c.browserID) <= len(visitorPrefix)+minCookieID {
@@ -74,7 +76,7 @@ func (w *Web) identify(c *call) error {
 	return err
 }
 
-// browserSecret returns the secret in this browser's cookie, or "" if nobody is signed in.
+// browserSecret returns the secret in this browser's cookie, or "" if the visitor is not signed in.
 func browserSecret(c *call) string {
 	secret, ok := strings.CutPrefix(c.browserID, signedPrefix)
 	if !ok {
@@ -90,8 +92,8 @@ func (w *Web) newVisitor(c *call) {
 	w.setCookie(c, "", c.browserID, sessionLife)
 }
 
-// openSession signs the browser in, also for the rest of the call. The new cookie invalidates CSRF tokens from before
-// the sign-in.
+// openSession signs the browser in, with effect for the rest of the call. The new cookie invalidates CSRF tokens from
+// before the sign-in.
 func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	if err := w.closeSession(c); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 )
 
-// HostedPages finds the hosted connection pages. Its errors are those of package connpage.
+// HostedPages finds the hosted connection pages. It returns the errors of package connpage.
 type HostedPages interface {
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
 	ByPageID(ctx context.Context, id string) (connpage.Page, error)
@@ -25,7 +25,7 @@ func (w *Web) mountConnect(mux *http.ServeMux) {
 	mux.Handle("POST /account/projects/{id}/connection-page/preview", w.page(w.enteredPreview))
 }
 
-// connect serves a page to anyone who has its URL, inside any app or site. It identifies nobody and sets no cookie.
+// connect serves a page to anyone who has its URL, inside any app or site. It identifies no user and sets no cookie.
 func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
 	p, err := w.HostedPages.ByPageID(r.Context(), r.PathValue("pageId"))
 	var d connpage.Document
@@ -55,8 +55,8 @@ func (w *Web) connectPreview(c *call) error {
 	return showPreview(c, p)
 }
 
-// enteredPreview shows what is entered in the form, without storing it. It is not limited like a change, because the
-// form's script posts it while a person types.
+// enteredPreview renders the values in the form without storing them. It is not rate limited like a change, because the
+// form's script posts while the user types.
 func (w *Web) enteredPreview(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect("/signin?next=" + url.QueryEscape("/account"))

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// CredentialLinks manages the links for pasting a credential. Its errors are those of package credentials.
+// CredentialLinks manages the links for pasting a credential. It returns the errors of package credentials.
 type CredentialLinks interface {
 	Link(ctx context.Context, account, linkID string) (credentials.Link, error)
 	CredentialTester
@@ -79,7 +79,7 @@ func pastedPath(project, provider string) string {
 	return "/account/credentials/" + url.PathEscape(project) + "/" + url.PathEscape(provider)
 }
 
-// rejectPaste responds in the same way to a link that is unknown, expired, used or for another account.
+// rejectPaste gives the same response for a link that is unknown, expired, used or for another account.
 func (w *Web) rejectPaste(c *call, l credentials.Link, err error) error {
 	var invalid *credentials.InvalidError
 	switch {

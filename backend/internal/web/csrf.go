@@ -8,14 +8,14 @@ import (
 
 // Names of the hidden fields of forms.
 const (
-	csrfField = "csrf" // in every form
-	seenField = "seen" // in the approve and deny forms
+	csrfField = "csrf" // used in every form
+	seenField = "seen" // used in the approve and deny forms
 )
 
 // csrfToken returns the token that every form of this browser session must send.
 func (w *Web) csrfToken(c *call) string { return w.sign("csrf", c.browserID) }
 
-// seenToken proves that this browser session was shown the page of this code.
+// seenToken proves that the page of this code was shown to this browser session.
 func (w *Web) seenToken(c *call, userCode string) string {
 	return w.sign("seen", c.browserID, userCode)
 }

@@ -66,7 +66,7 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
 }
 
-// serverPages are the pages of local servers, which exist only if the backend runs on the person's own machine.
+// serverPages are the pages of local servers, which exist only if the backend runs on the user's own machine.
 var serverPages = map[string]func(*Web, *call) error{
 	"POST" + oneProject + "/gateway/servers":                 (*Web).addServer,
 	"POST" + oneProject + "/gateway/servers/{server}/check":  (*Web).checkServer,
@@ -115,7 +115,7 @@ func showTime(t time.Time) shownTime {
 }
 
 // confirmation is the data of the template "dashboard_confirm", which asks before an action that cannot be undone. If
-// Expect is set, the person must type it into the field "typed".
+// Expect is set, the user must type it into the field "typed".
 type confirmation struct {
 	formErrors
 	Nav     string // for the template "account-nav"

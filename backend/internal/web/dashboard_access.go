@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// listedExceptions limits the projects that a page lists because they have levels of their own.
+// listedExceptions limits the listed projects that have their own levels.
 const listedExceptions = 50
 
 // accessPage is the data of the template "dashboard_access".
@@ -21,7 +21,7 @@ type accessPage struct {
 	Done       *notice
 	Default    []accessGroup
 	Bulk       []levelChoice  // levels that every project can be set to
-	Project    *projectAccess // the project that is shown; nil if none is selected
+	Project    *projectAccess // the selected project; nil if none is selected
 	Exceptions []accessException
 	More       int      // number of exceptions that are not listed
 	Others     []choice // further projects to select
@@ -32,10 +32,10 @@ type accessPage struct {
 type projectAccess struct {
 	projectRow
 	Groups []accessGroup
-	HasOwn bool // it has levels of its own
+	HasOwn bool // the project has its own levels
 }
 
-// accessException is a project that has levels of its own. What lists them.
+// accessException is a project that has its own levels. What lists them.
 type accessException struct {
 	projectRow
 	What, Show string
@@ -46,7 +46,7 @@ type accessGroup struct {
 	Rows         []accessRow
 }
 
-// accessRow is one group of radio buttons. Name is the name of the inputs. Their ids start with ID, which is unique to
+// accessRow is a group of radio buttons. Name is the name of the inputs. Their IDs start with ID, which is unique to
 // the project.
 type accessRow struct {
 	Name, ID, Title, About string
@@ -68,7 +68,7 @@ var levelNames = []levelChoice{
 
 const fieldPrefix = "assistant."
 
-// ofDefault is the prefix of the ids in the form for the account's default.
+// ofDefault is the prefix of the IDs in the form for the account's default.
 const ofDefault = "default"
 
 var fieldAbout = map[string]string{
@@ -82,7 +82,7 @@ var fieldAbout = map[string]string{
 		"Read + Write grants no more than Read today",
 }
 
-// accessGroups returns the radio buttons for a project, or for the account's default. Their ids start with prefix. The
+// accessGroups returns the radio buttons for a project, or for the account's default. Their IDs start with prefix. The
 // levels of usual are marked as the default, or as built in for the account's default itself.
 func accessGroups(prefix string, g, usual grants.Grants) []accessGroup {
 	mark := "default"
@@ -151,12 +151,12 @@ func (w *Web) access(c *call) error {
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// otherProjects is like projectOptions, without the project that is already shown.
+// otherProjects is like projectOptions, but excludes the project that is already shown.
 func otherProjects(all []projects.Project, shown string) (options []choice, hidden int) {
 	return projectOptions(slices.DeleteFunc(slices.Clone(all), func(p projects.Project) bool { return p.ID == shown }), "")
 }
 
-// selectedProject returns the ID of the project of ?project=; otherwise "".
+// selectedProject returns the ID of the project in ?project=, or "".
 func (w *Web) selectedProject(c *call) string {
 	p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.URL.Query().Get("project"))
 	if err != nil {
@@ -200,7 +200,7 @@ func levelDifferences(g, usual grants.Grants) (all []string) {
 	return all
 }
 
-// level returns the choice that is on.
+// level returns the selected choice.
 func (r accessRow) level() levelChoice {
 	for _, choice := range r.Choices {
 		if choice.On {
@@ -248,8 +248,8 @@ func (w *Web) changeDefaultAccess(c *call) error {
 	})
 }
 
-// saveAccess calls change, which changes agents' access, and leads to the path with the code. If the change raises a
-// level, it asks for a proof first. Our forms post no level that the service would refuse.
+// saveAccess calls change, which changes agents' access, and redirects to the path with the code. If the change raises
+// a level, it asks for a proof first. Our forms post no level that the service would refuse.
 func (w *Web) saveAccess(c *call, path, code string, change func(mayRaise bool) error) error {
 	err := change(false)
 	if errors.Is(err, grants.ErrRaises) {
@@ -267,7 +267,7 @@ func (w *Web) saveAccess(c *call, path, code string, change func(mayRaise bool) 
 	return c.done(err, path, code)
 }
 
-// isKnownAccess reports whether every level is one that the page offers.
+// isKnownAccess reports whether the page offers every level in g.
 func isKnownAccess(g grants.Grants) bool {
 	return !slices.ContainsFunc(accessGroups("", g, g), func(group accessGroup) bool {
 		return slices.ContainsFunc(group.Rows, func(r accessRow) bool { return r.level().Label == "" })
@@ -276,7 +276,7 @@ func isKnownAccess(g grants.Grants) bool {
 
 func accessPath(id string) string { return "/account/mcp-access?project=" + url.QueryEscape(id) }
 
-// grantsFrom reads the posted levels, and keeps the current level where none was posted.
+// grantsFrom reads the posted levels, and keeps the current level of each setting that was not posted.
 func grantsFrom(c *call, g grants.Grants) grants.Grants {
 	read := func(name string, level grants.Level) grants.Level {
 		if posted := c.PostFormValue(name); posted != "" {

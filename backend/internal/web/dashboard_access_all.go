@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// asDefault is the value of the choice that makes every project follow the account's default as it is.
+// asDefault is the value of the choice that makes every project follow the account's unchanged default.
 const asDefault = "default"
 
 // accessForAll returns the grants that a bulk change sets, with their label.
@@ -24,7 +24,7 @@ func accessForAll(level string) (g grants.Grants, label string, err error) {
 	return g, chosen.Label, nil
 }
 
-// accessForAllPage asks before a bulk change, because it replaces what was set for single projects.
+// accessForAllPage asks before a bulk change, because it replaces the levels of individual projects.
 func (w *Web) accessForAllPage(c *call) error {
 	level := c.URL.Query().Get("level")
 	label := "your default"

@@ -18,7 +18,7 @@ type assistantPage struct {
 	Was      map[string]string // values when the form was opened, by field; a field that differs was edited
 	Sets     []radioSet
 	Switches []choice
-	Changed  []string // fields that somebody else changed after the form was opened
+	Changed  []string // fields changed by others after the form was opened
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
 	TextNow, TextThen string // for the text model; "" if there is none
@@ -61,7 +61,7 @@ func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	return c
 }
 
-// changeOf returns a change of only the fields that differ, so that it does not overwrite other people's changes.
+// changeOf returns a change of only the fields that differ, so that it does not overwrite changes by others.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {
@@ -170,7 +170,7 @@ func (w *Web) changeAssistant(c *call) error {
 	return c.done(err, path, "saved")
 }
 
-// merge keeps the values edited in the form and takes the others from the store.
+// merge keeps the values edited in the form and uses the stored values for the other fields.
 func merge(was, entered, stored map[string]string) map[string]string {
 	v := map[string]string{}
 	for _, field := range grants.Settings() {

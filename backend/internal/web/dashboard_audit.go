@@ -96,7 +96,7 @@ var grantLabels = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// actorOf names the actor. An agent's client provides the name of its computer.
+// actorOf names the actor. The name of an agent's computer is reported by its client.
 func actorOf(e audit.Entry) string {
 	switch e.Actor.Kind {
 	case audit.KindPerson:
@@ -180,7 +180,7 @@ func (w *Web) activity(c *call) error {
 	return w.render(c, http.StatusOK, "dashboard_audit", page)
 }
 
-// undo restores the values from before a change.
+// undo restores the values before a change.
 func (w *Web) undo(c *call) error {
 	e, err := w.Dashboard.Audit.Get(c.Context(), c.account.ID, c.PathValue("entry"))
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	maxShownValue = 160
 )
 
-// changesOf returns the values that an entry changed: those that it stores, or those of a summary such as
-// "voice: ember -> harbor; sounds: on -> off". It returns nil if it knows none.
+// changesOf returns the values that an entry changed: the stored ones, or the ones in a summary such as "voice: ember
+// -> harbor; sounds: on -> off". It returns nil if the entry contains none.
 func changesOf(e audit.Entry) []valueChange {
 	if changes := storedChanges(e); len(changes) > 0 {
 		return changes
@@ -37,7 +37,7 @@ func changesOf(e audit.Entry) []valueChange {
 	return changes
 }
 
-// storedChanges compares the values before and after, which only entries that can be undone have.
+// storedChanges compares the values before and after a change. Only entries that can be undone store them.
 func storedChanges(e audit.Entry) (changes []valueChange) {
 	var before, after map[string]json.RawMessage
 	if json.Unmarshal(e.Before, &before) != nil || json.Unmarshal(e.After, &after) != nil {
@@ -66,7 +66,7 @@ func changedName(name string) string {
 	return capital(name)
 }
 
-// shownValue formats a JSON value for a person.
+// shownValue formats a JSON value for display.
 func shownValue(name string, raw json.RawMessage) string {
 	var value any
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil {
@@ -95,7 +95,7 @@ func shownValue(name string, raw json.RawMessage) string {
 	return clipValue(string(raw))
 }
 
-// listText joins the values of a list. An object is shown by its values, in the order of their names.
+// listText joins the values of a list. It shows an object as its values, ordered by name.
 func listText(list []any) string {
 	var texts []string
 	for _, one := range list {

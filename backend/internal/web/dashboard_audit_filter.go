@@ -38,10 +38,10 @@ var activityKinds = []struct {
 	{"account", "Account and sign-in", []string{"account"}},
 }
 
-// onlyChanges is the kind that leaves out what was only read.
+// onlyChanges is the kind that excludes reads.
 const onlyChanges = "changes"
 
-// readFilter reads the form. Values that the form does not offer are ignored, except a project, which must exist.
+// readFilter reads the form. It ignores values that the form does not offer, except a project, which must exist.
 func (w *Web) readFilter(c *call) (activityFilter, error) {
 	q := c.URL.Query()
 	f := activityFilter{Project: q.Get("project"), Kind: q.Get("kind"), Who: q.Get("who")}
@@ -84,7 +84,7 @@ func (f activityFilter) kinds() []choice {
 	return all
 }
 
-// activityActors lists who may have acted.
+// activityActors lists the possible actors.
 func (w *Web) activityActors(c *call, f activityFilter) ([]choice, error) {
 	links, err := w.Dashboard.Links.Links(c.Context(), c.account.ID)
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *Web) activityActors(c *call, f activityFilter) ([]choice, error) {
 	return all, nil
 }
 
-// entries returns the filter for the log. Days are those of UTC, and To includes its day.
+// entries returns the filter for the log. Days are in UTC, and To is inclusive.
 func (f activityFilter) entries() audit.Filter {
 	filter := audit.Filter{Project: f.Project, Actor: f.Who, ChangesOnly: f.Kind == onlyChanges}
 	if link, ok := strings.CutPrefix(f.Who, agentPrefix); ok {
@@ -122,12 +122,12 @@ func (f activityFilter) entries() audit.Filter {
 	return filter
 }
 
-// Backwards reports whether the first day is after the last, so that nothing can match.
+// Backwards reports whether the first day is after the last, so that no entry can match.
 func (f activityFilter) Backwards() bool { return f.From != "" && f.To != "" && f.From > f.To }
 
 func (f activityFilter) isSet() bool { return f != activityFilter{} }
 
-// path returns the URL of the entries before the one with an ID, or of the newest.
+// path returns the URL of the entries before the one with an ID, or of the newest entries.
 func (f activityFilter) path(before string) string {
 	q := url.Values{}
 	for name, value := range map[string]string{"project": f.Project, "kind": f.Kind, "who": f.Who, "from": f.From,

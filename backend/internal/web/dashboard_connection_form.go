@@ -23,7 +23,7 @@ type connectionForm struct {
 	Capabilities []choice
 	Phrases      pageRows
 	Toggles      pageRows
-	Entered      bool // whether it shows what was entered and not what is stored
+	Entered      bool // whether it shows the entered values instead of the stored ones
 }
 
 // MostRows is the maximum number of rows.
@@ -33,8 +33,8 @@ func (connectionForm) MostRows() int { return maxRows }
 type textInput struct {
 	ID, Label, Hint, Value, Error string
 	Max                           int
-	Code                          bool // it is for programs: it is not spell-checked, and is written from left to right
-	Focus                         bool // it has the focus when the page opens
+	Code                          bool // the input is for programs: not spell-checked, and written from left to right
+	Focus                         bool // whether it has the focus when the page opens
 }
 
 // DescribedBy lists the ids of the hint and the error.
@@ -62,12 +62,12 @@ type addRow struct {
 	More             bool
 }
 
-// AddPhrase is the button for another phrase.
+// AddPhrase returns the button for another phrase.
 func (f connectionForm) AddPhrase() addRow {
 	return addRow{"add-phrase", "Add a phrase", "A page has at most 20 phrases.", f.Phrases.count < maxRows}
 }
 
-// AddToggle is the button for another switch.
+// AddToggle returns the button for another switch.
 func (f connectionForm) AddToggle() addRow {
 	return addRow{"add-toggle", "Add a switch", "A page has at most 20 switches.", f.Toggles.count < maxRows}
 }
@@ -81,7 +81,7 @@ type pageRow struct {
 
 var themeNames = map[string]string{"auto": "Follow the device", "light": "Light", "dark": "Dark"}
 
-// newConnectionForm shows a page with one empty row after the existing ones.
+// newConnectionForm returns a form for a page, with one empty row after the existing ones.
 func newConnectionForm(p connpage.Page) connectionForm {
 	return connectionForm{Page: p, Phrases: pageRows{count: min(len(p.Phrases)+1, maxRows)},
 		Toggles: pageRows{count: min(len(p.Toggles)+1, maxRows)}}
@@ -118,7 +118,7 @@ func readConnectionForm(c *call, p connpage.Page) connectionForm {
 	return f
 }
 
-// addRow adds the row that a button of the form asks for, and reports whether it was such a button.
+// addRow adds the row that a button of the form requests. It reports whether act is such a button.
 func (f *connectionForm) addRow(act string) bool {
 	rows := map[string]*pageRows{"add-phrase": &f.Phrases, "add-toggle": &f.Toggles}[act]
 	if rows == nil {
@@ -129,7 +129,7 @@ func (f *connectionForm) addRow(act string) bool {
 	return true
 }
 
-// describe fills in what the template shows.
+// describe fills in the data for the template.
 func (f *connectionForm) describe(problems formErrors) {
 	input := func(id, label, hint, value string, most int) textInput {
 		return textInput{ID: id, Label: label, Hint: hint, Value: value, Error: problems.Error(id), Max: most}
@@ -212,7 +212,7 @@ func inputOf(field string) string {
 	return rowID(m[3], i)
 }
 
-// fieldRule tells the person which values the input accepts.
+// fieldRule explains to the user which values the input accepts.
 func fieldRule(input string, e *connpage.InvalidError) string {
 	switch name, _, _ := strings.Cut(input, "-"); {
 	case strings.HasPrefix(input, "theme"):

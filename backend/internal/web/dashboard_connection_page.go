@@ -21,7 +21,7 @@ type connectionPage struct {
 	Done      *notice
 	Nav       projectNav
 	Version   int64    // the stored version
-	Differs   []string // how the stored page differs from the values entered
+	Differs   []string // differences between the stored page and the entered values
 	Updated   shownTime
 	UpdatedBy string
 	Hosted    string // path of the hosted page
@@ -86,15 +86,15 @@ func (w *Web) changeConnectionPage(c *call) error {
 	return w.showConnectionPage(c, stored, page)
 }
 
-// atVersion keeps the version that the form was opened with: a form that is shown again must still notice the changes
-// that others saved meanwhile.
+// atVersion keeps the version with which the form was opened: a form that is shown again must still detect changes that
+// others have saved meanwhile.
 func atVersion(stored connpage.Page, version int64) connpage.Page {
 	stored.Version = version
 	return stored
 }
 
-// formVersion returns the version that the form was opened with. If that is missing, it returns -1, which conflicts
-// with every version.
+// formVersion returns the version with which the form was opened. If it is missing, formVersion returns -1, which
+// conflicts with every version.
 func (c *call) formVersion() int64 {
 	version, err := strconv.ParseInt(c.PostFormValue("version"), 10, 64)
 	if err != nil {

@@ -29,7 +29,7 @@ type credentialRow struct {
 	Gateway    string // where the project's owner chooses what pays
 }
 
-// credentialUse says in words what a key is used for.
+// credentialUse describes the use of a key.
 type credentialUse struct {
 	Text      string
 	Waiting   bool // calls could be paid with it, but are paid with credit
@@ -69,10 +69,10 @@ func (w *Web) showCredentials(c *call, f formErrors) error {
 	return w.render(c, f.status(), "dashboard_credentials", page)
 }
 
-// namedModels is how many models a text names before it counts the others.
+// namedModels is the number of models that a text names; it only counts any further ones.
 const namedModels = 3
 
-// credentialUses returns a function that says what a project's key is used for, or would be.
+// credentialUses returns a function that describes the actual or possible use of a project's key.
 func (w *Web) credentialUses(c *call, project string) (func(credentials.Credential) credentialUse, error) {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: project})
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	lastPage        = 100_000
 )
 
-// total is a number at the head of a page.
+// total is a number at the top of a page.
 type total struct{ Name, N string }
 
 // creditPage is the data of the template "dashboard_credit".
@@ -186,8 +186,8 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 	return caps, entered
 }
 
-// changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It
-// shows the form again if a value is invalid, or if the person wants to see the cost first.
+// changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It shows
+// the form again if a value is invalid, or if the user wants to see the cost first.
 func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *capsForm) error) error {
 	var f formErrors
 	caps, entered := readCaps(c, &f)
@@ -210,7 +210,7 @@ func (w *Web) changeAccountCaps(c *call) error {
 	})
 }
 
-// creditLine is the line on other pages about the account's credit or a project's spending.
+// creditLine is a line about the account's credit or a project's spending, shown on other pages.
 type creditLine struct {
 	Available, Today, Month string
 	Locked                  bool
@@ -227,7 +227,7 @@ func (w *Web) accountLine(c *call) (creditLine, error) {
 		Locked: own.Locked, Notices: notices}, err
 }
 
-// spendingNotices lists notices about the caps and the credit that are almost used up.
+// spendingNotices lists notices about caps and credit that are almost used up.
 func (w *Web) spendingNotices(c *call, project string) (texts []string, err error) {
 	all, err := w.Dashboard.Credit.Notices(c.Context(), c.account.ID, project)
 	for _, n := range all {

@@ -33,11 +33,11 @@ type gatewayPage struct {
 	Refusals []refusalRow
 	Caps     capsForm
 	Payer    payerForm
-	PaidBy   string // what pays for calls
+	PaidBy   string // the source that pays for calls
 	Servers  serversForm
 	Models   []modelRow
 	BaseURL  string
-	Compared string // the tokens whose cost Models compares; "" if there are none
+	Compared string // the tokens for which Models compares costs; "" if there are none
 }
 
 // spendPlot is a chart or a ranking, with the table of its numbers.
@@ -161,7 +161,7 @@ func (s *sums) add(u credit.UsageRow, step time.Duration) {
 	}
 }
 
-// dearest sorts by descending cost, and by name for equal costs.
+// dearest returns the keys in order of descending cost, and by name for equal costs.
 func dearest(by map[modelSource]*spending) []modelSource {
 	var keys []modelSource
 	for k := range by {
@@ -246,7 +246,7 @@ func (s *sums) byModel() spendPlot {
 	return plot
 }
 
-// table lists the newest rows first.
+// table returns the rows of the table, newest first.
 func (s *sums) table(interval string) (rows []spendRow) {
 	_, long := timeForms(interval)
 	for _, t := range slices.Backward(s.times) {
@@ -259,7 +259,7 @@ func (s *sums) table(interval string) (rows []spendRow) {
 	return rows
 }
 
-// sources are the labels for who paid.
+// sources are the labels for the ways to pay.
 var sources = map[string]string{
 	credit.SourceCredit: "credit", credit.SourceOwnKey: "own key", credit.SourceLocal: "local, free",
 	credit.SourceScript: "script, free", usage.NothingPays: "nothing: no model is available",
@@ -270,7 +270,7 @@ func paidBy(source string) string { return cmp.Or(sources[source], source) }
 // comparedDays is the period whose token counts are used to compare model costs.
 const comparedDays = 30
 
-// addModels lists the models, the reason if one is unavailable, and what the tokens of the last days cost with each.
+// addModels lists the models, the reason if one is unavailable, and the cost of the last days' tokens with each model.
 func (w *Web) addModels(c *call, page *gatewayPage) error {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
 	if err != nil {

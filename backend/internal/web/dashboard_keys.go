@@ -12,7 +12,7 @@ import (
 // listedRevoked limits the revoked keys listed on a page.
 const listedRevoked = 20
 
-// newKeyText is the text of the page that asks for a proof before a key is made.
+// newKeyText is the text of the page that asks for a proof before a key is created.
 const newKeyText = "The next page shows a new key of the project, once."
 
 type keyRow struct {

@@ -32,10 +32,10 @@ type overviewPage struct {
 	Sessions sessionCards // the newest
 }
 
-// linkRow is one linked agent. printable sanitizes what the agent reports about itself.
+// linkRow is a linked agent. Text that the agent reports about itself is sanitized by printable.
 type linkRow struct {
 	Host, System, Program string
-	Address, LastAddress  string // the addresses used for linking and for the last call
+	Address, LastAddress  string // addresses at linking and at the last call
 	Linked, First, Used   shownTime
 	New                   bool // linked within newFor
 	Revoke                string

@@ -29,7 +29,7 @@ type Dashboard struct {
 	Models      Models
 	KeySources  KeySources
 	Sessions    LiveSessions
-	// LocalServers is nil if people cannot add any.
+	// LocalServers is nil if users cannot add any.
 	LocalServers LocalServers
 }
 
@@ -39,7 +39,7 @@ func (d *Dashboard) complete() bool {
 		d.KeySources != nil && d.Sessions != nil
 }
 
-// Projects manages an account's apps. Its errors are those of package projects.
+// Projects manages an account's apps. It returns the errors of package projects.
 type Projects interface {
 	List(ctx context.Context, account string) ([]projects.Project, error)
 	// Get also accepts the ID of a project that was merged into another project. The result's ID is never an alias.
@@ -50,7 +50,7 @@ type Projects interface {
 	Delete(ctx context.Context, account, id string, by audit.Actor) error
 }
 
-// ProjectKeys manages the keys of a project. Its errors are those of package projects.
+// ProjectKeys manages the keys of a project. It returns the errors of package projects.
 type ProjectKeys interface {
 	Keys(ctx context.Context, account, id string) ([]projects.KeyInfo, error)
 	MintKey(ctx context.Context, account, id, name string, by audit.Actor) (projects.Key, error)
@@ -58,37 +58,37 @@ type ProjectKeys interface {
 	RevokeKey(ctx context.Context, account, id, keyID string, by audit.Actor) error
 }
 
-// AccessGrants defines what agents may do with a project. Its errors are those of package grants.
+// AccessGrants defines what agents may do with a project. It returns the errors of package grants.
 type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
-	// All returns the account's default and the projects that have levels of their own.
+	// All returns the account's default and the projects that have their own levels.
 	All(ctx context.Context, account string) (usual grants.Grants, exceptions map[string]grants.Exception, err error)
 	// Set, Follow and SetDefault return grants.ErrRaises if a level would rise, unless mayRaise is set.
 	Set(ctx context.Context, account, project string, g grants.Grants, mayRaise bool, by audit.Actor) error
-	// Follow deletes a project's own levels, or those of every project if project is empty.
+	// Follow deletes a project's own levels, or the levels of every project if project is empty.
 	Follow(ctx context.Context, account, project string, mayRaise bool, by audit.Actor) error
-	// SetDefault sets the account's default. With everywhere it also replaces the grants of every project.
+	// SetDefault sets the account's default. If everywhere is set, it also replaces the grants of every project.
 	SetDefault(ctx context.Context, account string, g grants.Grants, everywhere, mayRaise bool, by audit.Actor) error
 }
 
-// LiveSessions lists and closes an account's open sessions. Its errors are those of package sessions.
+// LiveSessions lists and closes an account's open sessions. It returns the errors of package sessions.
 type LiveSessions interface {
-	// Page returns open sessions, and where the following page begins.
+	// Page returns open sessions, and the position at which the following page begins.
 	Page(ctx context.Context, account string, l sessions.Listing) (list []sessions.Session, next string, err error)
 	Attached(id string) sessions.Live
-	// Shown returns what the glasses of an open session show.
+	// Shown returns the content shown by the glasses of an open session.
 	Shown(ctx context.Context, account, id string) (sessions.Session, sessions.Memory, error)
 	Close(ctx context.Context, account, id string) (sessions.Session, error)
 	Milestones(ctx context.Context, account string) (sessions.Milestones, error)
 }
 
-// AuditLog lists what was read and changed. Its errors are those of package audit.
+// AuditLog lists reads and changes. It returns the errors of package audit.
 type AuditLog interface {
 	List(ctx context.Context, account string, f audit.Filter) ([]audit.Entry, error)
 	Get(ctx context.Context, account, id string) (audit.Entry, error)
 }
 
-// Assistants manages the settings of voice assistants. Its errors are those of package assistant.
+// Assistants manages the settings of voice assistants. It returns the errors of package assistant.
 type Assistants interface {
 	Get(ctx context.Context, account, project string) (assistant.Config, error)
 	Change(ctx context.Context, account, project string, change assistant.Change, by audit.Actor) (
@@ -99,7 +99,7 @@ type Assistants interface {
 	Cost(c assistant.Config) *int64
 }
 
-// StoredCredentials manages a project's own keys for AI providers. Its errors are those of package credentials.
+// StoredCredentials manages a project's own keys for AI providers. It returns the errors of package credentials.
 type StoredCredentials interface {
 	// Configured reports whether the backend can store credentials.
 	Configured() bool
@@ -114,10 +114,10 @@ type CredentialTester interface {
 	Test(ctx context.Context, account, project, provider string, by audit.Actor) (result string, err error)
 }
 
-// ConnectionPages manages the pages where an app's users connect their glasses. Its errors are those of package
+// ConnectionPages manages the pages where an app's users connect their glasses. It returns the errors of package
 // connpage.
 type ConnectionPages interface {
-	// IsChanged reports whether anybody has ever changed the page. Unlike Get, it stores nothing.
+	// IsChanged reports whether the page has ever been changed. Unlike Get, it stores nothing.
 	IsChanged(ctx context.Context, account, project string) (bool, error)
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
 	Change(ctx context.Context, account, project string, change connpage.Change, by audit.Actor) (
@@ -127,22 +127,22 @@ type ConnectionPages interface {
 	File(p connpage.Page) (name string, html []byte, err error)
 }
 
-// AgentLinks manages the links between an account and its agents. Its errors are those of package link.
+// AgentLinks manages the links between an account and its agents. It returns the errors of package link.
 type AgentLinks interface {
 	Links(ctx context.Context, account string) ([]link.Link, error)
 	RevokeLink(ctx context.Context, account, linkID string, by audit.Actor) error
 	RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error)
 }
 
-// Credit manages the prepaid credit of accounts and their spending caps. Its errors are those of package credit.
+// Credit manages the prepaid credit of accounts and their spending caps. It returns the errors of package credit.
 type Credit interface {
 	// Account returns the account's balance, and opens it on first use.
 	Account(ctx context.Context, accountID string) (credit.Account, error)
-	// Transfers returns the newest transfers first.
+	// Transfers returns transfers, newest first.
 	Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error)
 	Project(ctx context.Context, accountID, project string) (credit.Project, error)
-	// Notices returns notices about caps and a balance that are almost used up. Without a project, it returns the
-	// account's.
+	// Notices returns notices about caps and a balance that are almost used up. If project is empty, it returns the
+	// account's notices.
 	Notices(ctx context.Context, accountID, project string) ([]credit.Notice, error)
 	CapChanges
 	CallCounts
@@ -166,13 +166,13 @@ type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
-// KeySources reads and changes who pays for the calls of a project. Its errors are those of package gateway.
+// KeySources reads and changes the way in which a project pays for its calls. It returns the errors of package gateway.
 type KeySources interface {
 	KeySource(ctx context.Context, account, project string) (string, error)
 	SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error
 }
 
-// LocalServers manages the model servers that project owners added. Its errors are those of package gateway.
+// LocalServers manages the model servers that project owners added. It returns the errors of package gateway.
 type LocalServers interface {
 	List(ctx context.Context, account, project string) ([]gateway.LocalServer, error)
 	Add(ctx context.Context, account, project, id, address, key string, by audit.Actor) (gateway.LocalServer, error)

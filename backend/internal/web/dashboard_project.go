@@ -30,9 +30,9 @@ type projectPage struct {
 // choice is a checkbox or a radio button.
 type choice struct {
 	ID, Label, About string
-	With             string // ids of the choices of another field that it goes with, separated by spaces; "" for all
+	With             string // IDs of the compatible choices of another field, separated by spaces; "" for all
 	On               bool
-	Off              bool // it cannot be chosen now; About says why
+	Off              bool // it cannot be chosen now; About explains why
 }
 
 var platformNames = map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}
@@ -53,7 +53,7 @@ func newProjectPage(p projects.Project) projectPage {
 
 func (w *Web) project(c *call) error { return w.showProject(c, newProjectPage(c.project)) }
 
-// showProject adds the content of the page other than its forms.
+// showProject adds the data that does not come from the forms, and renders the page.
 func (w *Web) showProject(c *call, page projectPage) error {
 	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {

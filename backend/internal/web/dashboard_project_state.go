@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// projectState is the first part of a project's page: what happens with it now, and what is set up.
+// projectState is the first part of a project's page: its current activity and its setup.
 type projectState struct {
 	Sessions sessionCards // the newest
-	Week     []trend      // nil if the backend counts nothing
-	Counted  bool         // whether anything was counted in the week
+	Week     []trend      // nil if the backend does no counting
+	Counted  bool         // whether there are any counts in the week
 	Last     *activityRow // the last change by an agent; nil if there is none
 	SetUp    []step
 }
@@ -63,7 +63,8 @@ func (w *Web) addWeek(c *call, s *projectState) error {
 	return nil
 }
 
-// setUp lists what a project may have, and what of it is set up. Credentials are listed only if some are set or needed.
+// setUp lists the parts that a project may have, and which of them are set up. It lists credentials only if some are
+// set or needed.
 func (w *Web) setUp(c *call, keys []projects.KeyInfo) ([]step, error) {
 	hasPage, pageErr := w.Dashboard.Pages.IsChanged(c.Context(), c.account.ID, c.project.ID)
 	stored, storedErr := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)

@@ -87,7 +87,7 @@ func findProjects(list []projects.Project, query string) (found []projects.Proje
 	return found
 }
 
-// sortProjects sorts by name, or by the last activity, the latest first. Projects without any come last.
+// sortProjects sorts by name, or by last activity, latest first. Projects without any activity come last.
 func sortProjects(list []projects.Project, byName bool) []projects.Project {
 	slices.SortStableFunc(list, func(a, b projects.Project) int {
 		if byName {
@@ -101,7 +101,7 @@ func sortProjects(list []projects.Project, byName bool) []projects.Project {
 // maxOptions limits the projects in a list to choose from, which keeps pages small.
 const maxOptions = 100
 
-// projectOptions returns the projects that were active last, and always the selected one, sorted by name. hidden is the
+// projectOptions returns the most recently active projects, and always the selected one, sorted by name. hidden is the
 // number of the others, which are reached from their own pages.
 func projectOptions(list []projects.Project, selected string) (options []choice, hidden int) {
 	list = sortProjects(slices.Clone(list), false)
@@ -115,14 +115,14 @@ func projectOptions(list []projects.Project, selected string) (options []choice,
 	return options, len(list) - n
 }
 
-// pager is a range of a list that is known completely, with the URLs of its neighbours.
+// pager is a range of a completely known list, with the URLs of the neighbouring ranges.
 type pager struct {
 	from, to           int
 	Text               string // such as 1–100 of 301; "" if everything fits
 	Previous, NextPage string // URLs; "" if there is none
 }
 
-// newPager returns the page with the number in text, or the nearest that exists.
+// newPager returns the page with the number in text, or the nearest existing page.
 func newPager(path string, kept url.Values, text string, total, size int) pager {
 	last := max(1, (total+size-1)/size)
 	n, err := strconv.Atoi(text)

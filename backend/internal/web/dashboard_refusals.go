@@ -2,7 +2,7 @@ package web
 
 import "github.com/service-dev/service/backend/internal/usage"
 
-// stepLink links to the page for a next step.
+// stepLink is a link to the page for a next step.
 type stepLink struct{ Href, Label string }
 
 var stepLinks = map[usage.Place]stepLink{

@@ -15,11 +15,11 @@ import (
 const (
 	sessionsPath   = "/account/sessions"
 	listedSessions = 12
-	// projectSessions is how many sessions the page of a project shows; the others are on its page of sessions.
+	// projectSessions is the number of sessions on a project's page; the others are on the project's page of sessions.
 	projectSessions = 3
 )
 
-// sessionsPage is the data of the template "dashboard_sessions": all open sessions, or those of one project.
+// sessionsPage is the data of the template "dashboard_sessions": all open sessions, or the sessions of one project.
 type sessionsPage struct {
 	Done     *notice
 	Nav      *projectNav // nil for the account's page
@@ -31,10 +31,10 @@ type sessionsPage struct {
 // sessionCards is the data of the template "session-cards".
 type sessionCards struct {
 	List []sessionRow
-	Next string // where the sessions that follow begin; "" if there are none
+	Next string // position at which the following sessions begin; "" if there are none
 }
 
-// sessionRow is one open session. printable sanitizes what apps report about themselves.
+// sessionRow is an open session. Text that apps report about themselves is sanitized by printable.
 type sessionRow struct {
 	ID, Model, Platform  string
 	Project, ProjectPath string
@@ -44,7 +44,7 @@ type sessionRow struct {
 	Apps                 []string
 	Pages                int
 	Panel                string // URL of the picture; "" if there is none
-	NoPanel              string // why there is none
+	NoPanel              string // the reason why there is none
 	Width, Height        int    // of the picture
 	Open, Close          string // URLs; Close asks first, and returns to the page that lists the session
 }
@@ -59,7 +59,7 @@ func (w *Web) listProjectSessions(c *call) error {
 		sessions.Listing{Project: c.project.ID, Limit: listedSessions}, nav.Path+"/sessions")
 }
 
-// showSessions lists the sessions after ?after=. path is the page's own.
+// showSessions lists the sessions after ?after=. path is the path of the page itself.
 func (w *Web) showSessions(c *call, page sessionsPage, l sessions.Listing, path string) error {
 	l.After = c.URL.Query().Get("after")
 	at := func(position string) string {
@@ -153,7 +153,7 @@ func (w *Web) closeSimulatorPage(c *call) error {
 	})
 }
 
-// closeSimulator ends a session, and returns to the page that the person came from.
+// closeSimulator ends a session, and returns to the page that the user came from.
 func (w *Web) closeSimulator(c *call) error {
 	closed, err := w.Dashboard.Sessions.Close(c.Context(), c.account.ID, c.PathValue("session"))
 	if err != nil {
@@ -162,8 +162,8 @@ func (w *Web) closeSimulator(c *call) error {
 	return c.done(nil, sessionsPageOf(closed.Project, c.PostFormValue("page")), "session-closed")
 }
 
-// sessionsPageOf returns the page that a person came from, with its position in the list, if it is one that lists
-// sessions of the project. Otherwise it returns the page of all sessions.
+// sessionsPageOf returns the page that the user came from, with its position in the list, if it lists sessions of the
+// project. Otherwise it returns the page of all sessions.
 func sessionsPageOf(project, from string) string {
 	path, query, _ := strings.Cut(from, "?")
 	if own := projectPath(project); !slices.Contains([]string{"/account", sessionsPath, own, own + "/sessions"}, path) {

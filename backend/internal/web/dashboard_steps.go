@@ -2,15 +2,16 @@ package web
 
 import "strings"
 
-// firstSteps is the data of the template "first-steps". What is done is computed from what the backend stores, so the
-// steps tick themselves.
+// firstSteps is the data of the template "first-steps". It is computed from the stored data, so the steps tick
+// themselves.
 type firstSteps struct {
 	List     []step
 	Done     int  // number of steps that are done
-	Embedded bool // whether the backend runs on the person's own computer
+	Embedded bool // whether the backend runs on the user's own computer
 }
 
-// step is a line of a checklist. A step with a Link leads there; one with Commands or a Prompt is done elsewhere.
+// step is a line of a checklist. If it has a Link, the user does the step there; steps with Commands or a Prompt are
+// done elsewhere.
 type step struct {
 	Title, Text string
 	Commands    string // for a shell
@@ -19,7 +20,7 @@ type step struct {
 	Done        bool
 }
 
-// firstSteps lists the way from a new account to a running app.
+// firstSteps lists the steps from a new account to a running app.
 func (w *Web) firstSteps(c *call, isLinked, hasProject bool) (firstSteps, error) {
 	m, err := w.Dashboard.Sessions.Milestones(c.Context(), c.account.ID)
 	if err != nil {
@@ -49,7 +50,7 @@ func (w *Web) firstSteps(c *call, isLinked, hasProject bool) (firstSteps, error)
 // Open reports whether any step is left.
 func (f firstSteps) Open() bool { return f.Done < len(f.List) }
 
-// linkAdvice says on which computer the commands of linkCommands run.
+// linkAdvice explains on which computer to run the commands of linkCommands.
 func (w *Web) linkAdvice() string {
 	const compare = "The last command shows a code and opens a page here: compare the codes, then approve."
 	switch {
@@ -70,9 +71,9 @@ func (w *Web) linkCommands() string {
 	return commands
 }
 
-// exportCommand returns the command that leads the tools to this backend; "" if they find it by themselves. An embedded
-// backend is found through its state directory. Its address must not be set: the tools would take it for another
-// backend, to which they are not linked.
+// exportCommand returns the command that points the tools to this backend, or "" if they find it by themselves. An
+// embedded backend is found through its state directory. Its address must not be set: the tools would treat it as
+// another backend, to which they are not linked.
 func (w *Web) exportCommand() string {
 	switch {
 	case w.Embedded && w.StateDir != "":

@@ -35,7 +35,7 @@ type docsLink struct {
 	Here                bool
 }
 
-// docsSet is the documentation by path. It is rendered only once, because it is the same for everybody.
+// docsSet is the documentation by path. It is rendered only once, because it is the same for all readers.
 type docsSet map[string]docsFile
 
 type docsFile struct {

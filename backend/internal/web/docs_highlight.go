@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// grammar finds the words of a language that are coloured. Each group of the pattern has the class of the same index:
-// c for a comment, s for a string, k for a keyword, n for a number, and p for a property.
+// grammar matches the words of a language to highlight. Each group of the pattern gets the class with the same index: c
+// for a comment, s for a string, k for a keyword, n for a number, and p for a property.
 type grammar struct {
 	pattern *regexp.Regexp
 	classes []string
@@ -18,7 +18,7 @@ const (
 	numbers    = `\b[0-9][0-9_.]*\b`
 )
 
-// keywords of the languages with braces, which the documentation shows in short examples.
+// keywords are the keywords of the languages with braces, which the documentation uses in short examples.
 const keywords = `async|await|break|case|catch|class|const|continue|default|defer|else|export|extends|false|finally|` +
 	`for|func|function|go|if|import|in|interface|let|map|new|nil|null|of|package|range|return|select|static|struct|` +
 	`switch|this|throw|true|try|type|typeof|undefined|var|while`
@@ -43,8 +43,8 @@ var grammars = func() map[string]grammar {
 	}
 }()
 
-// highlight returns code as escaped HTML in which comments, strings, keywords and the like have a class. Code in an
-// unknown language is only escaped.
+// highlight returns code as escaped HTML in which comments, strings, keywords and the like have a class. It only
+// escapes code in an unknown language.
 func highlight(language, code string) string {
 	g, ok := grammars[language]
 	if !ok {
@@ -65,7 +65,7 @@ func highlight(language, code string) string {
 	return out.String()
 }
 
-// between escapes the code between two coloured words. Frames in JSON are one long line, which may be broken after a
+// between escapes the code between two highlighted words. JSON frames are one long line, which may be broken after a
 // comma or a colon.
 func between(language, code string) string {
 	code = html.EscapeString(code)

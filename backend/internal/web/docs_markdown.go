@@ -36,7 +36,7 @@ var (
 	mdInline   = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\(([^()\\s]+)\\)")
 )
 
-// startsBlock reports whether a line starts a block, which ends a paragraph.
+// startsBlock reports whether a line starts a block and so ends a paragraph.
 func startsBlock(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "|") ||
 		mdHeading.MatchString(line) || mdBullet.MatchString(line) || mdNumber.MatchString(line)
@@ -89,7 +89,7 @@ func (m *mdWriter) code() {
 	}
 	m.at++
 	code := strings.Join(text, "\n")
-	// It is focusable, because it scrolls sideways and must be reachable with the keyboard.
+	// The block is focusable, because it scrolls sideways and must be reachable with the keyboard.
 	block := fmt.Sprintf("<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
 		html.EscapeString(language), highlight(language, code))
 	m.out.WriteString(beside(block, kind, code))
@@ -116,7 +116,7 @@ func (m *mdWriter) list(tag string, item *regexp.Regexp) {
 	fmt.Fprintf(&m.out, "</%s>\n", tag)
 }
 
-// item renders one item. Its further lines are indented by up to indent spaces.
+// item renders one item. Its continuation lines are indented by up to indent spaces.
 func (m *mdWriter) item(first string, indent int) string {
 	text, hasBlocks := []string{first}, false
 	for m.at++; m.at < len(m.lines); m.at++ {
@@ -171,7 +171,7 @@ func cells(row string) []string {
 	return parts
 }
 
-// inline renders code, emphasis and links, and escapes everything.
+// inline renders code, emphasis and links, and escapes all text.
 func inline(text string) string {
 	var out strings.Builder
 	at := 0

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// panelFiles are pictures of the display trees in the documentation, by the hash of the code block. The renderer draws
-// them when the documentation changes (docs_panels_test.go), so that reading it costs no drawing.
+// panelFiles are pictures of the display trees in the documentation, by the hash of the code block. They are rendered
+// when the documentation changes (docs_panels_test.go), so that no drawing is needed to serve it.
 //
 //go:embed panels/*.png
 var panelFiles embed.FS
@@ -19,7 +19,8 @@ const (
 	pngType    = "image/png"
 )
 
-// panelOf returns the name of the picture of a code block, and the picture; nil if the block shows no tree.
+// panelOf returns the name of a code block's picture, and the picture. The picture is nil if the block contains no
+// tree.
 func panelOf(code string) (name string, picture []byte) {
 	name = hashOf([]byte(code), 6) + ".png"
 	picture, err := panelFiles.ReadFile("panels/" + name)
@@ -29,11 +30,11 @@ func panelOf(code string) (name string, picture []byte) {
 	return name, picture
 }
 
-// everyModel after the language of a code block asks for a picture of all device models.
+// everyModel, after the language of a code block, requests a picture of all device models.
 const everyModel = "every-model"
 
-// beside puts the picture of a code block beside the block; a block without one stays as it is. kind is what follows
-// the language of the block.
+// beside puts a code block and its picture side by side. A block without a picture stays as it is. kind is the text
+// after the language of the block.
 func beside(block, kind, code string) string {
 	name, picture := panelOf(code)
 	size, err := png.DecodeConfig(bytes.NewReader(picture))

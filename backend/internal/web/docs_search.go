@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/docs/search"
 )
 
-// docsSearch is what a search found.
+// docsSearch holds the results of a search.
 type docsSearch struct {
 	Query string
 	Found []docsResult
@@ -24,8 +24,8 @@ const (
 	excerptLength = 220 // bytes
 )
 
-// searchDocs answers GET /docs/search?q= with a page, so that the search works without script. The same index answers
-// the tool searchDocs.
+// searchDocs serves GET /docs/search?q= as a page, so that the search works without scripts. The tool searchDocs uses
+// the same index.
 func (w *Web) searchDocs(rw http.ResponseWriter, r *http.Request) {
 	query := strings.Join(strings.Fields(strings.ToValidUTF8(r.URL.Query().Get("q"), "")), " ")
 	if cut := []rune(query); len(cut) > search.MaxQuery {

@@ -23,7 +23,7 @@ import (
 type errorPage struct {
 	Title string
 	Text  string
-	Next  string // what the person can do next
+	Next  string // the user's next step
 }
 
 var errorPages = map[int]errorPage{

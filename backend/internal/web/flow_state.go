@@ -10,21 +10,21 @@ import (
 )
 
 // A step of a sign-in stores the data for the next step in a separate cookie for a few minutes. The cookie is signed,
-// so that it cannot be forged. Except for flowVerify, it is bound to the browser session, so that it cannot be moved
-// to another browser.
+// so that it cannot be forged. Except for flowVerify, it is bound to the browser session, so that it cannot be moved to
+// another browser.
 const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider
 	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
 	flowPasskey = "passkey" // the challenge for a passkey
 	flowProof   = "proof"   // the challenge for a passkey that proves an action
 	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar
-	flowCode    = "code"    // proofs that this browser session was shown codes while they were pending
+	flowCode    = "code"    // proofs that codes were shown to this browser session while they were pending
 	flowVerify  = "verify"  // the token of a confirmation link
 	flowSignUp  = "signup"  // the token of a sign-up link
-	flowMailed  = "mailed"  // the address that a mail was just asked for
+	flowMailed  = "mailed"  // the address to which a mail was just requested
 
 	flowLife     = 10 * time.Minute
-	codeFlowLife = 2 * time.Hour // longer than any code is valid, to say afterwards what became of it
+	codeFlowLife = 2 * time.Hour // longer than any code is valid, to report the outcome afterwards
 	maxFlowState = 3800          // bytes; browsers limit cookies to 4 KB
 )
 
@@ -41,7 +41,7 @@ func lifeOf(flow string) time.Duration {
 	return flowLife
 }
 
-// saveFlow stores the first of values that fits into a cookie in this browser, for lifeOf the flow.
+// saveFlow stores the first of values that fits into a cookie in this browser, for lifeOf(flow).
 func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	size := 0
 	for _, value := range values {
@@ -90,8 +90,8 @@ func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
 	return body + "." + w.signFlow(c, flow, body), nil
 }
 
-// signFlow binds the state to the browser session. flowVerify must survive the sign-in that it requires, so it is not
-// bound: the owner of the link may open it in any browser, and the token is valid only for its own account.
+// signFlow binds the state to the browser session. flowVerify is not bound, because it must survive the sign-in that it
+// requires: the owner of the link may open it in any browser, and the token is valid only for its own account.
 func (w *Web) signFlow(c *call, flow, body string) string {
 	browserID := c.browserID
 	if flow == flowVerify {
@@ -101,7 +101,7 @@ func (w *Web) signFlow(c *call, flow, body string) string {
 	return w.sign("moment", flow, browserID, body)
 }
 
-// encodeJSON does not escape &, < and >, because each would need six bytes.
+// encodeJSON encodes a value. It does not escape &, < and >, because each would need six bytes.
 func encodeJSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

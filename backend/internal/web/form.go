@@ -29,11 +29,11 @@ type accountForm struct {
 	Email    string
 	Accepted bool
 
-	// Web.complete sets these: whether the form requires the sign-in word, whether it explains that everybody was signed
-	// out, and the sign-in methods of this backend.
+	// Web.complete sets these: whether the form requires the sign-in word, whether it explains that all users were
+	// signed out, and the sign-in methods of this backend.
 	NeedsWord, SignedOut bool
 	Providers            []providerButton
-	Passkeys             string // URL that the form posts a passkey's response to
+	Passkeys             string // URL to which the form posts a passkey's response
 	Forgot               string
 
 	// The method links sets these.
@@ -57,7 +57,7 @@ func (f accountForm) links(here string) accountForm {
 	return f
 }
 
-// readForm returns the password separately, so that it is never rendered into a page.
+// readForm returns the form and the password. The password is separate, so that it is never rendered into a page.
 func readForm(c *call, mode string) (f accountForm, password string) {
 	f = accountForm{Mode: mode, Next: nextOf(c), Accepted: c.PostFormValue("accept") != ""}
 	f.Email = strings.TrimSpace(c.PostFormValue("email"))
@@ -84,7 +84,7 @@ func (f *formErrors) checkPassword(field, password string) {
 	}
 }
 
-// isPlausibleEmail accepts one plain address without a display name.
+// isPlausibleEmail reports whether s is one plain address without a display name.
 func isPlausibleEmail(s string) bool {
 	if len(s) > maxEmail || strings.ContainsAny(s, " \t\r\n\"<>") {
 		return false
@@ -93,7 +93,7 @@ func isPlausibleEmail(s string) bool {
 	return err == nil && a.Address == s
 }
 
-// passwordValue returns "" for a value that is too long for a password.
+// passwordValue returns the posted password, or "" if it is too long.
 func passwordValue(c *call) string {
 	password := c.PostFormValue("password")
 	if len(password) > 4*maxPassword {

@@ -2,7 +2,7 @@ package web
 
 import "github.com/service-dev/service/backend/internal/grants"
 
-// usualGrants returns the default of the signed-in account, which a new project has, or the built-in default.
+// usualGrants returns the default of the signed-in account, which applies to new projects, or the built-in default.
 func (w *Web) usualGrants(c *call) (grants.Grants, error) {
 	if !c.isSignedIn() || w.Dashboard == nil {
 		return grants.Default(), nil
@@ -11,7 +11,7 @@ func (w *Web) usualGrants(c *call) (grants.Grants, error) {
 	return usual, err
 }
 
-// granted lists what an approved agent may do: what every link allows, and the access to project data that g adds.
+// granted lists what an approved agent may do: the abilities of every link, and the access to project data in g.
 func granted(g grants.Grants) []string {
 	list := []string{
 		"Open the browser simulator and run apps in it",

@@ -23,7 +23,7 @@ type call struct {
 	*http.Request
 	rw        http.ResponseWriter
 	browserID string           // value of the session cookie; CSRF tokens and code bindings depend on it
-	account   Account          // zero if nobody is signed in
+	account   Account          // zero if the visitor is not signed in
 	project   projects.Project // set by withProject; its ID is not an alias
 }
 
@@ -40,7 +40,7 @@ func (c *call) redirect(to string) error {
 const (
 	contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; " + otherPolicy
 	// simulatorPolicy lets the simulator page compile its WebAssembly. It does not allow eval of text.
-	// Its event log shows pictures and sound that the page itself has made.
+	// Its event log shows pictures and sound that the page itself created.
 	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
 		"img-src 'self' data: blob:; media-src blob:; " + limitPolicy
 	otherPolicy = "img-src 'self' data:; " + limitPolicy
@@ -48,8 +48,8 @@ const (
 )
 
 // page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,
-// moves the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and renders
-// error pages. It passes the ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
+// redirects the browser to the site's host, finds the browser session, checks the CSRF token of unsafe methods, and
+// renders error pages. It passes the ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
 func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
@@ -80,9 +80,9 @@ func (w *Web) serve(c *call, h handler) error {
 	return h(c)
 }
 
-// signedIn wraps every page below /account. It redirects visitors to /signin, which returns them to the requested
-// page. A form posted while signed out is not repeated; it leads to the dashboard. signedIn also limits the changes of
-// one account across all its browsers.
+// signedIn wraps every page below /account. It redirects visitors to /signin, which redirects back to the requested
+// page. A form posted while signed out is not repeated; the sign-in then leads to the dashboard. signedIn also limits
+// the changes of one account across all its browsers.
 func (w *Web) signedIn(h handler) http.Handler {
 	return w.page(func(c *call) error {
 		switch {
@@ -97,8 +97,8 @@ func (w *Web) signedIn(h handler) http.Handler {
 	})
 }
 
-// withProject is signedIn for a page of the project {id} in the path. It redirects from the alias of a merged project
-// to the project that it was merged into.
+// withProject is like signedIn, for a page of the project {id} in the path. It redirects from the alias of a merged
+// project to the project that it was merged into.
 func (w *Web) withProject(h handler) http.Handler {
 	return w.signedIn(func(c *call) (err error) {
 		if c.project, err = w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.PathValue("id")); err != nil {
@@ -122,10 +122,10 @@ func setHeaders(h http.Header) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isEmbedded reports whether another site made the browser load this page inside its own page (as an image, a frame
-// or a script) or in advance. The user does not know about such a request, so it must not look anything up or count
-// against them. Browsers indicate this in Fetch Metadata headers. A request without them is allowed, because anybody
-// can omit them.
+// isEmbedded reports whether another site made the browser load this page inside its own page (as an image, a frame or
+// a script) or in advance. The user does not know about such a request, so it must not look anything up or count
+// against them. Browsers indicate this in Fetch Metadata headers. A request without them is allowed, because anyone can
+// omit them.
 func isEmbedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

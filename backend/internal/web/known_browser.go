@@ -44,8 +44,8 @@ func (w *Web) knownBrowser(c *call, email string) string {
 	return name
 }
 
-// knownBrowserSuffix contains a keyed hash of the address. A browser may know several addresses, and the cookie's name
-// must not reveal any of them.
+// knownBrowserSuffix returns a suffix that contains a keyed hash of the address. A browser may know several addresses,
+// and a cookie's name must not reveal any of them.
 func (w *Web) knownBrowserSuffix(email string) string {
 	return "-known-" + w.sign("known cookie", email)[:8]
 }

@@ -9,7 +9,7 @@ import (
 type formErrors struct {
 	Problem string // a problem of the form as a whole
 	Fields  []fieldError
-	ToTop   bool // whether the focus goes to the summary; otherwise a field may have it
+	ToTop   bool // whether the summary gets the focus; otherwise a field may have it
 }
 
 // fieldError is the problem of one field. Field is the id of its input.
@@ -17,7 +17,7 @@ type fieldError struct{ Field, Text string }
 
 func (f *formErrors) add(field, text string) { f.Fields = append(f.Fields, fieldError{field, text}) }
 
-// Failed reports whether the person must correct anything.
+// Failed reports whether the user must correct the form.
 func (f formErrors) Failed() bool { return f.Problem != "" || len(f.Fields) > 0 }
 
 // Error returns the error text of one field, or "".
@@ -30,7 +30,7 @@ func (f formErrors) Error(field string) string {
 	return ""
 }
 
-// status returns 422 if the person must correct anything, and otherwise 200.
+// status returns 422 if the user must correct the form, and otherwise 200.
 func (f formErrors) status() int {
 	if f.Failed() {
 		return http.StatusUnprocessableEntity
@@ -44,8 +44,8 @@ type message struct {
 	Text  []string
 	Href  string
 	Label string
-	Quiet bool // whether the link is only a way out, not the next step
-	// Other is the label of a second link to OtherHref, "" for none.
+	Quiet bool // whether the link only leaves the page and is not the next step
+	// Other is the label of a second link, to OtherHref; "" for none.
 	Other, OtherHref string
 }
 
@@ -62,7 +62,7 @@ func (w *Web) showTooMany(c *call) error {
 	})
 }
 
-// showBusy responds to a request for which the account's share of the server is used up.
+// showBusy responds to a request from an account that has used up its share of the server.
 func (w *Web) showBusy(c *call) error {
 	c.rw.Header().Set("Retry-After", "1")
 	return w.showMessage(c, http.StatusTooManyRequests, message{
@@ -72,8 +72,8 @@ func (w *Web) showBusy(c *call) error {
 	})
 }
 
-// notice is the line on a page about a completed action. The address contains only the code of the notice, so that
-// nobody can choose its text.
+// notice is the line on a page about a completed action. The URL contains only the code of the notice, so that its text
+// cannot be forged.
 type notice struct {
 	Text string
 	Bad  bool

@@ -9,8 +9,8 @@ import (
 // importOf matches an import of a page's script: a file in the same directory.
 var importOf = regexp.MustCompile(` from "\./([a-z_]+\.js)"`)
 
-// versionImports makes scripts import each other by versioned URLs, which browsers need not revalidate. Imports must
-// not form a cycle.
+// versionImports makes scripts import each other by versioned URLs, which browsers do not need to revalidate. Imports
+// must not form a cycle.
 func (s assetSet) versionImports() {
 	for _, a := range s {
 		if a.kind != scriptType {
@@ -34,8 +34,8 @@ func (s assetSet) versionImports() {
 	}
 }
 
-// modules is the template function "modules". It returns the URLs of the scripts that a script imports, directly or
-// not, so that a browser can load them at once instead of one level of imports after another.
+// modules is the template function "modules". It returns the URLs of all scripts that a script imports, directly or
+// indirectly, so that a browser can load them at once instead of one level of imports after another.
 func (s assetSet) modules(name string) []string {
 	seen := map[string]bool{}
 	var urls []string

@@ -39,7 +39,7 @@ func sitePath(next string) string {
 	return next
 }
 
-// landing returns where somebody who is signed in continues: the dashboard instead of "/", if there is one.
+// landing returns the path at which a signed-in user continues: the dashboard instead of "/", if there is one.
 func (w *Web) landing(next string) string {
 	if next == "/" && w.Dashboard != nil {
 		return "/account"

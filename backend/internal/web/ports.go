@@ -7,16 +7,16 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// Account contains what pages need to know about the signed-in account.
+// Account contains the data about the signed-in account that pages need.
 type Account struct {
 	ID    string
 	Email string
 }
 
-// Accounts creates accounts, checks passwords and stores browser sessions. Its errors are those of package account.
+// Accounts creates accounts, checks passwords and stores browser sessions. It returns the errors of package account.
 type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
-	// SignIn takes the name of a browser that has signed in with this address before, or "".
+	// SignIn checks a password. browser is the name of a browser that has signed in with this address before, or "".
 	SignIn(ctx context.Context, email, password, browser string) (account.Account, error)
 	// OpenSession returns the secret for the cookie.
 	OpenSession(ctx context.Context, accountID string, v account.Visit) (string, error)
@@ -24,7 +24,7 @@ type Accounts interface {
 	CloseSession(ctx context.Context, secret string) error
 }
 
-// Links shows and decides pending link requests. Its errors are those of package link.
+// Links shows and decides pending link requests. It returns the errors of package link.
 type Links interface {
 	View(ctx context.Context, userCode string) (link.Code, error)
 	Approve(ctx context.Context, userCode, accountID string) error
@@ -33,7 +33,7 @@ type Links interface {
 	Throttled(ctx context.Context)
 }
 
-// isCodeGone reports whether a code is unknown, expired or used. Pages must not distinguish these.
+// isCodeGone reports whether a code is unknown, expired or used. Pages must not distinguish these cases.
 func isCodeGone(err error) bool {
 	return isAny(err, []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending})
 }

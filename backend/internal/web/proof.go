@@ -13,9 +13,9 @@ import (
 )
 
 // Browsers send the cookies of a host to every port of that host. On your own computer, another program may therefore
-// obtain the cookies of a signed-in browser, or set its own. So where Options.AskProof is set, a form that gives a
-// program access also needs a proof that the account's owner posts it: the password or a passkey. One proof is good
-// for one action.
+// obtain the cookies of a signed-in browser, or set its own. Where Options.AskProof is set, a form that grants a
+// program access therefore also requires proof that the account's owner posts it: the password or a passkey. One proof
+// is valid for one action.
 
 // Names of the fields of a form that are not part of its action.
 const (
@@ -26,16 +26,17 @@ const (
 
 const beginProofPath = "/account/proof/begin"
 
-// proofForm is the data of the template "proof-fields": what a form asks for before its action.
+// proofForm is the data of the template "proof-fields", which asks for a proof before an action.
 type proofForm struct {
 	formErrors
 	Needed  bool
-	FormID  string // id of the form that the input of the password belongs to
+	FormID  string // ID of the form that contains the password input
 	Proof   string // replaces the password; "" to ask for it
 	Passkey passkeyProof
 }
 
-// passkeyProof is the form that repeats an action with a passkey. Begin is "" if the account has none for this host.
+// passkeyProof is the form that repeats an action with a passkey. Begin is "" if the account has no passkey for this
+// host.
 type passkeyProof struct{ Action, Begin, Label string }
 
 // proofPage is the data of the template "proof", which asks for a proof and then repeats a request.
@@ -43,12 +44,12 @@ type proofPage struct {
 	proofForm
 	Title, Text string
 	Action      string
-	Hidden      []hiddenField // what was posted
+	Hidden      []hiddenField // the posted fields
 }
 
 type hiddenField struct{ Name, Value string }
 
-// passkeyChallenge is the state of a passkey's ceremony that proves one action.
+// passkeyChallenge is the state of a passkey ceremony that proves one action.
 type passkeyChallenge struct {
 	Sealed string `json:"s"`
 	Action string `json:"a"`
@@ -64,8 +65,8 @@ func proven(title, text string, h func(*Web, *call) error) func(*Web, *call) err
 	}
 }
 
-// isProven reports whether the posted form has a proof, or needs none. If it lacks one, isProven shows a page with the
-// title and the text that asks for it.
+// isProven reports whether the posted form contains a proof, or needs none. If the proof is missing, isProven shows a
+// page with the title and text that asks for it.
 func (w *Web) isProven(c *call, title, text string) (bool, error) {
 	f, err := w.checkProof(c)
 	if err != nil || !f.Needed {
@@ -83,7 +84,8 @@ func (w *Web) isProven(c *call, title, text string) (bool, error) {
 	return false, w.render(c, page.status(), "proof", page)
 }
 
-// checkProof returns a form that needs a proof if the posted one has none that is valid. It names what was wrong.
+// checkProof checks the proof in the posted form. If none is valid, it returns a form that asks for one and names the
+// problem.
 func (w *Web) checkProof(c *call) (f proofForm, err error) {
 	if !w.AskProof {
 		return f, nil
@@ -111,8 +113,8 @@ func (w *Web) checkProof(c *call) (f proofForm, err error) {
 	return f, err
 }
 
-// provePasskey reports whether a proof is still needed after the response of a passkey, which must belong to the
-// account and to a challenge for this action.
+// provePasskey reports whether a proof is still needed after a passkey's response, which must belong to the account and
+// to a challenge for this action.
 func (w *Web) provePasskey(c *call, f *proofForm) (needed bool, err error) {
 	var challenge passkeyChallenge
 	w.loadFlow(c, flowProof, &challenge)
@@ -137,7 +139,7 @@ func (w *Web) provePasskey(c *call, f *proofForm) (needed bool, err error) {
 	return true, nil
 }
 
-// askProof adds to a form what an action can be proven with.
+// askProof adds the available ways to prove an action to a form.
 func (w *Web) askProof(c *call, f proofForm, action string) (proofForm, error) {
 	f.FormID = cmp.Or(f.FormID, "prove")
 	if f.Proof != "" || w.Passkeys == nil || !w.isSiteHost(c) {
@@ -164,19 +166,19 @@ func (w *Web) beginProof(c *call) error {
 	return nil
 }
 
-// proofAfterSignIn returns what replaces the password in the response to a sign-in. Only such a response may contain
-// it, not the response to a GET: a program that has the cookies could get that one. It is good for one action only if
-// the action can happen only once.
+// proofAfterSignIn returns the value that replaces the password in the response to a sign-in. It must not be in the
+// response to a GET, which a program with the cookies could request. The value is valid for one action only if the
+// action can happen only once.
 func (w *Web) proofAfterSignIn(c *call, action string) string {
 	return w.sign("proof", c.browserID, c.account.ID, action)
 }
 
-// sealAction names an action of this browser session and account in a challenge for a passkey.
+// sealAction identifies an action of this browser session and account in a passkey challenge.
 func (w *Web) sealAction(c *call, action string) string {
 	return w.sign("proven action", c.browserID, c.account.ID, action)
 }
 
-// actionOf identifies what a request would do: its URL and the fields of its form.
+// actionOf identifies the effect of a request: its URL and the fields of its form.
 func actionOf(c *call) string {
 	return c.URL.RequestURI() + "\n" + actionFields(c).Encode()
 }

@@ -16,7 +16,7 @@ var templateFiles embed.FS
 
 // view is the data of every template; Data is specific to the page.
 type view struct {
-	Account   *Account // nil if nobody is signed in
+	Account   *Account // nil if the visitor is not signed in
 	CSRF      string   // for the hidden field "csrf" in every form
 	Support   string
 	Version   string
@@ -42,7 +42,7 @@ func (w *Web) render(c *call, status int, name string, data any) error {
 	return nil
 }
 
-// execute renders a page completely before anything is sent, so that a template error still leads to an error page.
+// execute renders a page completely before it is sent, so that a template error still leads to an error page.
 func (w *Web) execute(name string, v view) ([]byte, error) {
 	parse, ok := w.templates[name]
 	if !ok {
@@ -59,8 +59,8 @@ func (w *Web) execute(name string, v view) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// templateSet contains the pages by name. Each is parsed when first shown: most backends are embedded and rarely show
-// their pages, and all parsed pages would take more memory than the rest of an idle backend.
+// templateSet contains the pages by name. Each is parsed when it is first shown: most backends are embedded and rarely
+// show their pages, and parsing all pages would take more memory than the rest of an idle backend.
 type templateSet map[string]func() (*template.Template, error)
 
 // findTemplates combines each page with the layout and the shared parts, whose file names start with an underscore.

@@ -19,14 +19,14 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// drawingBounds limit how many panels are drawn at the same time, so that pictures cannot take the processors from the
-// sessions themselves. Further requests wait.
+// drawingBounds limits how many panels are drawn at the same time, to leave processors for the sessions themselves.
+// Further requests wait.
 var drawingBounds = limit.Bounds{Running: 2, RunningEach: 1, Waiting: 1000, WaitingEach: 100}
 
-// sessionPanel sends a small picture of what the glasses of an open session show now.
+// sessionPanel sends a small picture of the current panel of an open session.
 func (w *Web) sessionPanel(c *call) error { return w.sendPanel(c, thumbnail) }
 
-// simulatorPanel sends the exact picture.
+// simulatorPanel sends the exact picture of the panel.
 func (w *Web) simulatorPanel(c *call) error {
 	return w.sendPanel(c, func(_ context.Context, picture []byte) []byte { return picture })
 }
@@ -67,8 +67,8 @@ func (w *Web) panel(c *call, fit func(ctx context.Context, picture []byte) []byt
 	return fit(ctx, picture), nil
 }
 
-// panelURL returns the URL of a picture of what an open session shows, which the simulator page shows until its own
-// program runs. It returns "" if the session shows nothing.
+// panelURL returns the URL of a picture of an open session's panel, which the simulator page shows until its own
+// program runs. It returns "" if the panel is empty.
 func (w *Web) panelURL(c *call, id string) (string, error) {
 	if w.Dashboard == nil {
 		return "", nil
@@ -84,8 +84,8 @@ func (w *Web) panelURL(c *call, id string) (string, error) {
 	return "/s/" + url.PathEscape(id) + "/panel", nil
 }
 
-// maxThumbnail is the size in bytes above which a picture is reduced to a half of its width, and then to a quarter, with
-// the colours of a palette. A page shows many pictures, each about 160 pixels high.
+// maxThumbnail is the size in bytes above which a picture is reduced to half its width, and then to a quarter, with the
+// colours of a palette. A page shows many pictures, each about 160 pixels high.
 const maxThumbnail = 5_000
 
 // thumbnail compresses the picture of a panel well. Pictures with many colours, such as photos, are also reduced.
@@ -95,7 +95,7 @@ func thumbnail(ctx context.Context, picture []byte) []byte {
 		return picture
 	}
 	best := picture
-	if _, ok := img.(*image.Paletted); ok { // compressing any other well takes long, and it stays large
+	if _, ok := img.(*image.Paletted); ok { // other pictures take long to compress, and stay large
 		best = compress(img)
 	}
 	for part := 2; part <= 4 && len(best) > maxThumbnail && ctx.Err() == nil; part *= 2 {
@@ -131,8 +131,8 @@ func compress(img image.Image) []byte {
 	return out.Bytes()
 }
 
-// drawPanel draws what a session shows: the last tree, or nothing while the glasses are folded or not worn. It returns
-// nil for a model without a panel, and once ctx has ended.
+// drawPanel draws the panel of a session: the last tree, or a clear panel while the glasses are folded or not worn. It
+// returns nil for a model without a panel, and once ctx has ended.
 func drawPanel(ctx context.Context, modelID string, m sessions.Memory) []byte {
 	model, ok := glasses.Model(modelID)
 	if !ok || model.Panel == nil {

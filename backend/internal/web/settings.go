@@ -89,13 +89,13 @@ type settingsPage struct {
 	Again       string // path to return to after signing in again; "" if that is not needed
 }
 
-// AskID is the id of the input for the password in the form of a provider.
+// AskID returns the ID of the password input in the form of a provider.
 func (p settingsPage) AskID() string { return "ask-password" }
 
 type passkeysPart struct {
 	On   bool
 	Name string // of a new passkey, as entered
-	Site string // address at which passkeys work; "" if it is this page's
+	Site string // address at which passkeys work; "" if it is the address of this page
 	List []passkeyRow
 }
 
@@ -114,14 +114,14 @@ type browserRow struct {
 	This                                 bool
 }
 
-// Current is the data of the template "current-password": the id and the error of the input for the current password.
+// Current is the data of the template "current-password": the ID and the error of the input for the current password.
 func (p settingsPage) Current(id string) struct{ ID, Error string } {
 	return struct{ ID, Error string }{id, p.Error(id)}
 }
 
 func (w *Web) settings(c *call) error {
 	p := settingsPage{Done: c.notice()}
-	if entered := c.URL.Query().Get("new-email"); isPlausibleEmail(entered) { // before the person signed in again
+	if entered := c.URL.Query().Get("new-email"); isPlausibleEmail(entered) { // entered before the user signed in again
 		p.NewEmail = entered
 	}
 	return w.showSettings(c, p)

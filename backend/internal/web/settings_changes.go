@@ -44,7 +44,8 @@ func passwordProblem(err error) string {
 	return ""
 }
 
-// changeEmail sends a link to the new address. Without mail, nobody could prove that they own it.
+// changeEmail sends a link to the new address. It requires mail, because only the link proves that the user owns the
+// address.
 func (w *Web) changeEmail(c *call) error {
 	if !w.Settings.CanMail() {
 		return errNotFound
@@ -123,8 +124,8 @@ func (w *Web) changePassword(c *call) error {
 	return w.showSettings(c, p)
 }
 
-// isUnproven reports whether the request may come from somebody else who found the browser unattended: the account has
-// no password to enter, and the sign-in is not recent.
+// isUnproven reports whether the request may come from someone who found the browser unattended: the account has no
+// password to enter, and the sign-in is not recent.
 func (w *Web) isUnproven(c *call) (bool, error) {
 	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
 	if err != nil || owner.HasPassword() {
@@ -133,8 +134,8 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 	return w.isStale(c)
 }
 
-// freshSignIn is how recent a sign-in must be to add a sign-in method without entering the password. If the account has
-// no password, it also applies to setting one, changing the address and deleting the account.
+// freshSignIn is the maximum age of a sign-in with which a sign-in method can be added without entering the password.
+// If the account has no password, it also applies to setting one, changing the address and deleting the account.
 const freshSignIn = 10 * time.Minute
 
 // isStale reports whether this browser's sign-in is older than freshSignIn, or no sign-in is recent enough.
@@ -151,9 +152,9 @@ func (w *Web) isStale(c *call) (bool, error) {
 	return true, err
 }
 
-// prove checks, before a sign-in method is added, that the person is the account's owner: by a recent sign-in, or by the
-// password that the same form asks for. It returns what to tell the person, or "". canEnter reports whether the password
-// can be entered in the form; without a password, only another sign-in helps.
+// prove checks, before a sign-in method is added, that the user is the account's owner: by a recent sign-in, or by the
+// password that the same form asks for. It returns the message for the user, or "". canEnter reports whether the
+// password can be entered in the form; without a password, only another sign-in helps.
 func (w *Web) prove(c *call) (problem string, canEnter bool, err error) {
 	stale, err := w.isStale(c)
 	if err != nil || !stale {

@@ -13,14 +13,14 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 )
 
-// exportBounds limit how many exports are made or downloaded at the same time.
+// exportBounds limits how many exports are made or downloaded at the same time.
 var exportBounds = limit.Bounds{Running: 8, RunningEach: 1}
 
 // downloadTime limits the time a browser may take to download its export.
 const downloadTime = 10 * time.Minute
 
-// export responds with the account's data as a file. The file is complete before its first byte is sent, so that a
-// slow reader ties up a file instead of one of the few database connections. It exists until the response ends.
+// export responds with the account's data as a file. The file is complete before its first byte is sent, so that a slow
+// reader ties up a file instead of one of the few database connections. The file exists until the response ends.
 func (w *Web) export(c *call) error {
 	leave, err := w.exports.Enter(c.Context(), c.account.ID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *Web) export(c *call) error {
 	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // fails only for a test's recorder
 	h := c.rw.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.FormatInt(size, 10)) // so that the browser detects a truncated file
+	h.Set("Content-Length", strconv.FormatInt(size, 10)) // lets the browser detect a truncated file
 	h.Set("Content-Disposition", `attachment; filename="account-`+w.Now().UTC().Format("2006-01-02")+`.json"`)
 	if _, err := io.Copy(c.rw, file); err == nil {
 		_ = connection.SetWriteDeadline(time.Time{}) // the connection serves further requests
@@ -91,7 +91,7 @@ func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
 	return p, err
 }
 
-// deleteAccount deletes everything if the person typed the address and proved to be the account's owner.
+// deleteAccount deletes all data if the user typed the address and proved to be the account's owner.
 func (w *Web) deleteAccount(c *call) error {
 	p, err := w.newDeletePage(c)
 	if err != nil {

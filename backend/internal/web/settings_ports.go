@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// Settings serves the settings of an account and mailed links. Its errors are those of package account.
+// Settings serves the settings of an account and mailed links. It returns the errors of package account.
 type Settings interface {
 	Profiles
 	Browsers
@@ -25,7 +25,7 @@ type Settings interface {
 type Profiles interface {
 	ByID(ctx context.Context, accountID string) (account.Account, error)
 	CheckPassword(ctx context.Context, accountID, password string) error
-	// ChangePassword and SetPassword sign out every browser except the one whose cookie contains the secret keep.
+	// ChangePassword and SetPassword sign out every browser except the one with the secret keep in its cookie.
 	ChangePassword(ctx context.Context, accountID, current, newPassword, keep string, by audit.Actor) error
 	SetPassword(ctx context.Context, accountID, newPassword, keep string, by audit.Actor) error
 	ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error
@@ -49,13 +49,13 @@ type SignUps interface {
 type Mails interface {
 	CanMail() bool
 	SendVerification(ctx context.Context, accountID string) error
-	// Verify takes the account that this browser is signed in to.
+	// Verify requires the account that this browser is signed in to.
 	Verify(ctx context.Context, accountID, token string) error
 	ForgotPassword(ctx context.Context, email string) error
 	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
-// Identities manages people's accounts at sign-in providers.
+// Identities manages a user's accounts at sign-in providers.
 type Identities interface {
 	SignInWith(ctx context.Context, id account.Identity) (account.Account, error)
 	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
@@ -70,20 +70,20 @@ type DataRights interface {
 	Delete(ctx context.Context, accountID string, by audit.Actor) error
 }
 
-// Providers signs people in with OpenID Connect providers. Its errors are those of package oidc.
+// Providers signs users in with OpenID Connect providers. It returns the errors of package oidc.
 type Providers interface {
 	Providers() []oidc.Provider
 	Begin(ctx context.Context, provider, redirectURL string) (oidc.Attempt, error)
 	Finish(ctx context.Context, a oidc.Attempt, answer url.Values) (oidc.Identity, error)
 }
 
-// Passkeys adds, lists and uses passkeys. Its errors are those of package passkey.
+// Passkeys adds, lists and uses passkeys. It returns the errors of package passkey.
 type Passkeys interface {
 	PasskeySignIn
 	PasskeyManager
 }
 
-// PasskeySignIn signs in with a passkey. The browser sends sealed back with its response.
+// PasskeySignIn signs in with a passkey. The browser returns sealed with its response.
 type PasskeySignIn interface {
 	BeginLogin(ctx context.Context) (options []byte, sealed string, err error)
 	FinishLogin(ctx context.Context, sealed string, response []byte) (accountID string, err error)

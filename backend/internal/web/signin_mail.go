@@ -18,7 +18,7 @@ const (
 type forgotPage struct {
 	formErrors
 	Mail  bool
-	Local bool // the backend runs on the person's own computer
+	Local bool // the backend runs on the user's own computer
 	Email string
 }
 
@@ -29,7 +29,7 @@ func (w *Web) showForgot(c *call, status int, p forgotPage) error {
 	return w.render(c, status, "forgot", p)
 }
 
-// sendForgot responds in the same way to known and unknown addresses.
+// sendForgot gives the same response for known and unknown addresses.
 func (w *Web) sendForgot(c *call) error {
 	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
 	if !w.Settings.CanMail() {
@@ -57,7 +57,7 @@ func (w *Web) sendForgot(c *call) error {
 	return c.redirect("/forgot/sent")
 }
 
-// mailedTo returns the address that this browser session just asked a mail for, or what to call it.
+// mailedTo returns the address to which this browser session just requested a mail, or a description of it.
 func (w *Web) mailedTo(c *call) string {
 	var email string
 	if !w.loadFlow(c, flowMailed, &email) {
@@ -75,9 +75,9 @@ func (w *Web) forgotSent(c *call) error {
 	})
 }
 
-// mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state,
-// redirects to the address without it, and then calls show. Without a token, it says that the link has expired and
-// how to get a new one.
+// mailForm serves the page of a mailed link. It moves the link's token from the URL into the flow's state, redirects to
+// the URL without it, and then calls show. Without a token, it explains that the link has expired and how to get a new
+// one.
 func (w *Web) mailForm(c *call, flow string, expired message, show func() error) error {
 	if token := c.URL.Query().Get("token"); token != "" && len(token) <= maxMailToken {
 		if err := w.saveFlow(c, flow, token); err != nil {
@@ -99,7 +99,7 @@ var (
 	toSettings  = message{Href: settingsPath, Label: "Go to your settings"}
 )
 
-// showExpired responds in the same way to mailed links that are unknown, used, expired or replaced by a newer one.
+// showExpired gives the same response for mailed links that are unknown, used, expired or replaced by a newer one.
 func (w *Web) showExpired(c *call, m message) error {
 	m.Title = "This link no longer works"
 	m.Text = []string{"A mailed link works once, for a short time, and only until a newer one is sent. " +
@@ -107,8 +107,8 @@ func (w *Web) showExpired(c *call, m message) error {
 	return w.showMessage(c, http.StatusNotFound, m)
 }
 
-// resetPage is the data of the template "reset". Links, Passkeys and Providers report which kinds of access can be
-// revoked as well.
+// resetPage is the data of the template "reset". Links, Passkeys and Providers report which other kinds of access can
+// be revoked.
 type resetPage struct {
 	formErrors
 	Min                        int
@@ -154,8 +154,8 @@ func (w *Web) reset(c *call) error {
 	return w.enter(c, owner, settingsPath+"?done=reset", account.ByMail)
 }
 
-// verifyPage is the data of the template "verify". If nobody is signed in, Email is "" and the page links to the
-// sign-in, which returns to it.
+// verifyPage is the data of the template "verify". If the visitor is not signed in, Email is "" and the page links to
+// the sign-in, which returns to it.
 type verifyPage struct{ Email, SignIn string }
 
 func (w *Web) verifyForm(c *call) error {
@@ -165,8 +165,8 @@ func (w *Web) verifyForm(c *call) error {
 	})
 }
 
-// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the
-// mail proves only that the address is yours: somebody else may have created the account with it.
+// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the mail
+// proves only that the address is yours: someone else may have created the account with it.
 func (w *Web) verify(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect(verifyPath)

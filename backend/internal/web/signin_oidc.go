@@ -27,7 +27,7 @@ func (w *Web) signInWithProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: nextOf(c)}, withNext("/signin", nextOf(c)))
 }
 
-// linkProvider requires a recent sign-in or the password, so that somebody who finds a browser unattended cannot gain
+// linkProvider requires a recent sign-in or the password, so that someone who finds a browser unattended cannot gain
 // permanent access.
 func (w *Web) linkProvider(c *call) error {
 	problem, canEnter, err := w.prove(c)
@@ -45,8 +45,8 @@ func (w *Web) linkProvider(c *call) error {
 }
 
 // leaveForProvider sends the browser to a provider through an intermediate page that redirects by itself. A direct
-// redirect, and every redirect by the provider, would be part of the form's submission, which the policy restricts to
-// this site (form-action). With the page, the policy does not have to list the providers' hosts.
+// redirect, and every redirect by the provider, would count as part of the form's submission, which the policy
+// restricts to this site (form-action). With the page, the policy does not have to list the providers' hosts.
 func (w *Web) leaveForProvider(c *call, state providerAttempt, back string) error {
 	id := c.PathValue("provider")
 	attempt, err := w.Providers.Begin(c.Context(), id, w.origin(c)+"/signin/oidc/"+url.PathEscape(id)+"/callback")
@@ -63,7 +63,7 @@ func (w *Web) leaveForProvider(c *call, state providerAttempt, back string) erro
 	return w.render(c, http.StatusOK, "signin_redirect", data)
 }
 
-// saveAttempt drops a return path that is too long for a cookie.
+// saveAttempt stores the attempt. It drops a return path that is too long for a cookie.
 func (w *Web) saveAttempt(c *call, state providerAttempt) error {
 	withoutNext := state
 	withoutNext.Next = "/"
@@ -79,7 +79,7 @@ func (w *Web) origin(c *call) string {
 }
 
 // providerCallback signs in or links on a GET. It acts only on the response to an attempt that this browser session
-// started, as the state in its signed cookie proves.
+// started, which the state in its signed cookie proves.
 func (w *Web) providerCallback(c *call) error {
 	var state providerAttempt
 	started := w.loadFlow(c, flowOIDC, &state)
@@ -166,7 +166,7 @@ func (w *Web) acceptWelcome(c *call) error {
 	return w.enter(c, owner, who.Next, account.ByOIDC+who.Identity.Provider)
 }
 
-// showProviderError explains what went wrong at a provider and how to continue.
+// showProviderError explains the failure at a provider and how to continue.
 func (w *Web) showProviderError(c *call, err error, provider, back string) error {
 	name := w.providerName(provider)
 	m := message{Href: back, Label: "Go back and try again"}

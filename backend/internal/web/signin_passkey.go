@@ -19,7 +19,7 @@ const (
 	maxPasskeyName = 60
 )
 
-// beginPasskey sends the script a challenge to sign in with.
+// beginPasskey sends a sign-in challenge to the script.
 func (w *Web) beginPasskey(c *call) error {
 	options, sealed, err := w.Passkeys.BeginLogin(c.Context())
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *Web) beginPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// sendChallenge sends options to the script, and stores in this browser the state for checking the response.
+// sendChallenge sends options to the script, and stores the state for checking the response in this browser.
 func (w *Web) sendChallenge(c *call, options []byte, sealed string) error {
 	if err := w.saveFlow(c, flowPasskey, sealed); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (w *Web) signInWithPasskey(c *call) error {
 }
 
 // beginNewPasskey sends a challenge only soon after a sign-in or with the password, and addPasskey accepts no response
-// without a challenge. So somebody who finds a browser unattended cannot take over the account.
+// without a challenge. Someone who finds a browser unattended therefore cannot take over the account.
 func (w *Web) beginNewPasskey(c *call) error {
 	problem, canEnter, err := w.prove(c)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *Web) beginNewPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// refusePasskey makes the script show a message, and the field for the password if that would help.
+// refusePasskey makes the script show a message, and the password field if that would help.
 func refusePasskey(c *call, message string, askPassword bool) error {
 	body, err := json.Marshal(map[string]any{"message": message, "password": askPassword})
 	if err != nil {

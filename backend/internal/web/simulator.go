@@ -18,9 +18,9 @@ import (
 
 // Simulators finds the sessions of simulator pages and serves their WebSockets.
 type Simulators interface {
-	// Get returns sessions.ErrNotFound for another account's session as well.
+	// Get returns sessions.ErrNotFound for an unknown session and for another account's session.
 	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
-	// AppEndpoint returns the URL that apps of this session connect to.
+	// AppEndpoint returns the URL to which apps of this session connect.
 	AppEndpoint(id string) string
 	// ServePage upgrades the request to the page's WebSocket and serves it until stillSignedIn returns false. It checks
 	// the origin itself.
@@ -34,14 +34,14 @@ type simulatorView struct {
 	Name     string
 	Platform string
 	Model    glasses.DeviceModel
-	Models   []glasses.DeviceModel // models that the person can choose from
+	Models   []glasses.DeviceModel // models that the user can choose from
 	Chips    []string              // filters of the event log
 	Program  bool                  // whether this build contains the page's program
 	Expires  string
 	Open     bool
 	Endpoint string
 	Setup    string // JSON for the script, in a data attribute
-	Picture  string // URL of a picture of the panel; "" if it shows nothing
+	Picture  string // URL of a picture of the panel; "" if the panel is empty
 }
 
 func (w *Web) mountSimulator(mux *http.ServeMux) {
@@ -85,7 +85,7 @@ func (w *Web) simulator(c *call) error {
 	})
 }
 
-// projectName returns the name by which the person knows a project, or the default one if it cannot be read.
+// projectName returns the name of a project as shown to the user, or the default one if it cannot be read.
 func (w *Web) projectName(c *call, id string) string {
 	if w.Dashboard != nil {
 		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {
@@ -95,8 +95,7 @@ func (w *Web) projectName(c *call, id string) string {
 	return projects.DefaultName(id)
 }
 
-// simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect until the origin has been
-// checked.
+// simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect until the origin has been checked.
 func (w *Web) simulatorLive(c *call) error {
 	if !c.isSignedIn() {
 		http.Error(c.rw, "sign in first", http.StatusUnauthorized)
@@ -110,10 +109,10 @@ func (w *Web) simulatorLive(c *call) error {
 	return nil
 }
 
-// stillSignedIn returns a function that reports whether the browser session still exists. If the store cannot be
-// read, the person stays signed in.
+// stillSignedIn returns a function that reports whether the browser session still exists. If the store cannot be read,
+// the user stays signed in.
 func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
-	secret := strings.Clone(browserSecret(c)) // without the request's header, which the connection would keep in memory
+	secret := strings.Clone(browserSecret(c)) // so that the connection does not keep the header in memory
 	return func(ctx context.Context) bool {
 		_, err := w.Accounts.FindSession(ctx, secret)
 		return !errors.Is(err, account.ErrNoSession)

@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// The pages of an embedded backend have a host name below localhost. Browsers send the cookies of a host to every port
-// of it, so at localhost every other server would get them. A browser that opens a page at localhost is sent to the
-// name only after it has shown that it resolves it; otherwise the page stays where it is.
+// The pages of an embedded backend have a host name below localhost. Browsers send a host's cookies to every port of
+// the host, so at localhost every other server would get them. A browser that opens a page at localhost is redirected
+// to the name only after it has proved that it can resolve the name; otherwise the page stays where it is.
 
 const (
 	probePath  = "/site-host/"
@@ -29,7 +29,7 @@ type movePage struct {
 	Probe, Expected string // a URL that responds with Expected if the browser resolves the name
 }
 
-// mountSiteHost adds what lets browsers find the site's host name.
+// mountSiteHost adds the routes with which browsers find the site's host name.
 func (w *Web) mountSiteHost(mux *http.ServeMux) {
 	if !w.Embedded || w.siteHost == "" {
 		return
@@ -50,7 +50,7 @@ func (w *Web) isSiteHost(c *call) bool {
 	return !w.Embedded || w.siteHost == "" || c.Host == w.siteHost
 }
 
-// worksHere reports whether a passkey works at the site's host. Those of an embedded backend from before hosts were
+// worksHere reports whether a passkey works at the site's host. In an embedded backend, passkeys from before hosts were
 // stored were added at localhost.
 func (w *Web) worksHere(k passkey.Passkey) bool {
 	host := k.Host
@@ -69,8 +69,8 @@ func (w *Web) lostPasskeys(c *call, accountID string) (bool, error) {
 	return len(keys) > 0 && !slices.ContainsFunc(keys, w.worksHere), err
 }
 
-// mustMove reports whether a person opens a page at another host than the site's, in a browser that may resolve the
-// site's. A browser that sends no Fetch Metadata stays where it is.
+// mustMove reports whether the user opens a page at another host than the site's, in a browser that may resolve the
+// site's host. It returns false for a browser that sends no Fetch Metadata.
 func (w *Web) mustMove(c *call) bool {
 	return !w.isSiteHost(c) && c.Method == http.MethodGet && c.Header.Get("Sec-Fetch-Mode") == "navigate" &&
 		c.Header.Get("Sec-Fetch-Dest") == "document" && w.cookieValue(c, staySuffix, 1) == ""
@@ -86,8 +86,8 @@ func (w *Web) showMove(c *call) error {
 	})
 }
 
-// probeSiteHost proves to a page of this backend at localhost that the site's host name leads here and not to another
-// server, as it could if a browser asked a DNS server for it.
+// probeSiteHost proves to a page of this backend at localhost that the site's host name leads to this backend. If a
+// browser asked a DNS server for the name, it could lead to another server.
 func (w *Web) probeSiteHost(rw http.ResponseWriter, r *http.Request) {
 	setHeaders(rw.Header())
 	challenge := r.PathValue("challenge")

@@ -53,7 +53,8 @@ func oneLine(s string) string {
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04 UTC") }
 
-// ago returns the age of a time in minutes or hours, or its date if it is a day old. It returns "" for the zero time.
+// ago formats the age of a time in minutes or hours, or its date if it is at least a day old. It returns "" for the
+// zero time.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

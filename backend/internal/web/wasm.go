@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/glasses/render/fonts/packs"
 )
 
-// The simulator page's Go program, compiled to WebAssembly by `make wasm`. A build without it still serves everything
-// else, and the page says that the program is missing.
+// The simulator page's Go program, compiled to WebAssembly by `make wasm`. A build without it serves all other pages,
+// and the simulator page reports that the program is missing.
 //
 //go:embed wasm
 var programFiles embed.FS
@@ -23,8 +23,8 @@ const (
 	fontType    = ".ttf"
 )
 
-// addProgram adds the program, its loader and its fonts, if this build has them. The program fetches a font when a
-// text first needs it.
+// addProgram adds the program, its loader and its fonts, if this build has them. The program fetches a font when a text
+// first needs it.
 func (s assetSet) addProgram() {
 	packed, loader := "wasm/"+programName+".gz", "wasm/"+loaderName
 	for _, name := range []string{packed, loader} {
@@ -51,14 +51,14 @@ func (s assetSet) addFonts() {
 	}
 }
 
-// programURLs are the URLs of the simulator page's program.
+// programURLs holds the URLs of the simulator page's program.
 type programURLs struct {
 	Wasm   string            `json:"wasm"`
 	Loader string            `json:"loader"`
 	Fonts  map[string]string `json:"fonts"` // by name
 }
 
-// program returns nil if this build has no program.
+// program returns the URLs, or nil if this build has no program.
 func (s assetSet) program() *programURLs {
 	if _, ok := s[programName]; !ok {
 		return nil
@@ -72,8 +72,8 @@ func (s assetSet) program() *programURLs {
 	return &urls
 }
 
-// gunzip unpacks a file that is embedded as `make wasm` wrote it.
+// gunzip unpacks an embedded file that was compressed by `make wasm`.
 func gunzip(packed io.Reader) []byte {
 	body := must(io.ReadAll(must(gzip.NewReader(packed)))) // #nosec G110 -- our own file
-	return slices.Clone(body)                              // without the room to grow, because it is kept
+	return slices.Clone(body)                              // without spare capacity, because the file is kept
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// minKeyBytes is the shortest key that New accepts: the length of the HMAC's output.
+// minKeyBytes is the minimum key length that New accepts: the length of the HMAC's output.
 const minKeyBytes = 32
 
 // Options configure the pages.
@@ -40,32 +40,33 @@ type Options struct {
 	Passkeys  Passkeys
 	// Key signs CSRF tokens and code bindings. It has at least 32 bytes and is the same on every replica.
 	Key []byte
-	// InstanceID is part of the cookies' names, because all backends on one host share their cookies, whatever the port.
+	// InstanceID is part of the cookies' names, because all backends on one host share their cookies, regardless of the
+	// port.
 	InstanceID string
 	// SiteURL is the public URL. Its origin is trusted even if a proxy rewrites the Host header.
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
-	// AskProof makes approving a code, raising an agent's access and making a key or passkey require the password or a
-	// passkey each time, even right after a sign-in. It requires Settings.
+	// AskProof makes approving a code, raising an agent's access and creating a key or passkey require the password or
+	// a passkey each time, even right after a sign-in. It requires Settings.
 	AskProof bool
-	// StateDir is the state directory of that daemon if tools do not find it by themselves, otherwise "".
+	// StateDir is the state directory of that daemon, or "" if tools find it by themselves.
 	StateDir string
-	// SignInWord must be entered to sign up or sign in with a password, on systems where the owner of a connection is
-	// unknown. "" requires none.
+	// SignInWord is required to sign up or sign in with a password, on systems where the owner of a connection is
+	// unknown. If it is "", no word is required.
 	SignInWord string
 	// SignedOut makes the sign-in page explain that the backend signed out every browser when it started.
 	SignedOut bool
-	// TempDir is the directory for temporary files. If it is not writable, the system's is used.
+	// TempDir is the directory for temporary files. If it is not writable, the system's directory is used.
 	TempDir string
 	// SupportContact is shown unchanged; "" if the operator has set none.
 	SupportContact string
 	// Version is shown in the footer.
 	Version string
-	// ClientIP returns the browser's address. If it is nil, the connection's own address is used, never a header.
+	// ClientIP returns the browser's address. If it is nil, the address of the connection is used, never a header.
 	ClientIP func(*http.Request) string
-	// AddressKnown reports whether ClientIP returns the browser's address and not a proxy's. If it is nil, the pages
-	// never know.
+	// AddressKnown reports whether ClientIP returns the browser's address rather than a proxy's. If it is nil, pages
+	// treat the address as unknown.
 	AddressKnown func(*http.Request) bool
 	Log          *slog.Logger
 	Now          func() time.Time
@@ -86,7 +87,7 @@ type Web struct {
 	origins    *http.CrossOriginProtection
 	siteHost   string // host and port of SiteURL; "" if that is not set
 	cookie     string // name of the session cookie; the names of other cookies start with it
-	secure     bool   // whether cookies are Secure, as with https
+	secure     bool   // whether cookies are Secure; set for https
 	signIns    *limit.Limiter
 	codes      *limit.Limiter
 	changes    *limit.Limiter
@@ -192,14 +193,14 @@ func (w *Web) trustSite() error {
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
-// isPlainLoopback reports whether the site uses plain HTTP on this machine, where browsers accept no Secure cookies.
+// isPlainLoopback reports whether the site uses plain HTTP on this machine. Browsers accept no Secure cookies there.
 func isPlainLoopback(siteURL string) bool {
 	u, err := url.Parse(siteURL)
 	return err == nil && u.Scheme == "http" && loopback.IsBrowserHost(u.Hostname())
 }
 
-// instance distinguishes this backend's cookies from those of others on the same host, which browsers send to every
-// port. A backend without a name uses its port.
+// instance distinguishes this backend's cookies from the cookies of other backends on the same host, which browsers
+// send to every port. A backend without a name uses its port.
 func (w *Web) instance() string {
 	if w.InstanceID != "" {
 		return w.InstanceID
