@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// AnyOrigin allows pages of every site to connect, as the only pattern of Accept.
+// AnyOrigin, as the only pattern for Accept, allows pages of every site to connect.
 const AnyOrigin = "*"
 
 // Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request, or match one
-// of origins: patterns of path.Match for a host, or for scheme://host if they contain "://". If Accept fails, it has
-// sent the response. After it has succeeded, neither rw nor r may be used.
+// of origins: patterns of path.Match for a host, or for scheme://host if they contain "://". If Accept returns an
+// error, it has sent the response. If it succeeds, neither rw nor r may be used afterwards.
 func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, error) {
 	if status, err := checkHandshake(rw, r); err != nil {
 		http.Error(rw, err.Error(), status)
@@ -36,18 +36,18 @@ func Accept(rw http.ResponseWriter, r *http.Request, origins ...string) (*Conn, 
 	}
 	c := &Conn{raw: raw}
 	if n := buffered.Reader.Buffered(); n > 0 { // arrived in the same packet as the request
-		c.ahead, _ = buffered.Peek(n) // at most 4 KB, in memory of its own until it is read
+		c.ahead, _ = buffered.Peek(n) // at most 4 KB; stays valid until it is read
 	}
 	return c, nil
 }
 
-// acceptKey returns the answer to the key of a handshake.
+// acceptKey returns the response to the key of a handshake.
 func acceptKey(key string) string {
 	sum := sha1.Sum([]byte(strings.TrimSpace(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11")) //nolint:gosec // see above
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// checkHandshake returns the status and the reason of a refused request.
+// checkHandshake returns the status and the reason for refusing a request.
 func checkHandshake(rw http.ResponseWriter, r *http.Request) (status int, err error) {
 	keys := r.Header.Values("Sec-WebSocket-Key")
 	switch {
@@ -70,7 +70,7 @@ func checkHandshake(rw http.ResponseWriter, r *http.Request) (status int, err er
 	return 0, nil
 }
 
-// hasToken reports whether a header's comma-separated values include a token, in any case.
+// hasToken reports whether a header's comma-separated values include a token, ignoring case.
 func hasToken(h http.Header, name, token string) bool {
 	for _, value := range h.Values(name) {
 		for part := range strings.SplitSeq(value, ",") {

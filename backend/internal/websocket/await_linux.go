@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// idlePoller watches the descriptors of all connections that wait in Await. One goroutine serves them, as long as there
-// are any. It has an epoll instance of its own, because that of the runtime wakes a goroutine for each connection.
+// idlePoller watches the descriptors of all connections that wait in Await. One goroutine serves them while there are
+// any. It has its own epoll instance, because the runtime's instance wakes a goroutine for each connection.
 var idlePoller = poller{calls: map[int32]func(){}}
 
 type poller struct {
 	mu        sync.Mutex
 	epoll     int              // opened for the first connection, and never closed
-	events    *os.File         // epoll, as something that a goroutine can wait for
-	calls     map[int32]func() // what to call, by descriptor
+	events    *os.File         // epoll, as a file that a goroutine can wait for
+	calls     map[int32]func() // functions to call, by descriptor
 	isRunning bool
 }
 
-// add calls f in a new goroutine once the connection has something to read or has ended, or is passed to wake. It
-// returns false for a connection that cannot be polled.
+// add calls f in a new goroutine once the connection is readable or has ended, or is passed to wake. It returns false
+// for a connection that cannot be polled.
 func (p *poller) add(c *Conn, f func()) bool {
 	conn, ok := c.raw.(syscall.Conn)
 	if !ok {
@@ -35,7 +35,7 @@ func (p *poller) add(c *Conn, f func()) bool {
 	err = raw.Control(func(fd uintptr) { // the connection keeps its descriptor meanwhile, even if Drop is called
 		added = p.watch(c, int32(fd), f) == nil //nolint:gosec // descriptors are small numbers
 		if added && c.ends() {
-			p.wake(c) // whoever ends the connection may have come before the wait
+			p.wake(c) // the connection may have ended before the wait began
 		}
 	})
 	return err == nil && added
@@ -49,7 +49,7 @@ func (p *poller) watch(c *Conn, fd int32, f func()) error {
 	}
 	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | syscall.EPOLLONESHOT, Fd: fd}
 	err := syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_MOD, int(fd), &event)
-	if errors.Is(err, syscall.ENOENT) { // waits for the first time
+	if errors.Is(err, syscall.ENOENT) { // the descriptor is waited for the first time
 		err = syscall.EpollCtl(p.epoll, syscall.EPOLL_CTL_ADD, int(fd), &event)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *poller) watch(c *Conn, fd int32, f func()) error {
 	return nil
 }
 
-// open opens the epoll instance. mu must be held.
+// open opens the epoll instance. The caller must hold mu.
 func (p *poller) open() (err error) {
 	if p.events != nil {
 		return nil
@@ -82,18 +82,18 @@ func (p *poller) open() (err error) {
 	return nil
 }
 
-// wake calls at once what add would call later for the connection.
+// wake calls the function added for the connection immediately.
 func (p *poller) wake(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.call(c.fd)
 	c.fd = 0 // a connection that is dropped twice must not wake the next one with this descriptor
 	if len(p.calls) == 0 && p.isRunning {
-		_ = p.events.SetReadDeadline(time.Unix(1, 0)) // run returns
+		_ = p.events.SetReadDeadline(time.Unix(1, 0)) // makes run return
 	}
 }
 
-// call calls what was added for a descriptor, once. mu must be held.
+// call calls the function added for a descriptor, once. The caller must hold mu.
 func (p *poller) call(fd int32) {
 	if f := p.calls[fd]; f != nil {
 		delete(p.calls, fd)
@@ -101,8 +101,8 @@ func (p *poller) call(fd int32) {
 	}
 }
 
-// run calls what was added for connections with events, and returns once nothing is left. A descriptor may be that of a
-// later connection if its event was read before the former closed; then that connection reads a little early.
+// run calls the functions of connections with events, and returns once none are left. If an event was read before its
+// connection closed, the descriptor may belong to a later connection, which then reads a little early.
 func (p *poller) run() {
 	raw, err := p.events.SyscallConn()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package websocket is the server's side of WebSocket connections (RFC 6455), for tens of thousands that are idle most
-// of the time. An idle connection holds no buffers and, on Linux, no goroutine (see Await). Buffers for reading and
-// writing come from a pool while there is something to read or write.
+// Package websocket is the server side of WebSocket connections (RFC 6455), for tens of thousands of connections that
+// are idle most of the time. An idle connection holds no buffers and, on Linux, no goroutine (see Await). Buffers for
+// reading and writing come from a pool while there is something to read or write.
 //
-// A server neither masks nor fragments what it sends, and no extension or subprotocol is negotiated.
+// The server neither masks nor fragments its frames, and negotiates no extension or subprotocol.
 //
-// The package knows nothing about the frames that the messages contain, nor about who may connect.
+// The package does not interpret messages and does not decide who may connect.
 package websocket

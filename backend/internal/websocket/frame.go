@@ -5,7 +5,7 @@ import "encoding/binary"
 // Kind is the type of a message: its opcode (RFC 6455, section 5.2).
 type Kind byte
 
-// Kinds of messages. A Ping is only sent, not received: the connection answers it.
+// Kinds of messages. A Ping can only be sent: the connection answers received pings itself.
 const (
 	Text   Kind = 0x1
 	Binary Kind = 0x2
@@ -22,7 +22,7 @@ func (k Kind) isControl() bool { return k&0x8 != 0 }
 // Status is the reason for a close, as a number (RFC 6455, section 7.4).
 type Status int
 
-// The statuses that this package sends. Callers of Close have more.
+// The statuses that this package sends. Callers of Close may use others.
 const (
 	statusProtocol Status = 1002
 	statusNone     Status = 1005 // the peer gave no status; never sent
@@ -67,7 +67,7 @@ type header struct {
 }
 
 // parseHeader returns the header at the start of data and its length. The length is 0 if data ends before the header
-// does. The error is the reason for ending the connection.
+// does. It returns the reason for ending the connection on failure.
 func parseHeader(data []byte) (h header, n int, err error) {
 	if len(data) < 2 {
 		return h, 0, nil
@@ -128,7 +128,7 @@ func unmask(data []byte, mask [4]byte, offset int) {
 	}
 }
 
-// violation is a breach of the protocol by the peer, which ends the connection.
+// violation is a protocol violation by the peer, which ends the connection.
 type violation string
 
 func (v violation) Error() string { return "WebSocket protocol violation: " + string(v) }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Await calls f in a new goroutine once something arrives or the connection ends; until then, the connection needs
-// neither a goroutine nor a buffer. f becomes the reading goroutine and calls Wait first.
+// Await calls f in a new goroutine once data arrives or the connection ends. Until then, the connection needs neither a
+// goroutine nor a buffer. f becomes the reading goroutine and must call Wait first.
 func (c *Conn) Await(f func()) {
 	if len(c.ahead) > 0 {
 		go f()
@@ -22,11 +22,11 @@ func (c *Conn) Await(f func()) {
 	}
 	go func() {
 		_ = c.Wait() // f gets its error again
-		go f()       // in another goroutine, because the stack of this one must stay small
+		go f()       // in another goroutine, because this one's stack must stay small
 	}()
 }
 
-// Wait blocks until something arrives. It returns an error if the connection has ended.
+// Wait blocks until data arrives. It returns an error if the connection has ended.
 func (c *Conn) Wait() error {
 	if len(c.ahead) > 0 {
 		return nil
@@ -39,7 +39,7 @@ func (c *Conn) Wait() error {
 }
 
 // More reports whether more can be read now or soon. If it returns false, continue with Await or Wait. It waits for up
-// to 400 ms after a message, because on a busy connection that costs less than Await.
+// to 400 ms after a message, because on a busy connection that is cheaper than Await.
 func (c *Conn) More() bool {
 	if len(c.ahead) > 0 {
 		return true
@@ -63,7 +63,7 @@ func (c *Conn) More() bool {
 	return false // Wait reports the error of a connection that has ended
 }
 
-// cool undoes the deadline of More.
+// cool undoes the deadline set by More.
 func (c *Conn) cool() {
 	if c.warmBy.IsZero() {
 		return
@@ -72,7 +72,7 @@ func (c *Conn) cool() {
 	c.ReadBy(time.Time{})
 }
 
-// take makes sure that what is read ahead is in a large buffer, at its beginning.
+// take moves the data read ahead to the beginning of a large buffer, unless it is already there.
 func (c *Conn) take() {
 	if c.in == nil {
 		c.in = large.Get().(*[largeBuffer]byte)
@@ -80,7 +80,7 @@ func (c *Conn) take() {
 	c.ahead = c.in[:copy(c.in[:], c.ahead)]
 }
 
-// release returns the buffer to the pool. Nothing in it may be unread.
+// release returns the buffer to the pool. It must contain no unread data.
 func (c *Conn) release() {
 	if c.in != nil {
 		large.Put(c.in)
@@ -88,8 +88,7 @@ func (c *Conn) release() {
 	c.in, c.ahead = nil, nil
 }
 
-// fill reads at least one more byte ahead. Little is left of what was read before: at most a part of a header or of a
-// control frame.
+// fill reads at least one more byte ahead. At most a part of a header or of a control frame may be unread.
 func (c *Conn) fill() error {
 	c.take()
 	n, err := c.receive(c.in[len(c.ahead):])
@@ -100,8 +99,8 @@ func (c *Conn) fill() error {
 	return err
 }
 
-// receive reads from the network. Within a message, the deadline of More does not count. A connection that ends without
-// a close frame is not the end of a message.
+// receive reads from the network. Within a message, it ignores the deadline of More. If the connection ends without a
+// close frame, it does not report the end of a message.
 func (c *Conn) receive(p []byte) (int, error) {
 	n, err := c.raw.Read(p)
 	if n == 0 && !c.warmBy.IsZero() && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -115,8 +114,8 @@ func (c *Conn) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// Next waits for the next message and returns its kind, or 0 if a ping, its answer or a close arrived instead, which it
-// has handled. The rest of the previous message is skipped. After an error the connection is unusable: drop it.
+// Next waits for the next message and returns its kind. It returns 0 if a ping, a pong or a close arrived instead,
+// which it has handled. It skips the rest of the previous message. After an error the connection is unusable: drop it.
 func (c *Conn) Next() (Kind, error) {
 	for c.kind != 0 {
 		if err := c.skip(); err != nil {
@@ -156,7 +155,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readAhead reads at least one byte. A large read that nothing precedes needs no buffer.
+// readAhead reads at least one byte. It needs no buffer for a large read if no data was read ahead.
 func (c *Conn) readAhead(p []byte) (int, error) {
 	if len(c.ahead) == 0 {
 		if len(p) >= largeBuffer {
@@ -171,7 +170,7 @@ func (c *Conn) readAhead(p []byte) (int, error) {
 	return n, nil
 }
 
-// skip reads some more of a message that nobody wants.
+// skip discards a part of an unwanted message.
 func (c *Conn) skip() error {
 	scrap := large.Get().(*[largeBuffer]byte)
 	defer large.Put(scrap)
@@ -257,7 +256,7 @@ func (c *Conn) closed(payload []byte) error {
 	return errClosed
 }
 
-// fail ends the connection with a status and returns why.
+// fail ends the connection with a status and returns the reason.
 func (c *Conn) fail(status Status, why error) error {
 	_ = c.writeClose(status, why.Error())
 	return why

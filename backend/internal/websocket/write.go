@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Write sends a message or a ping in one frame. While the connection is corked, it may wait in a buffer. After a close,
-// it is discarded.
+// Write sends a message or a ping in one frame. While the connection is corked, the frame may wait in a buffer. After a
+// close, the frame is discarded.
 func (c *Conn) Write(k Kind, data []byte) error { return c.write(k, data) }
 
 func (c *Conn) write(k Kind, data []byte) error {
@@ -23,7 +23,7 @@ func (c *Conn) write(k Kind, data []byte) error {
 // append adds a frame to the buffer, and sends the buffer when it is full or the connection is not corked.
 func (c *Conn) append(k Kind, data []byte) error {
 	if !c.reserve(maxHeader + len(data)) {
-		// What is in the buffer, the header and the data leave in one system call, and the data is not copied.
+		// Send the buffer, the header and the data in one system call, without copying the data.
 		return c.send(net.Buffers{appendHeader(c.out, k, len(data)), data})
 	}
 	c.out = append(appendHeader(c.out, k, len(data)), data...)
@@ -33,7 +33,7 @@ func (c *Conn) append(k Kind, data []byte) error {
 	return c.flush()
 }
 
-// reserve makes room in the buffer. It returns false if there is only room for a header.
+// reserve makes room for a frame in the buffer. It returns false if there is only room for a header.
 func (c *Conn) reserve(size int) (fits bool) {
 	need := len(c.out) + size
 	if need <= cap(c.out) {
@@ -61,7 +61,7 @@ func (c *Conn) send(parts net.Buffers) error {
 	return err
 }
 
-// flush sends what is in the buffer.
+// flush sends the content of the buffer.
 func (c *Conn) flush() error {
 	if c.out == nil {
 		return nil
@@ -82,14 +82,14 @@ func free(buffer []byte) {
 	}
 }
 
-// Cork delays what is written until Uncork, so that many frames leave together.
+// Cork delays writes until Uncork, so that many frames are sent together.
 func (c *Conn) Cork() {
 	c.writes.Lock()
 	defer c.writes.Unlock()
 	c.corked = true
 }
 
-// Uncork sends what was written since Cork.
+// Uncork sends the data written since Cork.
 func (c *Conn) Uncork() error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
@@ -97,7 +97,7 @@ func (c *Conn) Uncork() error {
 	return c.flush()
 }
 
-// writeClose sends the only close frame, and what waits before it.
+// writeClose sends the buffered data and the only close frame.
 func (c *Conn) writeClose(status Status, reason string) error {
 	c.writes.Lock()
 	defer c.writes.Unlock()
