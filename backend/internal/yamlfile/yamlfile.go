@@ -1,5 +1,5 @@
-// Package yamlfile strictly reads the operator's YAML files: unknown fields, further documents and oversized files are
-// errors.
+// Package yamlfile strictly reads the operator's YAML files. It returns an error for unknown fields, further documents
+// and oversized files.
 package yamlfile
 
 import (
