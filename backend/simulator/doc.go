@@ -1,5 +1,5 @@
-// Command simulator is the Go program of the simulator page: the device and renderer that also simulate the glasses
-// locally, compiled to WebAssembly. The page owns the WebSocket, clock, camera, microphone and speech; this program
-// makes every decision of the glasses. It knows nothing about the network, the page's elements or the event log: it
-// receives and sends frames.
+// Command simulator is the Go program of the simulator page, compiled to WebAssembly: the same device and renderer that
+// simulate the glasses locally. The page owns the WebSocket, clock, camera, microphone and speech; this program makes
+// every decision of the glasses. It has no access to the network, the page's elements or the event log: it receives and
+// sends frames.
 package main

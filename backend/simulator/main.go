@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/internal/secretscan"
 )
 
-// main exposes the device to the page as globalThis.glasses. Only the page's single thread calls it, so it needs no
-// lock.
+// main exposes the device to the page as globalThis.glasses. It needs no lock, because only the page's single thread
+// calls it.
 func main() {
 	var p player
 	js.Global().Set("glasses", js.ValueOf(map[string]any{
@@ -75,7 +75,7 @@ func main() {
 
 func millis(v js.Value) int64 { return int64(v.Float()) }
 
-// message returns an error's text, or "" for no error.
+// message returns an error's text, or "" if there is no error.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -92,7 +92,7 @@ func text(v any) string {
 	return string(data)
 }
 
-// handle takes a string or a Uint8Array.
+// handle passes a string or a Uint8Array to the device.
 func handle(p *player, now int64, data js.Value) error {
 	if data.Type() == js.TypeString {
 		return p.handle(now, []byte(data.String()), false)
@@ -112,7 +112,7 @@ func arrayOf(b []byte) js.Value {
 	return v
 }
 
-// answer expects (now, ask, bytes or null, {code, message} or null).
+// answer expects the arguments (now, ask, bytes or null, {code, message} or null).
 func answer(p *player, a []js.Value) {
 	var m device.Material
 	var refusal *glasses.Error
@@ -126,7 +126,7 @@ func answer(p *player, a []js.Value) {
 	}
 }
 
-// event expects (now, {kind, link, data or undefined, problem}), as bluetooth.js reports it.
+// event expects the arguments (now, {kind, link, data or undefined, problem}), as reported by bluetooth.js.
 func event(p *player, a []js.Value) {
 	e := driver.Event{Kind: a[1].Get("kind").String(), Link: a[1].Get("link").String(),
 		Problem: a[1].Get("problem").String()}
@@ -136,7 +136,7 @@ func event(p *player, a []js.Value) {
 	p.event(millis(a[0]), e)
 }
 
-// font expects a name and its file, or null if the page cannot load it.
+// font adds a font. file is null if the page cannot load it.
 func font(name string, file js.Value) error {
 	if file.IsNull() {
 		return fonts.Add(name, nil)
@@ -202,21 +202,21 @@ func putFrame(entry js.Value, f glasses.Frame, body []byte) bool {
 	return true
 }
 
-// panelPicture is the last picture that drawn has drawn. The memory of this program never shrinks, so that a new one
-// for each picture would stay with the page.
+// panelPicture is the last picture that drawn has drawn. It is reused, because the memory of this program never
+// shrinks: a new picture each time would enlarge the page permanently.
 var panelPicture *image.NRGBA
 
-// drawn returns what the wearer sees, as picture does.
+// drawn returns the wearer's view, in the form of picture.
 func drawn(p *player) any {
 	panelPicture = render.DrawOver(panelPicture, p.dev.Model(), p.seen())
 	return picture(panelPicture)
 }
 
-// pixels is the page's array for pictures, as long as the largest so far. A new one for each picture would fill the
-// page's memory before the browser collects them.
+// pixels is the page's array for pictures, as long as the largest so far. It is reused, because new arrays would fill
+// the page's memory before the browser collects them.
 var pixels = js.Global().Get("Uint8ClampedArray").New(0)
 
-// picture returns an ImageData, which is valid until the next one, or null for a model without a panel.
+// picture returns an ImageData, which is valid until the next call, or null for a model without a panel.
 func picture(img *image.NRGBA) any {
 	if img == nil {
 		return nil
@@ -244,8 +244,8 @@ func previewOn(p *player, model string) any {
 	return v
 }
 
-// shownBy returns what the page shows: the player, or glasses with a snapshot unless that is "". It returns nil for a
-// snapshot that cannot be shown.
+// shownBy returns the glasses that the page shows: the player, or glasses with a snapshot if it is not "". It returns
+// nil for a snapshot that cannot be shown.
 func shownBy(p *player, snapshot js.Value) *player {
 	if snapshot.String() == "" {
 		return p
@@ -287,13 +287,14 @@ func rebuilt(request string) string {
 	return text(m)
 }
 
-// digest returns the SHA-256 of a text in base64, as content security policies name scripts and styles.
+// digest returns the SHA-256 of a text in base64, the form in which content security policies identify scripts and
+// styles.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// refusalOf returns the error for a missing picture. A person can refuse only the page's camera.
+// refusalOf returns the error for a missing picture. Users can only refuse access to the page's own camera.
 func refusalOf(code, message string) *glasses.Error {
 	refusal := &glasses.Error{Code: code, Message: message}
 	if code == glasses.CodePermissionDenied {

@@ -7,25 +7,25 @@ import (
 	"github.com/service-dev/service/glasses/driver/panelcheck"
 )
 
-// panel is what is known about the panel of real glasses.
+// panel holds what is known about the panel of real glasses.
 type panel struct {
 	canCheck bool
 	known    panelSettings
-	check    *panelcheck.Check // nil if there was none
+	check    *panelcheck.Check // nil if no check was made
 }
 
-// panelSettings is how a panel shows pictures. The page stores it for each pair.
+// panelSettings holds how a panel shows pictures. The page stores it for each pair.
 type panelSettings struct {
 	driver.Panel
-	Checked bool `json:"checked"` // a test picture was right
+	Checked bool `json:"checked"` // a test picture was shown correctly
 }
 
-// panelState is what the page shows about the panel.
+// panelState is the state of the panel as shown on the page.
 type panelState struct {
 	CanCheck bool            `json:"canCheck"`
 	Checked  bool            `json:"checked"`
 	Step     panelcheck.Step `json:"step"`
-	// Found is to be stored for this pair; "" until a check was right.
+	// Found is to be stored for this pair; "" until a check has succeeded.
 	Found string `json:"found"`
 }
 
@@ -44,7 +44,7 @@ func (p *player) panelState() panelState {
 	return s
 }
 
-// setPanel uses what the page stored for this pair; what it cannot read counts as unknown.
+// setPanel applies the settings that the page stored for this pair. Unreadable settings count as unknown.
 func (p *player) setPanel(now int64, stored string) {
 	var known panelSettings
 	if p.real == nil || json.Unmarshal([]byte(stored), &known) != nil || known.Rows < 0 {
@@ -61,7 +61,7 @@ func (p *player) checkPanel(now int64) {
 	}
 }
 
-// seePanel processes what the person sees of the test picture.
+// seePanel processes the user's answers about the test picture.
 func (p *player) seePanel(now int64, isUpright, hasBorder bool) {
 	if p.panel.check != nil {
 		p.panel.check.Answer(now, isUpright, hasBorder)

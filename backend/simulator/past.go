@@ -10,16 +10,16 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// certainty is how much of the panel of an earlier moment is known.
+// certainty is how reliably the panel at an earlier moment is known.
 type certainty string
 
 const (
 	exact   certainty = "exact"
-	roughly certainty = "roughly" // the content is right; focus and scroll position may not be
+	roughly certainty = "roughly" // the content is correct; focus and scroll position may not be
 	unknown certainty = "unknown"
 )
 
-// past is what the page asks to rebuild: the glasses after each row from From to Until.
+// past is a request by the page to rebuild the glasses after each row from From to Until.
 type past struct {
 	// Base is a snapshot from just before the first row; nil if the page has none.
 	Base *glasses.Snapshot `json:"base"`
@@ -34,7 +34,7 @@ type past struct {
 	Rows    []glasses.Event `json:"rows"`
 }
 
-// moment is the glasses at an earlier moment.
+// moment is the state of the glasses at an earlier moment.
 type moment struct {
 	Certainty certainty        `json:"certainty"`
 	Snapshot  glasses.Snapshot `json:"snapshot"`
@@ -60,7 +60,7 @@ func rebuild(request string) ([]moment, error) {
 	return moments, nil
 }
 
-// moment returns the glasses as they are now. A panel that is not known is clear.
+// moment returns the current state of the glasses. If the panel is not known, it is clear.
 func (r *rebuilder) moment() moment {
 	m := moment{r.certainty, r.s}
 	if _, ok := glasses.Model(r.s.DeviceModel); !ok {
@@ -72,16 +72,16 @@ func (r *rebuilder) moment() moment {
 	return m
 }
 
-// rebuilder applies the rows of a log to the glasses, as the device did.
+// rebuilder applies the rows of a log to the glasses, in the same way as the device.
 type rebuilder struct {
 	s         glasses.Snapshot
 	certainty certainty // of the panel
 	shows     map[string]show
 }
 
-// show is a change of the panel that was answered with ok.
+// show is a change of the panel that succeeded.
 type show struct {
-	isLate bool // it happened at its result, otherwise at its request
+	isLate bool // the change happened at its result, otherwise at its request
 	tree   *glasses.Node
 }
 
@@ -100,7 +100,7 @@ func newRebuilder(p past) *rebuilder {
 	return r
 }
 
-// showsIn returns the changes of the panel that were answered with ok, by the id of their command.
+// showsIn returns the changes of the panel that succeeded, by the ID of their command.
 func showsIn(rows []glasses.Event) map[string]show {
 	late := map[string]bool{}
 	for _, row := range rows {
@@ -129,8 +129,8 @@ func showsIn(rows []glasses.Event) map[string]show {
 	return shows
 }
 
-// firstModel returns the model before the rows: that of the next snapshot, unless a row has changed it. Then it is
-// unknown, because the row names only the new model.
+// firstModel returns the model before the rows. It is the model of the next snapshot, unless a row has changed it. In
+// that case it is unknown, because the row names only the new model.
 func firstModel(p past) string {
 	for _, row := range p.Rows {
 		if row.Type == glasses.TypeDevice && row.Sender == glasses.SenderGlasses {
@@ -140,8 +140,8 @@ func firstModel(p past) string {
 	return p.Next.DeviceModel
 }
 
-// stateBefore returns the state before the rows: that of the next snapshot, except that the first event about wear or
-// hinge implies the opposite before it. Streams, phrases and faults are not known.
+// stateBefore returns the state before the rows. It is the state of the next snapshot, except that the first event
+// about wear or hinge implies the opposite before it. Streams, phrases and faults are not known.
 func stateBefore(p past) glasses.State {
 	s := p.Next.State
 	s.Running, s.Phrases, s.Faults = []string{}, []string{}, []glasses.Fault{}
@@ -198,7 +198,7 @@ func (r *rebuilder) apply(row glasses.Event) {
 	}
 }
 
-// show replaces the content of the panel. A tree keeps the focus of the tree before it, so that must be known.
+// show replaces the content of the panel. A new tree keeps the focus of the previous tree, so the focus must be known.
 func (r *rebuilder) show(tree *glasses.Node) {
 	if tree == nil {
 		r.clear()
@@ -213,7 +213,7 @@ func (r *rebuilder) show(tree *glasses.Node) {
 	}
 }
 
-// input performs an input of the wearer. If it reached another target, the focus was not where it should have been.
+// input performs an input of the wearer. If the input reached another target, the rebuilt focus was wrong.
 func (r *rebuilder) input(payload []byte) {
 	var in glasses.Input
 	if json.Unmarshal(payload, &in) != nil || r.certainty == unknown {
@@ -226,7 +226,7 @@ func (r *rebuilder) input(payload []byte) {
 	}
 }
 
-// attach handles a page that became the glasses. It may have started without the focus of the page before it.
+// attach handles a page that became the glasses. It may have started without the focus of the previous page.
 func (r *rebuilder) attach() {
 	if r.certainty != exact || r.s.View.Tree == nil {
 		return
@@ -236,7 +236,7 @@ func (r *rebuilder) attach() {
 	}
 }
 
-// snapshotPlayer returns a player whose glasses are those of a snapshot, which the page shows instead of the live ones.
+// snapshotPlayer returns a player with the glasses of a snapshot, which the page shows instead of the live ones.
 func snapshotPlayer(text string) (*player, error) {
 	var s glasses.Snapshot
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -250,7 +250,7 @@ func snapshotPlayer(text string) (*player, error) {
 	return &player{dev: still{m, s}}, nil
 }
 
-// still is a pair of glasses that nothing changes.
+// still is a pair of glasses that never changes.
 type still struct {
 	model    glasses.DeviceModel
 	snapshot glasses.Snapshot

@@ -13,17 +13,17 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// player is the pair of glasses of the page: simulated, or real ones that the page's Bluetooth reaches.
+// player is the pair of glasses of the page: simulated, or real ones connected with the page's Bluetooth.
 type player struct {
 	dev       pair
 	simulated *device.Device  // nil while the glasses are real
 	real      *driver.Glasses // nil while they are simulated
-	switched  []output        // events of the change to real glasses
+	switched  []output        // events of the switch to real glasses
 	panel     panel           // of real glasses
-	now       int64           // of the last event or step of real glasses
+	now       int64           // time of the last event or step of real glasses
 }
 
-// pair is what simulated and real glasses have in common.
+// pair is the common interface of simulated and real glasses.
 type pair interface {
 	Handle(now int64, f glasses.Frame, body []byte)
 	Control(now int64, typ string, payload, body []byte) glasses.Result
@@ -33,7 +33,7 @@ type pair interface {
 	Snapshot() glasses.Snapshot
 }
 
-// output is one output of the glasses: that of real ones, or an Ask of simulated ones.
+// output is one output of the glasses: an output of real ones, or an Ask of simulated ones.
 type output struct {
 	driver.GlassesOut
 	Ask *device.Ask
@@ -69,8 +69,8 @@ func outputs(d *device.Device) (outs []output) {
 	return outs
 }
 
-// start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and what the
-// service knows: the payload of the last display.show (null if the panel is clear) and the state of the glasses (null
+// start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and the
+// service's state: the payload of the last display.show (null if the panel is clear) and the state of the glasses (null
 // to keep the snapshot's). Event IDs start with prefix, which is unique to this page.
 func (p *player) start(model, stored, display, state, prefix string) error {
 	m, ok := glasses.Model(model)
@@ -104,7 +104,7 @@ func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snaps
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}
 	s := fresh
 	if stored != "" && json.Unmarshal([]byte(stored), &s) != nil {
-		s = fresh // written by an older version
+		s = fresh // from an older version
 	}
 	if s.DeviceModel != m.ID {
 		s.DeviceModel, s.View = m.ID, fresh.View
@@ -186,14 +186,14 @@ func (p *player) handle(now int64, data []byte, binary bool) error {
 	return nil
 }
 
-// tick runs what is due.
+// tick runs the steps that are due.
 func (p *player) tick(now int64) {
 	p.now = now
 	p.dev.Tick(now)
 }
 
 // wanted returns the names of the font files that the page must fetch before it handles a frame, so that results list
-// only characters that no font has. Without a frame it returns the fonts for the current view.
+// only characters that are missing in all fonts. Without a frame, it returns the fonts for the current view.
 func (p *player) wanted(frame []byte) []string {
 	v := p.seen()
 	if len(frame) > 0 {
@@ -237,7 +237,7 @@ func (p *player) read() reading {
 	return r
 }
 
-// seen returns what the wearer sees on the panel.
+// seen returns the wearer's view of the panel.
 func (p *player) seen() glasses.View {
 	snapshot := p.dev.Snapshot()
 	return snapshot.State.Seen(snapshot.View)

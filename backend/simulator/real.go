@@ -14,7 +14,7 @@ import (
 type realKind struct {
 	DeviceModel string            `json:"deviceModel"`
 	Links       []driver.LinkSpec `json:"links"`
-	Steps       []string          `json:"steps"` // what a person does first, in order
+	Steps       []string          `json:"steps"` // what the user does first, in order
 }
 
 func realKinds() (list []realKind) {
@@ -24,7 +24,7 @@ func realKinds() (list []realKind) {
 	return list
 }
 
-// problemTexts returns, by code, what keeps real glasses from being connected and what a person does about it.
+// problemTexts returns, by code, the reason why real glasses cannot be connected and what to do about it.
 func problemTexts() map[string]string {
 	sentence := func(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }
 	texts := map[string]string{}
@@ -35,8 +35,8 @@ func problemTexts() map[string]string {
 	return texts
 }
 
-// peripheralName says to which link of which pair an advertised name belongs. Both are "" if the name is not that of
-// this model.
+// peripheralName identifies the pair and the link to which an advertised name belongs. Both are "" if the name does not
+// belong to this model.
 type peripheralName struct {
 	Pair string `json:"pair"`
 	Link string `json:"link"`
@@ -49,9 +49,9 @@ func identify(model, advertised string) (p peripheralName) {
 	return p
 }
 
-// startReal replaces the glasses by real ones of a model. display and state are what the service knows, as for start;
-// what the person has set of the simulated glasses and real ones cannot have, such as a fault or a folded hinge, ends.
-// The links are down until the page reports them.
+// startReal replaces the glasses with real ones of a model. display and state are the service's state, as for start.
+// Settings of the simulated glasses that real ones cannot have, such as a fault or a folded hinge, end. The links are
+// down until the page reports them.
 func (p *player) startReal(now int64, model, display, state, prefix string) error {
 	m, _ := glasses.Model(model)
 	kind, ok := kinds.Of(model)
@@ -106,7 +106,7 @@ func (p *player) links() []linkState {
 	return list
 }
 
-// event passes on what happened to a link of real glasses.
+// event forwards an event of a link of real glasses.
 func (p *player) event(now int64, e driver.Event) {
 	if p.real != nil {
 		p.now = now

@@ -9,19 +9,18 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// preview is what the tree on the panel looks like on a model, and what of it does not fit.
+// preview shows the tree on the panel as a model would show it, and the parts that do not fit.
 type preview struct {
 	img *image.NRGBA
 
-	// Pages is how many pages, or heights of the panel, the wearer scrolls through.
+	// Pages is the number of pages, or heights of the panel, that the wearer scrolls through.
 	Pages    int               `json:"pages"`
 	Findings []glasses.Finding `json:"findings"`
-	// Colours are those that this panel shows as others.
+	// Colours are the colours that this panel shows differently.
 	Colours []string `json:"colours"`
 }
 
-// preview returns the preview on the model with this id; ok is false if nothing is on the panel, and for a model
-// without one.
+// preview returns the preview on the model with this ID. ok is false if the panel is clear or the model has no panel.
 func (p *player) preview(id string) (v preview, ok bool) {
 	m, ok := glasses.Model(id)
 	now := p.dev.Snapshot().View
@@ -37,8 +36,8 @@ func (p *player) preview(id string) (v preview, ok bool) {
 		Colours:  append([]string{}, render.LostColours(m, view.Tree)...)}, true
 }
 
-// viewOn returns the view of the same tree on another model: with the same focus if the wearer of that model can move
-// it there.
+// viewOn returns the view of the same tree on another model. It keeps the focus if the wearer of that model can move it
+// there.
 func viewOn(m glasses.DeviceModel, v glasses.View) glasses.View {
 	tree := *v.Tree
 	if targets := tree.Targets(); m.MoveKind() != "" && v.Focus >= 0 && v.Focus < len(targets) {
@@ -47,7 +46,7 @@ func viewOn(m glasses.DeviceModel, v glasses.View) glasses.View {
 	return render.Show(m, glasses.View{Focus: -1}, &tree)
 }
 
-// step is a step of a scenario that expects what the wearer sees. glasses/scenario defines it; importing that
+// step is a step of a scenario that expects what the wearer sees. It is defined in glasses/scenario; importing that
 // package would make the program a fifth larger.
 type step struct {
 	ExpectDisplay expectDisplay `json:"expectDisplay"`
@@ -61,8 +60,8 @@ type expectDisplay struct {
 	Picture string   `json:"picture,omitempty"`
 }
 
-// step returns the expectation of the texts and images that are completely visible and of the focus; if there are
-// none, of the picture.
+// step returns the expectation of the texts and images that are completely visible and of the focus. If there are none,
+// it returns the expectation of the picture.
 func (p *player) step() step {
 	s, m := p.dev.Snapshot(), p.dev.Model()
 	var e expectDisplay
