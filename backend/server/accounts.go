@@ -17,7 +17,7 @@ var (
 // Account is an account of the backend, with the number of its live links and its passkeys.
 type Account = account.Overview
 
-// Ended counts what a new password ended.
+// Ended counts the access that a new password ended.
 type Ended = account.Ended
 
 // NewPassword is a password to set without the old one. RevokeLinks and RemovePasskeys end further access.
@@ -26,14 +26,14 @@ type NewPassword struct {
 	RevokeLinks, RemovePasskeys bool
 }
 
-// Accounts returns the backend's accounts, the oldest first, but at most account.MaxOverviews; with an address only its
-// account, or none.
+// Accounts returns up to account.MaxOverviews of the backend's accounts, oldest first. If email is not empty, it
+// returns at most the account with that address.
 func (s *Server) Accounts(ctx context.Context, email string) ([]Account, error) {
 	return s.app.Accounts().Overviews(ctx, email)
 }
 
-// ResetPassword sets a new password for the owner of the data directory. It returns the account's ID, and
-// ErrNoAccount, ErrBadPassword or ErrSuspended.
+// ResetPassword sets a new password for the owner of the data directory, and returns the account's ID. It returns
+// ErrNoAccount, ErrBadPassword or ErrSuspended on failure.
 func (s *Server) ResetPassword(ctx context.Context, p NewPassword) (accountID string, ended Ended, err error) {
 	a, ended, err := s.app.Accounts().ReplacePassword(ctx, p.Email, p.Password,
 		account.Access{Links: p.RevokeLinks, Passkeys: p.RemovePasskeys}, audit.Operator())

@@ -33,8 +33,8 @@ func adminCommand() *cobra.Command {
 	return admin
 }
 
-// operator contains the services that the admin commands use, on the server's database. Changes are
-// recorded in the account's audit log and in the linking trail. Running servers apply them from the next call on.
+// operator contains the services that the admin commands use, on the server's database. Changes are recorded in the
+// account's audit log and in the linking trail. Running servers apply changes from the next call on.
 type operator struct {
 	accounts *account.Service
 	links    *link.Service
@@ -43,7 +43,7 @@ type operator struct {
 	json     bool
 }
 
-// operate runs f on the server's database. Commands that change something or read the trail require the server's key,
+// operate runs f on the server's database. Commands that make a change or read the trail require the server's key,
 // because hashes made with another key match nothing.
 func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
 	c, err := config.Load(cmd.Flags())
@@ -85,7 +85,7 @@ func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 	})
 }
 
-// checkKey returns an error unless the configured key is the database's.
+// checkKey returns an error unless the configured key belongs to the database.
 func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	if len(key) == 0 {
 		return ErrNoKey

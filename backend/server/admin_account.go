@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// resetLinkCommand is for operators without a mail server, who send the link to the person themselves.
+// resetLinkCommand is for operators without a mail server, who send the link to the user themselves.
 func resetLinkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "reset-link EMAIL", Short: "Print a one-time link to set a new password, valid for an hour; keep it " +

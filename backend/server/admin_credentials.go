@@ -59,13 +59,13 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing can be removed from the key file")
 		return nil
 	}
-	// The output also names keys by their line, because a key does not show its ID.
+	// The output also names keys by their line number, because a key does not show its ID.
 	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file once every server has been restarted with it: %s\n",
 		strings.Join(described(keys, unused), ", "))
 	return nil
 }
 
-// described names keys by ID and by their line in the key file.
+// described names keys by their ID and line number in the key file.
 func described(keys credentials.Keys, ids []string) []string {
 	var all []string
 	for i, id := range keys.IDs() {

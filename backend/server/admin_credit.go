@@ -25,7 +25,7 @@ type creditJSON struct {
 	Transfers []transferJSON `json:"transfers"`
 }
 
-// transferJSON is one row of the ledger. An empty book means the account's.
+// transferJSON is one row of the ledger. An empty book is the account's own.
 type transferJSON struct {
 	At     string        `json:"at"`
 	ID     string        `json:"id"`
@@ -104,7 +104,7 @@ func (o operator) change(ctx context.Context, a account.Account, c creditChange,
 	return &booked, explainTake(err)
 }
 
-// explainTake says how much the operator can take.
+// explainTake adds the amount that the operator can take to the error.
 func explainTake(err error) error {
 	var none *credit.NoCredit
 	var reserved *credit.Reserved
@@ -123,7 +123,7 @@ func explainTake(err error) error {
 	return err
 }
 
-// transfersShown is how many of an account's transfers are shown.
+// transfersShown is the number of an account's transfers that are shown.
 const transfersShown = 10
 
 func (o operator) tellCredit(ctx context.Context, a account.Account, booked *bool) error {
@@ -180,7 +180,7 @@ type ledgerJSON struct {
 	Free         credit.Amount     `json:"freeMicroUsd"`
 	PaidIn       credit.Amount     `json:"paidInMicroUsd"`
 	Used         credit.Amount     `json:"usedMicroUsd"`
-	Operator     credit.Amount     `json:"operatorMicroUsd"` // the part of used that no account paid for
+	Operator     credit.Amount     `json:"operatorMicroUsd"` // the part of used that was not charged to any account
 	Closed       credit.Amount     `json:"closedMicroUsd"`
 	OpenHolds    int               `json:"openHolds"`
 	ExpiredHolds int               `json:"expiredHolds"`

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// replaceKeyCommand is for a key that was lost or leaked.
+// replaceKeyCommand replaces a key that was lost or leaked.
 func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "replace-key", Short: "Switch to the configured key; credentials made with the old key stop working",

@@ -22,7 +22,7 @@ const (
 	portFile = "port"
 )
 
-// kept is the data that an embedded backend keeps across restarts.
+// kept holds the data that an embedded backend keeps across restarts.
 type kept struct {
 	key  []byte
 	seal string // encrypts credentials
@@ -58,7 +58,7 @@ func openData(dir string) (kept, error) {
 }
 
 // readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at the same
-// time, both use the content of one.
+// time, both use the content of the same one.
 func readOrMake(dir, name string, n int) (string, error) {
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)
@@ -116,12 +116,13 @@ func writeTemp(dir, name, content string) (string, error) {
 	return f.Name(), nil
 }
 
-// siteHost returns the host name of an instance's pages. A name of their own keeps their cookies from other servers on
-// localhost, because browsers send cookies to every port of a host. It never changes, because passkeys depend on it.
+// siteHost returns the host name of an instance's pages. Each instance has its own name, because browsers send cookies
+// to every port of a host: other servers on localhost must not receive the cookies. The name never changes, because
+// passkeys depend on it.
 func siteHost(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return "service-" + hex.EncodeToString(sum[:siteHostBytes]) + ".localhost"
 }
 
-// siteHostBytes distinguishes the instances of one machine.
+// siteHostBytes is enough to distinguish the instances on one machine.
 const siteHostBytes = 4

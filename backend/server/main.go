@@ -24,8 +24,8 @@ import (
 	"github.com/service-dev/service/internal/supervised"
 )
 
-// Main runs service-backend and returns its exit code: 0, or 1 after an error. The commands of `service` return 1 for
-// a negative result and 2 for an error.
+// Main runs service-backend and returns its exit code: 0, or 1 after an error. The commands of `service` return 1 for a
+// negative result and 2 for an error.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -120,7 +120,7 @@ func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 }
 
 // listenAt listens on an address of the form host:port. At localhost it listens on both loopback addresses: browsers
-// may use either, and another user could have the port on the other one.
+// may use either, and another user could otherwise occupy the port on the second one.
 func listenAt(ctx context.Context, address string) ([]net.Listener, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// wordFile contains the word that people enter to sign up or sign in, if one is required.
+// wordFile contains the word that users enter to sign up or sign in, if one is required.
 const wordFile = "sign-in-word"
 
-// protection keeps other users of this machine out.
+// protection prevents other users of this machine from using the backend.
 type protection struct {
 	// listeners refuse connections of other users, if the owners of connections can be determined.
 	listeners []net.Listener
@@ -48,9 +48,9 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 }
 
 // mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, because
-// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless while the
-// backend refuses the other user's connections. But if the port had to change, another program has had the old one.
-// Without an earlier port, none was taken.
+// browsers send the cookies of localhost to any program that has the port. A stolen cookie is useless while the backend
+// refuses the other user's connections. But if the port had to change, another program has had the old port. If no
+// earlier port is known, none can have been occupied.
 func mustSignInAgain(before, now int, p protection) bool {
 	return before != 0 && before != now || p.word != ""
 }
@@ -64,7 +64,7 @@ func newWord() string {
 	var b [1]byte
 	for len(word) < cap(word) {
 		_, _ = rand.Read(b[:])                                      // never fails (crypto/rand)
-		if limit := 256 - 256%len(wordLetters); int(b[0]) < limit { // beyond the limit, some letters would be more likely
+		if limit := 256 - 256%len(wordLetters); int(b[0]) < limit { // larger values would favour some letters
 			word = append(word, wordLetters[int(b[0])%len(wordLetters)])
 		}
 	}

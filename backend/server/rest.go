@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/internal/loopback"
 )
 
-// Rest reports whether the backend may be stopped until somebody needs it again, because it was idle for at least this
-// long. It then accepts no more connections, which wait in the listeners of the daemon. Otherwise it accepts them, even
-// if an earlier call reported true.
+// Rest reports whether the backend may be stopped until it is needed again, because it was idle for at least this long.
+// It then accepts no more connections, which wait in the listeners of the daemon. Otherwise it accepts them, even if an
+// earlier call reported true.
 func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
 	// A new start would choose another sign-in word and sign out all browsers.
 	if len(s.pausable) == 0 || s.word != "" {
@@ -28,8 +28,8 @@ func (s *Server) Rest(ctx context.Context, idle time.Duration) (bool, error) {
 	return rests, err
 }
 
-// pauseIdle pauses the listeners if the backend is idle, and reports whether it still is then: a connection may have
-// been accepted in the meantime.
+// pauseIdle pauses the listeners if the backend is idle, and reports whether it is still idle afterwards: a connection
+// may have been accepted in the meantime.
 func (s *Server) pauseIdle(ctx context.Context, idle time.Duration) (bool, error) {
 	if since, err := s.app.Idle(ctx); err != nil || since < idle {
 		return false, err
@@ -41,8 +41,8 @@ func (s *Server) pauseIdle(ctx context.Context, idle time.Duration) (bool, error
 	return err == nil && since >= idle, err
 }
 
-// listen returns the daemon's listeners, or listens on the port or another one if the backend listens itself. pausable
-// is set for the daemon's.
+// listen returns the daemon's listeners. If the backend listens itself, it listens on the port, or on another one.
+// pausable is set only for the daemon's listeners.
 func listen(ctx context.Context, o Options, port int) (all []net.Listener, pausable []*pausableListener, err error) {
 	if len(o.Listeners) == 0 {
 		all, err = loopback.Listen(ctx, port)
@@ -85,7 +85,7 @@ func (l *pausableListener) Accept() (net.Conn, error) {
 	}
 }
 
-// pause returns once no more connection is accepted and the caller of Accept has taken note of those before.
+// pause returns once no more connections are accepted and the caller of Accept has recorded the earlier ones.
 func (l *pausableListener) pause() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

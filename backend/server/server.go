@@ -1,5 +1,5 @@
 // Package server configures, runs and drains a backend, for service-backend and for the adapter that embeds one. It
-// must not depend on what the backend does.
+// must not depend on the backend's features.
 package server
 
 import (
@@ -23,14 +23,14 @@ type Options struct {
 	// DataDir contains the database, the key, the instance's ID and its port. It is created if missing, and its mode is
 	// always set to 0700.
 	DataDir string
-	// StateDir is the state directory of the daemon that runs the backend, for the commands on its pages; "" if it is the
-	// default one.
+	// StateDir is the state directory of the daemon that runs the backend, for the commands on its pages; "" for the
+	// default directory.
 	StateDir string
-	// Listeners are those of the daemon, which keeps their address open while the backend does not run; if empty, the
-	// backend listens itself.
+	// Listeners are the daemon's listeners. The daemon keeps their address open while the backend is not running. If
+	// the list is empty, the backend listens itself.
 	Listeners []*net.TCPListener
 	Log       *slog.Logger
-	// HTTP is for requests to providers of AI; nil uses the proxy and the certificates of the process.
+	// HTTP is the client for requests to AI providers; nil uses the proxy and the certificates of the process.
 	HTTP *http.Client
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
@@ -46,7 +46,7 @@ type Server struct {
 	siteURL   string // for browsers
 	word      string
 	listeners []net.Listener
-	pausable  []*pausableListener // below listeners, if these are the daemon's
+	pausable  []*pausableListener // below listeners, if these belong to the daemon
 }
 
 // New opens the data directory and starts to listen. Requests are answered only while Serve runs.
@@ -90,8 +90,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 		return nil, err
 	}
-	// The port is saved last, so that after a start that fails earlier, the next start still notices that the port
-	// changed.
+	// The port is saved last: if a start fails earlier, the next start still detects that the port changed.
 	if port != kept.port {
 		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
 			_ = loopback.Close(listeners)
@@ -105,7 +104,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 // ErrOtherKey reports that a data directory's key does not match its database. A retry does not help.
 var ErrOtherKey = sqlstore.ErrOtherKey
 
-// otherKeyError is ErrOtherKey with a text for people who have never set a key.
+// otherKeyError is ErrOtherKey with a text for users who have never set a key.
 type otherKeyError struct{ database, key string }
 
 func (e *otherKeyError) Error() string {
@@ -121,8 +120,8 @@ func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 // ID returns the instance's name, which never changes for a data directory.
 func (s *Server) ID() string { return s.id }
 
-// SignInWord returns the word that people must enter to sign up or sign in, because the owners of connections cannot
-// be determined. It is empty if they can.
+// SignInWord returns the word that users must enter to sign up or sign in, because the owners of connections cannot be
+// determined. It is empty if they can.
 func (s *Server) SignInWord() string { return s.word }
 
 // URL returns http://localhost:PORT, the address for programs. The port stays the same across restarts if possible.
@@ -139,7 +138,7 @@ func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr()
 // Handler serves every route, for callers inside the process.
 func (s *Server) Handler() http.Handler { return s.app.Handler() }
 
-// Activity returns the number of attached apps and pages, and of codes that wait for a person.
+// Activity returns the number of attached apps and pages, and the number of codes that wait for a decision.
 func (s *Server) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	return s.app.Activity(ctx)
 }

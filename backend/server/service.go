@@ -185,7 +185,7 @@ func reportRows(r osservice.Report) [][2]string {
 	}...)
 }
 
-// nextStep returns what a person should do next, or "" if nothing remains to be done.
+// nextStep returns the user's next step, or "" if there is none.
 func nextStep(action string, r osservice.Report) string {
 	switch {
 	case r.Change == osservice.Removed:
@@ -204,7 +204,7 @@ func nextStep(action string, r osservice.Report) string {
 	return ""
 }
 
-// checkSettings prints what the service manager needs to know about the settings, if this process can serve with them.
+// checkSettings prints the settings that the service manager needs, if this process can serve with them.
 func checkSettings(cmd *cobra.Command, _ []string) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {
