@@ -91,8 +91,8 @@ func mustHash(t *testing.T, ctx context.Context) (leave func()) {
 	return leave
 }
 
-// Whoever sends passwords from many addresses gets a share of the hashing for each network, and cannot make people
-// wait who signed in before. A password that was not checked is no wrong guess.
+// An attacker who sends passwords from many addresses gets only a share of the hashing per network, and cannot delay
+// users who have signed in before. A password that was not checked does not count as a wrong guess.
 func TestHashing_IsShared(t *testing.T) {
 	m := &memory{accounts: map[string]Account{}}
 	s := NewService(m, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
@@ -161,7 +161,7 @@ func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, erro
 	return Account{}, ErrBadCredentials
 }
 
-// memory is an in-memory store for testing the service's rules. The real stores are tested by storetest.
+// memory is an in-memory store for testing the service's rules. storetest tests the real stores.
 type memory struct {
 	Store
 	accounts map[string]Account

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits on wrong passwords. The store counts them per account, whatever address the guesses come from.
+// Limits on wrong passwords. The store counts them per account, for guesses from all addresses.
 //
 // A stranger can only use up the allowance of browsers that have never signed in to the account. A browser that has
 // signed in before has a separate allowance, and mailed links, passkeys and providers need no password.
