@@ -84,7 +84,7 @@ type ActiveHours struct {
 	Weight int64 // number of installs this one represents; more than 1 if sampled
 }
 
-// Rows gives access to the stored rows of one project within the transaction that locked them for counting.
+// Rows provides access to the stored rows of one project within the transaction that locked them for counting.
 type Rows interface {
 	// InsertSeen stores event IDs, which must be sorted and unique. For each ID it reports whether it was new.
 	InsertSeen(ctx context.Context, ids []Key) (fresh []bool, err error)

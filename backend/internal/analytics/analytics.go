@@ -67,7 +67,7 @@ type Report struct {
 	ByPlatform, ByDevice                         []Count
 	Estimated                                    bool     // some counts are scaled up from a sample
 	Approximate                                  []string // names of the fields that are estimates
-	Reading                                      string   // a summary for people and agents
+	Reading                                      string   // a summary for users and agents
 
 	// VersionUse holds the most used versions on the filter's platform. Versions and Platforms list the values that a
 	// filter can select in this range. Unsliced reports whether part of the range was counted before filters existed;

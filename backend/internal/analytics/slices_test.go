@@ -16,7 +16,7 @@ func TestMostUsed_NewestIsTheRelease(t *testing.T) {
 	}
 }
 
-// The newest of the most used versions is first, and what does not fit is left out.
+// The newest of the most used versions comes first, and versions beyond the limit are left out.
 func TestMostUsed(t *testing.T) {
 	uses := []VersionUse{{Version: Other, Sessions: 5}, {Version: "0.1"}}
 	for i := range maxNamed + 3 {
@@ -33,7 +33,7 @@ func TestMostUsed(t *testing.T) {
 	}
 }
 
-// A version is named as the place of an error only if it has more than half of them.
+// A summary names the version of an error only if more than half of the errors occurred in it.
 func TestReading_NamesTheVersionOfMostErrors(t *testing.T) {
 	r := Report{Series: make([]Point, 7), Interval: Day, Sessions: 80, Errors: 40, ByError: []Count{{"timeout", 40}}}
 	for n, want := range map[int64]string{20: "40 of 40 errors.", 21: "mostly in version 1.0.0.", 40: "all in version 1.0.0."} {
