@@ -125,8 +125,8 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// TestAuthorisation compares the status of every route and caller with the golden table. Another account's resource
-// and a missing one must get the same response.
+// TestAuthorisation compares the status of every route and caller with the golden table. Another account's resource and
+// a missing one must get the same response.
 func TestAuthorisation(t *testing.T) {
 	m := newMatrix(t)
 	var table strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Objects inside lists are decoded as strictly as the objects that contain them.
+// Objects in lists are decoded as strictly as the objects that contain them.
 func TestStrictNestedBodies(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"version":1,"phrases":[{"phrase":"hi","does":"greets"}],"toggles":[{"id":"a","label":"A","on":true}]}`: "",

@@ -27,7 +27,7 @@ func TestIssueCode(t *testing.T) {
 	}
 }
 
-// Cancelling a code revokes its token if no client received the token, and keeps a token that is in use.
+// Cancelling a code revokes its token if the token was never received, and keeps a token that is in use.
 func TestCancel_RedeemedCode(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		w := newWorld(t)
@@ -137,7 +137,7 @@ func TestPollBodies(t *testing.T) {
 	}
 }
 
-// People decide by what the requester reports about itself, so its texts must not change how the page reads.
+// Users decide based on the requester's description of itself, so its texts must not distort the page.
 func TestRequester_IsSanitised(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue(

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/internal/credential"
 )
 
-// busyLinks knows one code. It blocks polls until they are released, and counts the concurrent ones.
+// busyLinks accepts one code. It blocks polls until they are released, and counts the concurrent ones.
 type busyLinks struct {
 	Links
 	known     string
@@ -45,8 +45,8 @@ func (l *busyLinks) Poll(ctx context.Context, code string) (link.Poll, error) {
 func (l *busyLinks) Throttled(context.Context) { l.throttled++ }
 
 // A client that polls unknown codes always gets the response for an unknown code, and delays no other client. Above a
-// limit, two of its polls run at a time; once its queue is full, further polls are told to retry later. A known code
-// is never reported as unknown.
+// limit, only two of its polls run at a time; once its queue is full, further polls are told to retry later. A known
+// code is never reported as unknown.
 func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	l := &busyLinks{known: secret.New(credential.DeviceCode)}
 	w := newWorld(t, func(o *Options) { l.Links, o.Links = o.Links, l })

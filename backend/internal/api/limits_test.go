@@ -62,8 +62,7 @@ func TestDeviceCodes_AreLimitedPerNetworkOnIPv6(t *testing.T) {
 	w.issue(ipHeader, "192.0.2.2")
 }
 
-// The refusal of a revoked token says that the token is revoked, even if its address may request no more codes this
-// minute.
+// The refusal of a revoked token contains the reason, even if its address may request no more codes this minute.
 func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()
@@ -111,8 +110,8 @@ func TestHealth_WithoutDatabase(t *testing.T) {
 	}
 }
 
-// The database is queried at most once a second, however many callers there are, and no result is reused for longer
-// than that.
+// The database is queried at most once a second, regardless of the number of callers, and no result is reused for
+// longer than that.
 func TestHealth_CachesTheDatabaseCheck(t *testing.T) {
 	var asked atomic.Int32
 	var gone atomic.Bool

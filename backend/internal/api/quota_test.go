@@ -73,7 +73,7 @@ func TestTruncatedCursor(t *testing.T) {
 	}
 }
 
-// A link may create only so many secrets of sessions within a minute.
+// A link may create only a limited number of session secrets per minute.
 func TestSessionSecrets_AreRateLimited(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
@@ -93,7 +93,7 @@ func TestSessionSecrets_AreRateLimited(t *testing.T) {
 	w.call("POST", path, "", bearer...).is(http.StatusCreated)
 }
 
-// slowSessions makes every creation of a session of one account wait.
+// slowSessions delays every creation of a session of one account.
 type slowSessions struct {
 	Sessions
 	account string
@@ -111,8 +111,8 @@ func (s slowSessions) Mint(
 	return s.Sessions.Mint(ctx, o, r)
 }
 
-// Of one account, only a few changes run at the same time, so that it cannot hold all connections to the database.
-// Reads and changes of other accounts do not wait for them.
+// Only a few changes of one account run at the same time, so that it cannot hold all connections to the database. Reads
+// and changes of other accounts do not wait for them.
 func TestChanges_OfOneAccountHaveAShare(t *testing.T) {
 	slow := slowSessions{started: make(chan struct{}, 100), end: make(chan struct{})}
 	w := newWorld(t)

@@ -66,7 +66,7 @@ func TestActorOrNull(t *testing.T) {
 	}
 }
 
-// TestChanges_NameWhatDiffers sets one field to its current value and another to a different one.
+// TestChanges_NameWhatDiffers sets one field to its current value and another field to a new one.
 func TestChanges_NameWhatDiffers(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.grant(func(g *grants.Grants) {

@@ -315,8 +315,8 @@ func TestAnalyticsQueries(t *testing.T) {
 	}
 }
 
-// An agent's read is recorded once in ten minutes per project and kind of read. Refused reads and changes made by a
-// person are not recorded as reads.
+// An agent's read is recorded once in ten minutes per project and kind of read. Refused reads and changes by the user
+// are not recorded as reads.
 func TestReads_AreAudited(t *testing.T) {
 	w, bearer := newAgent(t)
 	read := func() (actions []string) {

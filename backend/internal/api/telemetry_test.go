@@ -200,7 +200,7 @@ func TestTelemetry_IsLimitedPerAddress(t *testing.T) {
 	w.upload(batchOf(), from...).receipt(0, 0, 0)
 }
 
-// One address cannot fill the disk with full batches.
+// An address cannot fill the disk with full batches.
 func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	w := newWorld(t)
 	full := make([]string, wire.MaxBatch)
@@ -224,7 +224,7 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
-// If the store is full, the response says so and says when to retry.
+// If the store is full, the response contains the reason and when to retry.
 func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)

@@ -213,7 +213,7 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
-// cancel cancels a code, as a client does that no longer needs it.
+// cancel cancels a code, like a client that no longer needs it.
 func (w *world) cancel(deviceCode string) answer {
 	w.Helper()
 	body, _ := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})
