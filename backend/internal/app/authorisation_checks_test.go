@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkRefusals checks that forms sent without a token, with another browser's token or from another origin are
-// refused and change nothing, whoever sends them.
+// checkRefusals checks that forms sent without a token, with another browser's token or from another origin are refused
+// and change nothing, for every sender.
 func (h *authWorld) checkRefusals(v visit) {
 	h.t.Helper()
 	if v.socket {
@@ -77,7 +77,8 @@ func (h *authWorld) checkOwner(v visit, a answer) {
 	}
 }
 
-// checkStranger checks that a stranger can neither see nor change the owner's resources, nor tell whether they exist.
+// checkStranger checks that a stranger can neither see nor change the owner's resources, nor find out whether they
+// exist.
 func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 	h.t.Helper()
 	said := a.text

@@ -98,7 +98,7 @@ func (d *database) dump() map[string]table {
 	}
 	all := map[string]table{}
 	for _, name := range d.texts(list) {
-		// Viewing a code adds a line to the linking trail, whoever views it. Other tests cover that.
+		// Viewing a code adds a line to the linking trail for every viewer. Other tests cover that.
 		if name != "goose_db_version" && name != "link_trail" {
 			all[name] = d.read("SELECT * FROM " + name)
 		}
@@ -106,8 +106,8 @@ func (d *database) dump() map[string]table {
 	return all
 }
 
-// written returns a value that changes with every write to the database. It shows that a request wrote nothing without
-// the cost of a dump.
+// written returns a value that changes with every write to the database. It shows, without the cost of a dump, that a
+// request wrote nothing.
 func (d *database) written() string {
 	d.t.Helper()
 	query := "SELECT pg_current_wal_insert_lsn()::text"

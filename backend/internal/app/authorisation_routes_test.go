@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-// reach says who may use a route.
+// reach defines who may use a route.
 type reach int
 
 const (
-	// owned: the route names a resource of the owner. Nobody else may learn whether it exists.
+	// owned: the route names a resource of the owner. Others must not find out whether it exists.
 	owned reach = iota
 	// self: the route concerns the account that is signed in.
 	self
-	// open: anybody may use the route.
+	// open: anyone may use the route.
 	open
 )
 
@@ -143,8 +143,7 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
-	// A person's first GET of their own page stores the address at which the page will be hosted. Other GETs store
-	// nothing.
+	// The first GET of a page by its owner stores the URL at which the page will be hosted. Other GETs store nothing.
 	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},

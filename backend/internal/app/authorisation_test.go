@@ -127,7 +127,7 @@ func (v visit) address() string {
 	return path
 }
 
-// manner is the way a form is sent.
+// manner is the way in which a form is sent.
 type manner int
 
 const (
@@ -207,7 +207,7 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 
 // valuesOf returns the values of the placeholders in a visit. A mailed password-reset link is the owner's secret, so
 // others have to guess it. Others may know the link that confirms an address, for example if the owner entered an
-// address whose mail they read.
+// address whose mail they can read.
 func (h *authWorld) valuesOf(b *browser, things map[string]string) map[string]string {
 	values := maps.Clone(h.things)
 	maps.Copy(values, things)

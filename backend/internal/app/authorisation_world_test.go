@@ -30,7 +30,7 @@ import (
 
 const (
 	siteURL = "https://service.example"
-	// canary is part of every text that the owner entered. No response to anybody else may contain it.
+	// canary is part of every text that the owner entered. No response to anyone else may contain it.
 	canary = "canary"
 	// pastedKey is the value of a credential. No response may contain it.
 	pastedKey = "sk-pasted-0123456789-0123456789"
@@ -322,7 +322,7 @@ type request struct {
 	origin       string
 	cookies      []*http.Cookie // in addition to the browser's own cookies
 	pattern      string         // the pattern of the route that must handle the request
-	socket       bool           // the request asks for a WebSocket
+	socket       bool           // the request upgrades to a WebSocket
 }
 
 // send sends each request from a new address, so that no rate limit applies. Other tests cover the limits.

@@ -84,7 +84,7 @@ func TestConnections_AreLimitedPerAddress(t *testing.T) {
 			t.Errorf("trusted %v: a fourth connection got error %v", trusted, err)
 		}
 		open[0].Close()
-		for deadline := time.Now().Add(time.Minute); ; { // the server notices the end of the first in its own time
+		for deadline := time.Now().Add(time.Minute); ; { // the server detects the end of the first one with a delay
 			err := tryHealth(address)
 			if err == nil {
 				break
@@ -147,7 +147,7 @@ func TestRequests_InProgressAreLimitedPerAddress(t *testing.T) {
 	}
 }
 
-// A request whose body does not arrive takes little memory, whatever length it declares.
+// A request whose body never arrives uses little memory, regardless of its declared length.
 func TestUnfinishedBodies_TakeLittleMemory(t *testing.T) {
 	const count, maxEach = 200, 40 << 10
 	address := serveOn(t, newApp(t, "http://localhost:4711"))
@@ -161,7 +161,7 @@ func TestUnfinishedBodies_TakeLittleMemory(t *testing.T) {
 	}
 }
 
-// A handler's own deadline applies in addition to the one that rolls, in whatever order they are set.
+// A handler's own deadline applies in addition to the rolling one, regardless of the order in which they are set.
 func TestLimitedConn_KeepsEarlierDeadline(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

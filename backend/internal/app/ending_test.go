@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// The simulator page says why it stopped: the person was signed out, or another process revoked the link and so ended
+// The simulator page explains why it stopped: the user was signed out, or another process revoked the link and so ended
 // the session.
 func TestSimulatorPage_Ends(t *testing.T) {
 	b := startBackend(t)

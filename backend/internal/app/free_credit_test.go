@@ -18,7 +18,7 @@ func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Free credit counts toward the network from which an account was created, even if nobody is signed in when it is
+// Free credit counts toward the network from which an account was created, even if the user is signed out when it is
 // spent. Clients of a proxy that is not in trusted_proxies share one network.
 func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// Many concurrent calls share a balance of five cents, which would cover all of them if they ran one after the
-// other. Each call is answered or told to try again, but never refused for lack of credit.
+// Many concurrent calls share a balance of five cents, which would cover all of them in sequence. Each call is answered
+// or told to try again, but never refused for lack of credit.
 func TestGateway_ManyCallsOnFiveCents(t *testing.T) {
 	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
 }
@@ -120,8 +120,8 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	}
 }
 
-// If a provider drops the connection after reading a request, the gateway does not send the request again, whatever
-// headers the app sent.
+// If a provider drops the connection after reading a request, the gateway does not send the request again, regardless
+// of the headers that the app sent.
 func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	w := startGateway(t)
 	for _, header := range [][]string{nil, {"Idempotency-Key", "k-1"}, {"X-Idempotency-Key", "k-2"}} {

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// failure is one way in which a call fails, and what the app, the agent and the owner see of it.
+// failure is one way in which a call fails, and its appearance to the app, the agent and the owner.
 type failure struct {
 	name    string
 	prepare func(f *failures)
@@ -150,9 +150,9 @@ var failuresOfCalls = []failure{
 		code: "model_not_found", counts: refused, hint: "ask for assistant", page: "last usage reports were impossible"},
 }
 
-// Each way in which a call fails is provoked once. The test checks what the app receives, what getGatewayUsage reports
-// and what the owner's page says. TestGateway_ServerIsKilled and TestGateway_DatabaseIsAway, in package server, cover
-// a server that dies and a database that is unavailable.
+// Each way in which a call fails is provoked once. The test checks the app's response, the report of getGatewayUsage
+// and the owner's page. TestGateway_ServerIsKilled and TestGateway_DatabaseIsAway, in package server, cover a server
+// that dies and a database that is unavailable.
 func TestGateway_EachFailureIsExplained(t *testing.T) {
 	t.Parallel()
 	enginetest.EachMigrated(t, migrate, func(t *testing.T, database func(t *testing.T) string) {
@@ -185,7 +185,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 	})
 }
 
-// provoke makes a call that fails and checks what the app, the agent and the owner see.
+// provoke makes a call that fails and checks its appearance to the app, the agent and the owner.
 func (f *failures) provoke(t *testing.T, row failure) {
 	if row.prepare != nil {
 		row.prepare(f)

@@ -93,7 +93,7 @@ func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
 	}
 }
 
-// refusedTopUp checks that each interface refuses a call without credit and says where to add credit.
+// refusedTopUp checks that each interface refuses a call without credit and tells where to add credit.
 func (w *gatewayWorld) refusedTopUp(want any) {
 	w.t.Helper()
 	for _, call := range [][3]string{{"/v1/chat/completions", chatBody("good", ""), "insufficient_quota"},
@@ -131,7 +131,7 @@ func testRevoked(t *testing.T, w *gatewayWorld) {
 		!strings.Contains(string(text), `"code":"invalid_key"`) {
 		t.Errorf("got error %v after %q, want invalid_key because the key was revoked", err, text)
 	}
-	w.provider.Continue() // the provider's report of the usage comes without anybody to forward the answer to
+	w.provider.Continue() // the provider reports the usage after the app has gone
 	w.settled()
 	if row := w.last(); row.Outcome != "cancelled" || row.Estimated || row.MicroUSD == 0 {
 		t.Errorf("got recorded call %+v, want a cancelled one that pays what the provider reported", row)

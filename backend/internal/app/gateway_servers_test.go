@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/test/llmtest"
 )
 
-// localServer imitates a model server that a person runs. It lists its models and forwards calls to the fake provider.
+// localServer simulates a model server that a user runs. It lists its models and forwards calls to the fake provider.
 type localServer struct {
 	*httptest.Server
 	models atomic.Pointer[string] // the list of models; if nil, the server refuses every key
@@ -50,7 +50,7 @@ func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
 
 const serversPath = "/account/projects/com.example.hello/gateway/servers"
 
-// offered returns the models that /v1/models lists.
+// offered returns the models listed by /v1/models.
 func (w *gatewayWorld) offered() string {
 	w.t.Helper()
 	res, text := w.ask("GET", "/v1/models", "")
@@ -67,7 +67,7 @@ func (w *gatewayWorld) offered() string {
 	return strings.Join(ids, " ")
 }
 
-// When a person adds a server in the dashboard, apps can use its models at no cost, even after a restart.
+// When a user adds a server in the dashboard, apps can use its models at no cost, even after a restart.
 func TestGateway_ServesModelsOfAServerThatThePersonAdded(t *testing.T) {
 	eachGateway(t, testLocalServer, func(c *config.Config) {
 		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)
@@ -161,7 +161,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The gateway calls local servers only at addresses of this machine and of private networks, whatever the host names.
+// The gateway calls local servers only at addresses of this machine and of private networks, for every host name.
 func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -188,7 +188,7 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 }
 
 // A backend that is set up as its own local server would call itself until it reached a limit. Instead it refuses the
-// calls and says why.
+// calls and explains why.
 func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -213,8 +213,8 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	}
 }
 
-// The models of a local server that the project's owner added are as good as those of the operator: the apps of a
-// session get a gateway, also those that were attached before.
+// The models of a local server added by the project's owner are equivalent to the operator's models: the apps of a
+// session get a gateway, including apps that were attached before.
 func TestSessionGateway_OffersModelsOfALocalServer(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) {
 		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)

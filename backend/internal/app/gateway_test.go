@@ -70,8 +70,8 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 	}
 }
 
-// Whatever a provider does wrong, each call ends in an answer or a refusal, leaves no hold, and is never charged more
-// than its hold.
+// For every misbehaviour of a provider, each call ends in an answer or a refusal, leaves no hold, and is never charged
+// more than its hold.
 func TestGateway_OutlivesEveryProvider(t *testing.T) { eachGateway(t, testProviders) }
 
 func testProviders(t *testing.T, w *gatewayWorld) {

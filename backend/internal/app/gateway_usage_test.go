@@ -170,7 +170,7 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 		m.ID != "assistant" || !m.Available || *m.Resolves != llmtest.CRLF {
 		t.Errorf("got model %s, %+v, want assistant to resolve to crlf", one, m)
 	}
-	// Every report says why a model that the operator removed or left without a price cannot be called.
+	// Every report contains the reason why a model that the operator removed or left without a price cannot be called.
 	for id, why := range map[string]string{"unpriced": "no price for text_cached", "retired": "no longer offered"} {
 		w.exec("UPDATE assistant_configs SET text_model = '" + id + "'")
 		res, text := w.ask("POST", chat, chatBody("assistant", ""))

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// newApp creates a backend like one that an operator runs, with the given public address.
+// newApp creates a backend as an operator would run it, with the given public address.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
 	return newAppWith(t, address, ConnLimits{})
@@ -61,7 +61,7 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	see(t, browser, ".email", "ada@example.org")
 }
 
-// Every response says who may embed it. If the public address is https, it also tells browsers to require https from
+// Every response defines who may embed it. If the public address is https, it also tells browsers to require https from
 // then on.
 func TestPolicies_OnEveryAnswer(t *testing.T) {
 	const year = "max-age=31536000"

@@ -38,7 +38,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	run(t, browser, chromedp.Navigate(b.url+"/signin?next=/account"), chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
-	see(t, browser, "#first", "First steps") // no app was seen yet
+	see(t, browser, "#first", "First steps") // no app has attached yet
 	see(t, browser, ".screen", "Nothing shown yet")
 	run(t, browser, chromedp.Navigate(s.SessionURL))
 	see(t, browser, "#socket", "Connected")
@@ -46,7 +46,7 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	see(t, browser, "#display", "Hello, glasses")
 	got := ""
 	for end := time.Now().Add(15 * time.Second); got != "same" && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		var err error // the page draws when the browser lets it
+		var err error // the page draws when the browser allows it
 		if got, err = chromium.Run(browser, chromedp.Evaluate[string](fmt.Sprintf(samePixels, s.SessionID))); err != nil {
 			t.Fatal(err)
 		}

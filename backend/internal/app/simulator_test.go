@@ -181,8 +181,8 @@ func newBrowser(t *testing.T) context.Context {
 	return chromium.Open(t, chromedp.WindowSize(1280, 1100))
 }
 
-// The page draws what an app shows and sends taps by mouse and keyboard. After a restart of the backend it recovers
-// without losing or duplicating a row.
+// The page draws the content that an app shows, and sends taps by mouse and keyboard. After a restart of the backend,
+// it recovers without losing or duplicating a row.
 func TestSimulatorPage_Lives(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)

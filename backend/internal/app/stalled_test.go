@@ -35,7 +35,7 @@ func TestStalledReaders_AreDisconnected(t *testing.T) {
 	readers.Wait()
 }
 
-// floodWithoutReading sends the request again and again, and returns the error with which that ends.
+// floodWithoutReading sends the request repeatedly, and returns the error that ends this.
 func floodWithoutReading(address, request string) error {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -53,7 +53,7 @@ func floodWithoutReading(address, request string) error {
 	}
 }
 
-// A connection takes little memory while its client does not read, whatever it has requested.
+// A connection uses little memory while its client does not read, for every request.
 func TestStalledReaders_TakeLittleMemory(t *testing.T) {
 	const each, maxEach = 5, 100 << 10
 	h := newAuthWorld(t, filepath.Join(t.TempDir(), "service.db"))
@@ -67,7 +67,7 @@ func TestStalledReaders_TakeLittleMemory(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close() })
 	}
-	for name, request := range requests { // from now on, templates are parsed and fonts unpacked
+	for name, request := range requests { // warm-up: templates are parsed and fonts unpacked once
 		begin(name, request)
 	}
 	before := liveMemory()
@@ -124,7 +124,7 @@ func serveOn(t *testing.T, a *App) (address string) {
 	return l.Addr().String()
 }
 
-// getRequests returns a request for every GET route, as the one who may use it: pages and files, the API and the
+// getRequests returns a request for every GET route, by a client that may use it: pages and files, the API and the
 // models.
 func (h *authWorld) getRequests() map[string]string {
 	h.t.Helper()
@@ -176,7 +176,7 @@ func (h *authWorld) credentials() (token, key string) {
 	return poll.Token.AuthToken, minted.Secret
 }
 
-// liveMemory returns the memory that is in use: of the heap and of stacks.
+// liveMemory returns the memory in use by the heap and stacks.
 func liveMemory() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
