@@ -51,7 +51,7 @@ type Config struct {
 	OIDCFile           string // YAML file of identity providers; "" for none
 	Mail               Mail
 	FreeCredit         string // USD that each account may spend on models without paying, such as 2.00
-	TopUpURL           string // page where people add credit; "" for none
+	TopUpURL           string // page where users add credit; "" for none
 }
 
 // Mail is the SMTP server that sends mail to account owners. Without a Host, no mail is sent.
