@@ -141,7 +141,7 @@ func TestPage_InsideApp(t *testing.T) {
 	}
 }
 
-// Without an embedding app, the page says that no app is connected. In an app's web view, it exchanges messages
+// Without an embedding app, the page reports that no app is connected. In an app's web view, it exchanges messages
 // through the web view's bridge.
 func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w := openWindow(t, chef())
