@@ -21,7 +21,7 @@ type wrappingKey struct {
 }
 
 // ParseKeys parses the key file: one key per line, 32 bytes in hexadecimal, the current key first. It skips empty
-// lines and lines that begin with #. A file without keys is valid, but then nothing can be stored. An error includes
+// lines and lines that begin with #. A file without keys is valid, but then no value can be stored. An error includes
 // the line's number, never its content.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys

@@ -25,7 +25,7 @@ const linkKind = "credential link"
 type Options struct {
 	Store  Stores
 	Hasher secret.Hasher
-	// Keys encrypt values. Without keys nothing can be stored, but existing credentials can be listed.
+	// Keys encrypt values. Without keys no value can be stored, but existing credentials can be listed.
 	Keys      Keys
 	Providers Catalogue
 	// HTTP is used for tests of credentials. The default client follows no redirects.
