@@ -46,9 +46,8 @@ func (k *slowKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error)
 	return live, err
 }
 
-// With a server's limits, a call ends within a second after its key becomes invalid, no matter when between two
-// checks that happens. The interval between checks plus two queries is shorter than that second. The test controls
-// the clock.
+// With a server's limits, a call ends within a second after its key becomes invalid, at any time between two checks.
+// The interval between checks plus two queries is shorter than that second. The test controls the clock.
 func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

@@ -30,11 +30,11 @@ type Purse interface {
 
 // Keys checks whether the keys and sessions that make calls are still valid.
 type Keys interface {
-	// LiveKeys returns those of the given key IDs (see Caller) that are not revoked and whose account is active.
+	// LiveKeys filters key IDs (see Caller). It returns the IDs that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Sessions gives access to the simulator sessions whose apps make calls.
+// Sessions provides access to the simulator sessions whose apps make calls.
 type Sessions interface {
 	// Script returns the script of a session's assistant, or nil if it has none. It may return ErrSessionOver.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)

@@ -108,7 +108,7 @@ func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 }
 
 // If an app requests no maximum length, the credit limits the answer. If the requested maximum exceeds the credit, the
-// call is refused, and the refusal says how many tokens the credit covers.
+// call is refused, and the refusal contains the number of tokens that the credit covers.
 func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
@@ -263,7 +263,7 @@ func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
 	}
 }
 
-// The refusal says how many tokens of answer the remainder of a cap covers.
+// The refusal contains the number of answer tokens that the remainder of a cap covers.
 func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")

@@ -16,9 +16,9 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// reasoningProvider sends a first event, then nothing for a while, as a model that reasons unseen, and at the end a
-// report of many tokens. Without a report it stops sending. It uses no socket, so that the test's clock advances while
-// calls wait for it.
+// reasoningProvider sends a first event, then nothing for a while, like a model with hidden reasoning, and at the end a
+// report of many tokens. If it has no report, it stops sending. It uses no socket, so that the test's clock advances
+// while calls wait for it.
 type reasoningProvider struct {
 	silent  time.Duration // before the first event
 	reasons time.Duration
@@ -27,7 +27,7 @@ type reasoningProvider struct {
 
 const reasonedTokens = 90
 
-// receive reads a request as the connection of a provider does.
+// receive reads a request like a provider's connection.
 func receive(r *http.Request) error {
 	conn := &countedConn{}
 	httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: conn})
@@ -93,10 +93,10 @@ func leavingWorld(t *testing.T, provider http.RoundTripper, limits Limits) *worl
 	return w
 }
 
-// receipt is what the reported tokens cost, in micro-USD, with the prices of world.
+// receipt is the cost of the reported tokens in micro-USD, with the prices of world.
 const receipt = 7*2 + reasonedTokens*10
 
-// wholeHold is the most that the call of the tests can cost.
+// wholeHold is the maximum cost of the call in the tests.
 func (w *world) wholeHold(t *testing.T) credit.Amount {
 	t.Helper()
 	w.purse.mu.Lock()
@@ -108,8 +108,9 @@ func (w *world) wholeHold(t *testing.T) credit.Amount {
 	return 0
 }
 
-// An app that leaves pays what the provider reports, however late, or the whole hold if the provider reports nothing
-// within the limits of the call. It makes no difference when the app leaves, or whether its key is revoked instead.
+// An app that disconnects pays for the usage that the provider reports, even if the report is late, or the whole hold
+// if there is no report within the limits of the call. The result does not depend on when the app disconnects, or on
+// whether its key is revoked instead.
 func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 	limits := Limits{Idle: 10 * time.Minute}
 	for name, c := range map[string]struct {
@@ -176,8 +177,8 @@ func TestLeaving_PaysTheReceiptOrTheHold(t *testing.T) {
 	}
 }
 
-// A server that stops cuts the answers that it reads for apps whose connections it has closed. The operator pays for
-// them, not the account.
+// A server that stops cuts off the answers that it reads for apps whose connections it has closed. The operator pays
+// for them, not the account.
 func TestLeaving_PaysNothingIfTheServerStops(t *testing.T) {
 	for name, silent := range map[string]time.Duration{"inside an answer": 0, "before an answer": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +216,7 @@ type panickingReader struct{}
 
 func (panickingReader) Read([]byte) (int, error) { panic("a bug") }
 
-// A panic while an answer is read fails that call only.
+// A panic while an answer is read fails only the affected call.
 func TestService_SurvivesAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := leavingWorld(t, panickingProvider{}, Limits{})
@@ -228,7 +229,7 @@ func TestService_SurvivesAPanic(t *testing.T) {
 	})
 }
 
-// One account can take only its share of the running calls, and of the answers that are read without an app.
+// One account can use only its share of the running calls, and of the answers that are read without an app.
 func TestService_SharesCallsBetweenAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := leavingWorld(t, reasoningProvider{0, time.Minute, true}, Limits{Calls: 16, Share: 8, Drains: 16})

@@ -124,8 +124,8 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 	})
 }
 
-// The waiting answers of one account, in however many sessions, leave room for those of others. They count as waiting
-// answers only, not as running calls.
+// The waiting answers of one account, in any number of sessions, leave room for other accounts. They count only as
+// waiting answers, not as running calls.
 func TestScript_BoundsTheWaitingAnswersOfAnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := scriptedService(t)

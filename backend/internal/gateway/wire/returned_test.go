@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// answers are requests with an answer that an app sends back. A § is where providers and clients add members.
+// answers are requests with an answer that an app sends back. A § marks where providers and clients add members.
 var answers = map[string]struct {
 	api  API
 	body string
@@ -30,11 +30,11 @@ var answers = map[string]struct {
 		`{"type":"thinking","thinking":"Hm","signature":"s"§},{"type":"redacted_thinking","data":"d"§}]§}]}`},
 }
 
-// members are the ones that the rules for an answer name, so that they are not additions.
+// members are the members that the rules for an answer name, so they do not count as additions.
 var members = strings.Fields("role content tool_calls name type text refusal function arguments extra_content audio " +
 	"function_call input cache_control thinking signature data summary call_id id status phase encrypted_content")
 
-// wantSameRequest checks that the body with additions is encoded as the one without, at the same price.
+// wantSameRequest checks that the body with additions is encoded like the body without, at the same price.
 func wantSameRequest(t rapid.TB, api API, body string, added func() string) {
 	t.Helper()
 	plain, err := Decode(api, []byte(strings.ReplaceAll(body, "§", "")))
@@ -59,7 +59,7 @@ func wantSameRequest(t rapid.TB, api API, body string, added func() string) {
 	}
 }
 
-// Whatever members an answer had, the next call with it is accepted at the same price.
+// For every set of members in an answer, the next call with the answer is accepted at the same price.
 func TestDecode_AcceptsEveryAnswer(t *testing.T) {
 	value := rapid.SampledFrom([]string{"null", "[]", "{}", `"x"`, "1", "true", `[{"type":"text","text":"x"}]`})
 	name := rapid.StringMatching(`[a-z_]{1,12}`).Filter(func(s string) bool { return !slices.Contains(members, s) })
@@ -98,7 +98,7 @@ func TestDecode_AcceptsKnownAdditions(t *testing.T) {
 	wantSameRequest(t, Chat, parts, func() string { return `{"type":"thinking","thinking":[{"type":"text","text":"x"}]},` })
 }
 
-// Some providers put what a model thought into the id of a call or next to it, and require it back.
+// Some providers put the model's reasoning into the ID of a call or next to it, and require it back.
 func TestDecode_KeepsThoughtsOfCalls(t *testing.T) {
 	id := strings.Repeat("x", 10_000)
 	r := decode(t, Chat, `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"`+id+`","type":"function",`+
@@ -110,7 +110,7 @@ func TestDecode_KeepsThoughtsOfCalls(t *testing.T) {
 	}
 }
 
-// The estimate of an answer without a usage report includes what the model thought, under each name and only once.
+// The estimate of an answer without a usage report includes the model's reasoning, under each name and only once.
 func TestAnswer_EstimatesThoughts(t *testing.T) {
 	text := strings.Repeat("word", 1000)
 	for api, events := range map[API][]string{

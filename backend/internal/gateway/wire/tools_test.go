@@ -133,7 +133,7 @@ func FuzzTools(f *testing.F) {
 	})
 }
 
-// Model servers name the reason of an error in different places.
+// Model servers put the reason for an error in different places.
 func TestErrorMessage(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"error":{"code":400,"message":"too long","type":"x"}}`:                "too long", // OpenAI, llama.cpp

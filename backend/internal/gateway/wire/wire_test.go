@@ -100,7 +100,7 @@ func TestRequest_EncodesAnewWithItsBounds(t *testing.T) {
 	}
 }
 
-// An app sends back the message that the official client returned to it.
+// An app sends back the message as returned by the official client.
 func TestDecode_AcceptsTheMessagesThatProvidersAnswer(t *testing.T) {
 	r := decode(t, Chat, `{"model":"m","messages":[{"role":"user","content":"Hi"},
 		{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,
