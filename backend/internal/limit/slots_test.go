@@ -120,7 +120,7 @@ func TestSlots_TurnOfACallThatLeft(t *testing.T) {
 	wantUnused(t, s)
 }
 
-// A call that need not wait runs, whether or not its context has ended.
+// A call that does not need to wait runs even if its context has ended.
 func TestSlots_RunWithoutWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
