@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// takenStore reports the first codes it receives as taken.
+// takenStore reports the first codes that it receives as taken.
 type takenStore struct {
 	CodeStore
 	taken int
@@ -72,7 +72,7 @@ func TestStart_GivesUpAfterCollisions(t *testing.T) {
 	}
 }
 
-// The memory for recent polls is bounded, no matter what clients poll.
+// The memory for recent polls is bounded for every pattern of polls.
 func TestPace_MemoryIsBounded(t *testing.T) {
 	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
 	for i := range 2*maxPaced + 10 {
