@@ -26,7 +26,7 @@ var ErrFull = errors.New("mail queue is full")
 
 // Options are the arguments of New. All fields except Mail have defaults.
 type Options struct {
-	// Mail describes the operator's SMTP server. Without a host, nothing is sent.
+	// Mail describes the operator's SMTP server. Without a host, no mail is sent.
 	Mail config.Mail
 	// TLS overrides the default TLS configuration.
 	TLS *tls.Config
