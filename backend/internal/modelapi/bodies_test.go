@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// Bodies that apps do not finish sending take a limited number of buffers. Small calls are served meanwhile.
+// Bodies that apps do not finish sending use a limited number of buffers. Small calls are served meanwhile.
 func TestCall_LimitsLargeBodies(t *testing.T) {
 	w := newWorld(t, 0, gateway.Limits{})
 	address := strings.TrimPrefix(w.url, "http://")

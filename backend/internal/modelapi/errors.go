@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/glasses/assistantscript"
 )
 
-// Codes of this package, in addition to those of gateway.
+// Codes of this package, in addition to the codes of package gateway.
 const (
 	codeNotFound         = "not_found"
 	codeMethodNotAllowed = "method_not_allowed"
