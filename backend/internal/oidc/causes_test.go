@@ -80,7 +80,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 	}
 }
 
-// A provider, or a program in its place, can write only bounded text of a known form into the log.
+// A provider, or a program impersonating it, can write only bounded text of a known form to the log.
 func TestErrorsDoNotQuoteAnswers(t *testing.T) {
 	const canary = "canary"
 	mux := http.NewServeMux()

@@ -23,7 +23,7 @@ func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) 
 	return startedWith(t, "", now, slog.New(slog.DiscardHandler))
 }
 
-// startedWith starts a provider and a service with more settings of it.
+// startedWith starts a provider and a service with additional settings for the provider.
 func startedWith(
 	t *testing.T, settings string, now func() time.Time, log *slog.Logger,
 ) (*oidctest.Provider, *Service) {
@@ -100,7 +100,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// Providers say in different ways that an address is the person's, or not at all.
+// Providers indicate in different ways whether an address belongs to the user.
 func TestFinish_FindsWhetherTheEmailIsVerified(t *testing.T) {
 	const trusted = "  trust_email: true\n"
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// leakyProvider publishes the URLs that a test chooses, and records requests to hosts other than its own.
+// leakyProvider publishes URLs chosen by the test, and records requests to hosts other than its own.
 type leakyProvider struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -65,7 +65,7 @@ func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
 		p.URL, says["authorization_endpoint"], says["token_endpoint"], says["jwks_uri"])
 }
 
-// Whatever metadata or redirects a provider returns, no secret or code leaves the machine over plain http.
+// For all metadata and redirects that a provider returns, no secret or code leaves the machine over plain http.
 func TestClient_RefusesPlainHTTP(t *testing.T) {
 	const plain = "http://login.acme.example"
 	for name, tc := range map[string]struct{ endpoints, redirects map[string]string }{
