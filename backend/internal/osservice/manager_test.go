@@ -100,7 +100,7 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 	if diff := cmp.Diff([]string{"stop", "uninstall", "install"}, f.calls); diff != "" {
 		t.Error(diff)
 	}
-	m.boot = filepath.Join(t.TempDir(), "none") // not enabled, because a person disabled it or an install was interrupted
+	m.boot = filepath.Join(t.TempDir(), "none") // not enabled: disabled by the user, or install was interrupted
 	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Updated {
 		t.Errorf("got %q, %v; want updated", change, err)
 	}
@@ -229,7 +229,7 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 			t.Errorf("a unit in %s: %+v, want the step %q", dir, told, step)
 		}
 	}
-	// What an earlier install wrote can still be removed, although a package brought a unit since.
+	// Files from an earlier install can still be removed after a package has added a unit.
 	if err := os.WriteFile(m.path, []byte(m.text(sample)), 0o644); err != nil {
 		t.Fatal(err)
 	}
