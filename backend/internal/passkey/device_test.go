@@ -133,7 +133,7 @@ func (m *memoryStore) PasskeyHolder(_ context.Context, id string) (Holder, error
 	return h, nil
 }
 
-// TryCeremony counts in a map that several services can share, as processes share a database.
+// TryCeremony counts in a map that several services can share, like processes that share a database.
 func (m *memoryStore) TryCeremony(_ context.Context, challenge string, _, _ time.Time, most int) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

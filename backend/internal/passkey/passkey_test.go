@@ -65,7 +65,7 @@ func TestRegisterAndSignIn(t *testing.T) {
 	if err != nil || len(all) != 1 || !all[0].UsedAt.Equal(*now) || store.holder.Passkeys[0].SignCount != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	d.counter = 0 // as in a copy made earlier
+	d.counter = 0 // as in an earlier copy
 	if _, err := login(t, s, d); !errors.Is(err, ErrClone) {
 		t.Errorf("a counter that went backwards: got %v, want ErrClone", err)
 	}
@@ -157,7 +157,7 @@ func TestFinish_RequiresUserVerification(t *testing.T) {
 	}
 }
 
-// Password managers change what they report about backups: after an update, an import or the first synchronisation.
+// Password managers change the reported backup state: after an update, an import or the first synchronisation.
 func TestFinishLogin_AcceptsOtherBackupFlags(t *testing.T) {
 	s, _, _ := newService(t)
 	d := newDevice(t)
