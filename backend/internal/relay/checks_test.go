@@ -111,7 +111,7 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	}
 }
 
-// A revocation queries only the sessions of its link or account, so it delays nobody else.
+// A revocation queries only the sessions of its link or account, so it does not delay others.
 func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
 	h, l := newManySessions(t, 2000)
 	for _, tc := range []struct {

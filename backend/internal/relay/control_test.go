@@ -151,7 +151,7 @@ func await(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// An account that waits for events as often as it may leaves places for others.
+// An account that waits for events as often as allowed leaves capacity for others.
 func TestWatch_LimitsWatchers(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	var stops []func()

@@ -76,7 +76,7 @@ func TestEnded_EndsPeersOfLink(t *testing.T) {
 	app.wantClose(4410, "over")
 }
 
-// A peer that answers no ping is gone, whatever is sent to it meanwhile.
+// A peer that answers no ping is gone, regardless of what is sent to it.
 func TestPing_DropsSilentPeers(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{
 		PingEvery: 200 * time.Millisecond, BeatEvery: 50 * time.Millisecond, // a heartbeat in each round

@@ -28,7 +28,7 @@ type memory struct {
 	refuse error
 	away   error // the error that Session returns
 
-	signedOut atomic.Bool // whether the person who opened the pages signed out
+	signedOut atomic.Bool // whether the user who opened the pages has signed out
 }
 
 func newMemory() *memory {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// Nothing that a page or an app of one session sends, text or binary, affects another session.
+// Input from a page or an app of one session, text or binary, never affects another session.
 func FuzzHostilePeers(f *testing.F) {
 	for _, seed := range []string{
 		`{"v":1,"type":"display.show","id":"a1","at":1,"payload":{"tree":{"type":"text"}}}`,
@@ -66,7 +66,7 @@ func (n *node) join(t *testing.T, id string, isPage bool) *peer {
 	return p
 }
 
-// ends reads until the hub has handled everything that a hostile peer sent, or has closed the connection.
+// ends reads until the hub has handled all input of a hostile peer, or has closed the connection.
 func ends(t *testing.T, p *peer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// gateways issues numbered tokens, or none if there is nothing to call.
+// gateways issues numbered tokens, or none if there is no model to call.
 type gateways struct {
 	mu   sync.Mutex
 	n    int

@@ -72,7 +72,7 @@ func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	}
 }
 
-// If pages attach and leave concurrently, the apps still end up with the right link state.
+// If pages attach and leave concurrently, the apps end up with the correct link state.
 func TestLink_IsRightWhenPagesAttachConcurrently(t *testing.T) {
 	for range 20 {
 		n := startNode(t, newMemory(), relay.Options{})

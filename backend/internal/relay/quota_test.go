@@ -21,8 +21,8 @@ func TestNew_SetsDefaults(t *testing.T) {
 	}
 }
 
-// A sender over its session's limit is slowed down. It loses nothing, and it is not considered gone even though its
-// answers to pings are queued behind its frames.
+// A sender over its session's limit is slowed down. It loses no frame, and it is not considered gone although its pongs
+// are queued behind its frames.
 func TestRateLimit_SlowsFastSender(t *testing.T) {
 	const rate, burst, frames = 100, 20, 120
 	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst, PingEvery: 200 * time.Millisecond})
@@ -68,7 +68,7 @@ func TestRateLimit_ExemptsStreams(t *testing.T) {
 	}
 }
 
-// If a peer's cursor is before the oldest row, its welcome says that the log is truncated, and it receives the
+// If a peer's cursor is before the oldest row, its welcome reports that the log is truncated, and it receives the
 // remaining rows.
 func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newMemory()

@@ -12,7 +12,7 @@ import (
 )
 
 // A page without a cursor receives as many of the latest rows as it can show, but not more than a slow network can
-// carry.
+// transfer.
 func TestServePage_RecentRows(t *testing.T) {
 	for _, tc := range []struct {
 		name       string

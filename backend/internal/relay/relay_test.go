@@ -311,8 +311,8 @@ func TestSlowStore_SlowsSenders(t *testing.T) {
 	<-sent
 }
 
-// A disk that stalls for a moment must not cost a page its connection: then the rows of several commits, and the
-// acknowledgements, reach its queue at once.
+// A disk that stalls for a moment must not make a page lose its connection: the rows of several commits, and the
+// acknowledgements, then reach its queue at once.
 func TestSlowStore_KeepsPeers(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

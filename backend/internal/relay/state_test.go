@@ -75,8 +75,7 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	}
 }
 
-// While the link is lost, the panel keeps its picture. When the link returns, the panel is clear, even after a
-// restart.
+// While the link is lost, the panel keeps its picture. When the link returns, the panel is clear, even after a restart.
 func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -107,7 +106,7 @@ func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 	}
 }
 
-// A fault can close the connections of apps, but not of pages. An app that returns misses nothing.
+// A fault can close the connections of apps, but not of pages. An app that returns misses no event.
 func TestFault_DropsApps(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
@@ -119,7 +118,7 @@ func TestFault_DropsApps(t *testing.T) {
 	page.wantID("ack", "g-2", nil)
 	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	back.wantID("battery", "g-2", nil)
-	page.send("fault", "g-1", `{"dropApp":true}`) // repeating the fault disconnects nobody
+	page.send("fault", "g-1", `{"dropApp":true}`) // repeating the fault disconnects no app
 	page.wantID("ack", "g-1", nil)
 	page.send("wear", "g-3", `{"worn":false}`)
 	back.wantID("wear", "g-3", nil)

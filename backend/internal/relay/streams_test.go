@@ -165,7 +165,7 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	lively, _ := n.app(t, "")
 	lively.ws.SetReadLimit(-1)
 	const frames = 300
-	unread := make(chan struct{}, 8) // the page is only so far ahead of the app that reads, also on a busy machine
+	unread := make(chan struct{}, 8) // limits how far the page is ahead of the reading app, even on a busy machine
 	got := make(chan int, 1)
 	go func() {
 		count := 0
