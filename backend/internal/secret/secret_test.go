@@ -29,7 +29,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// Valid detects one wrong character anywhere, without querying the store.
+// Valid detects a single wrong character at any position, without querying the store.
 func TestValid_NoticesOneWrongCharacter(t *testing.T) {
 	s := New(credential.Token)
 	for i := range s {
