@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/test/enginetest"
 )
 
-// An address that could be read in two ways is refused, and the error contains no part of it.
+// An ambiguous address is refused, and the error contains no part of it.
 func TestOpen_RefusesAmbiguousAddress(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, address := range []string{
@@ -60,8 +60,8 @@ func TestAttach_AcceptsAtSignsInSettings(t *testing.T) {
 	}
 }
 
-// A pool that shares connections between transactions loses the lock of migrations, so the server refuses it. A pool
-// of sessions works.
+// A pool that shares connections between transactions loses the migration lock, so the server refuses it. A session
+// pool works.
 func TestOpen_BehindPool(t *testing.T) {
 	cluster := enginetest.Postgres(t)
 	for mode, want := range map[string]string{"transaction": "pool_mode = session", "statement": "", "session": ""} {

@@ -38,7 +38,7 @@ func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
 	}
 }
 
-// If a write panicked in a batch that was rolled back, and its caller left before it ran again, nothing panics.
+// If a write panicked in a batch that was rolled back, and its caller left before it ran again, no panic remains.
 func TestBatchWriter_ForgetsPanicThatWasRolledBack(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()

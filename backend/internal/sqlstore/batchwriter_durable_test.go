@@ -64,7 +64,7 @@ func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 			told = append(told, id)
 		}
 		if len(told) == 200 {
-			_ = cmd.Process.Kill() // output written before remains in the pipe
+			_ = cmd.Process.Kill() // earlier output remains in the pipe
 		}
 	}
 	_ = cmd.Wait()

@@ -48,7 +48,7 @@ func (n *notes) insert(tx *sql.Tx, id int) error {
 	return n.run(tx, "INSERT INTO notes (id) VALUES ($1)", id)
 }
 
-// has reports, over another connection, whether a note is committed.
+// has reports, using another connection, whether a note is committed.
 func (n *notes) has(id int) bool {
 	n.t.Helper()
 	var count int

@@ -224,7 +224,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantBooks(t, l, 2*credit.USD-point.charged, 0, 0)
-				// If another process settles it afterwards, nothing more is charged.
+				// If another process settles the call afterwards, no more is charged.
 				again, err := l.Settle(t.Context(), id, 900_000, call("ok"))
 				if err != nil || again != point.charged {
 					t.Errorf("settling again: got %s (error %v), want the same charge", again, err)
@@ -306,7 +306,7 @@ func signal(t *testing.T, p *ledgerProcess, s os.Signal) {
 }
 
 // Three processes spend the credit of one account concurrently. Readers always see 0 <= held <= posted, and in the end
-// the ledger matches what the processes report.
+// the ledger matches the processes' reports.
 func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)

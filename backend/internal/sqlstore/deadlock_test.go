@@ -24,8 +24,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantNoDeadlocks closes the store and reports whether PostgreSQL ever ended one of its transactions as a deadlock. A
-// connection adds to the statistics no later than at its end.
+// wantNoDeadlocks closes the store and fails if PostgreSQL ever aborted one of its transactions because of a deadlock.
+// A connection reports its statistics when it ends, at the latest.
 func wantNoDeadlocks(t *testing.T, s *sqlstore.Store, db *sql.DB) {
 	t.Helper()
 	must(t, s.Close())
@@ -83,8 +83,7 @@ func TestAddSessionSecret_ConcurrentlyAtTheLimit(t *testing.T) {
 	wantNoDeadlocks(t, s, db)
 }
 
-// Calls of models, events of apps, sweeps and the merging and deletion of projects lock the same rows. They lock them
-// in the same order.
+// Model calls, app events, sweeps, and the merging and deletion of projects lock the same rows, in the same order.
 func TestMergeProjects_DuringCalls(t *testing.T) {
 	where := onPostgres(t)
 	db := enginetest.Connect(t, where)

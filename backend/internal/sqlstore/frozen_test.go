@@ -60,7 +60,7 @@ func TestCredit_LockedAccountDelaysNoOther(t *testing.T) {
 	must(t, <-ada)
 }
 
-// PostgreSQL ends the transaction of a server that is frozen in the middle of it, which then runs again.
+// PostgreSQL aborts the transaction of a server that is frozen in the middle of it; the transaction then runs again.
 func TestCredit_FrozenServerLosesItsLock(t *testing.T) {
 	where := onPostgres(t)
 	_, l := twoBooks(t, where)
@@ -121,7 +121,7 @@ func TestWrite_LockTimeout(t *testing.T) {
 	must(t, other.Rollback())
 }
 
-// A server that starts while another one migrates the database waits for as long as that takes.
+// A server that starts while another one migrates the database waits until the migration is finished.
 func TestOpen_WaitsForMigrations(t *testing.T) {
 	where := onPostgres(t)
 	db := enginetest.Connect(t, where)

@@ -77,8 +77,8 @@ func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 	})
 }
 
-// An account that had chosen a default of its own keeps the level of gatewayUsage that was built in then. All others
-// get the new one.
+// An account that had chosen its own default keeps the level of gatewayUsage that was built in at that time. All other
+// accounts get the new level.
 func TestMigrate_KeepsGatewayUsageOfChosenDefaults(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)

@@ -23,7 +23,7 @@ type modelCode struct {
 	account  int
 	expires  time.Time
 	interval time.Duration
-	polled   time.Time // as the running process remembers it
+	polled   time.Time // as remembered by the running process
 	repolled time.Time
 	trail    map[audit.TrailAction]int
 
@@ -152,7 +152,7 @@ func (m *model) revokeAll(account int) string {
 	return fmt.Sprint(n, "ok")
 }
 
-// sweep revokes tokens that no client received, and deletes codes that ended long ago.
+// sweep revokes tokens that were never received, and deletes codes that ended long ago.
 func (m *model) sweep(now time.Time) {
 	for i := range m.codes {
 		c := &m.codes[i]

@@ -67,7 +67,7 @@ var (
 		5 * time.Second, 20 * time.Second,
 		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute,
 		25 * time.Hour}
-	// time since a code's window ended
+	// Times since the end of a code's window.
 	moments = []time.Duration{-time.Millisecond, 0, modelTimes.Grace, modelTimes.Grace + time.Millisecond, 24 * time.Hour}
 )
 
@@ -143,7 +143,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.model.reopen()
 		},
 		"two at once": m.race,
-		// These are sequences that random choice would rarely produce.
+		// Random choice would rarely produce these sequences.
 		"login": func(rt *rapid.T) {
 			code := m.anyCode(rt)
 			m.step(rt, op{kind: "approve", code: code, account: rapid.IntRange(0, people-1).Draw(rt, "account")})
@@ -288,7 +288,7 @@ func (m *machine) do(ctx context.Context, o op) string {
 	}
 }
 
-// checkStored compares the stored links and states with those of the model.
+// checkStored compares the stored links and states with the model.
 func (m *machine) checkStored(rt *rapid.T) {
 	if !m.agree(rt) {
 		rt.Fatalf("the stored links or states differ from the model: %+v", m.model)

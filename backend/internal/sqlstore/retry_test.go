@@ -75,7 +75,7 @@ type cutter struct {
 	after  atomic.Int32 // how many connections to close after the commit, before the client has the response
 }
 
-// way returns the address of a database behind the proxy.
+// way returns a database address that leads through the proxy.
 func (c *cutter) way(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -231,8 +231,7 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	}
 }
 
-// Failures of the database are distinguished from failures of a row: the relay retries the former and gives up on the
-// latter.
+// Database failures are distinguished from row failures: the relay retries the former and gives up on the latter.
 func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)
@@ -261,7 +260,7 @@ func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	}
 }
 
-// Ping reports a removed database, although open connections to it may still work.
+// Ping reports a removed database, even if open connections to it still work.
 func TestPing_RemovedDatabase(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)

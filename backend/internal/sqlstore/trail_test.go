@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/test/enginetest"
 )
 
-// A sweep deletes more lines than one transaction may: old lines of every kind, and the oldest of the lines that
-// anybody can cause.
+// A sweep deletes more lines than one transaction may: old lines of every kind, and the oldest of the lines that anyone
+// can trigger.
 func TestSweepTrail_InParts(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -19,7 +19,7 @@ func TestSweepTrail_InParts(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		db := enginetest.Connect(t, where)
 		defer db.Close()
-		// At 1..5000 every tenth line is an approval; at 10001..15000 every line is a code.
+		// Every tenth of the lines at 1..5000 is an approval; all lines at 10001..15000 are codes.
 		for _, statement := range []string{`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 			SELECT 'a' || i, i, CASE WHEN i % 10 = 0 THEN 'approve' ELSE 'view' END, '', '', '', '' FROM n`,

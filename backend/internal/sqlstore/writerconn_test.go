@@ -33,7 +33,7 @@ func (n *notes) fill(tx *sql.Tx) error {
 	return n.run(tx, "INSERT INTO big (body) VALUES (zeroblob(1000000))")
 }
 
-// SQLite rolls back a write that fills the disk. The later statements of that write must not be committed separately.
+// SQLite rolls back a write that fills the disk. The later statements of the write must not be committed separately.
 func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 	remove := func(n *notes, tx *sql.Tx, id int) error { return n.run(tx, "DELETE FROM notes WHERE id = $1", id) }
 	for name, goOn := range map[string]func(n *notes, tx *sql.Tx) error{
