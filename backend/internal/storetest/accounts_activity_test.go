@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// signInActivity tests that the activity shows each way to sign up and in, signing out, and linked agents. What fails
-// leaves no entry.
+// signInActivity tests that the activity log shows each way to sign up and in, signing out, and linked agents. Failed
+// attempts leave no entry.
 func signInActivity(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	want(t, "a second sign-up", errOf(f.SignUp(t.Context(), ada.Email, password)), account.ErrEmailTaken)
@@ -45,7 +45,7 @@ func signInActivity(t *testing.T, f *people) {
 	f.hasActivity(t, carl.ID, []string{"account.created: signed up with a password"})
 }
 
-// hasActivity compares the account's entries, oldest first. All are by its holder.
+// hasActivity compares the account's entries, oldest first. All were made by the account holder.
 func (f *people) hasActivity(t *testing.T, accountID string, wanted []string) {
 	t.Helper()
 	log := &audit.Service{Store: f.store, Now: f.clock.now}

@@ -14,7 +14,7 @@ import (
 
 const wrong = "wrong horse battery"
 
-// allowed returns how many of n wrong passwords are checked, by processes that share only the database.
+// allowed returns the number of n wrong passwords that are checked, by processes that share only the database.
 func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 	t.Helper()
 	checked := 0
@@ -98,8 +98,8 @@ func guessesAtOnce(t *testing.T, f *people) {
 	}
 }
 
-// ownGuesses tests that a person at a signed-in browser gets no more guesses at the password than a stranger. All
-// forms count together.
+// ownGuesses tests that someone at a signed-in browser gets no more guesses at the password than a stranger. All forms
+// share one count.
 func ownGuesses(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	forms := []func(password string) error{

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// replacedPassword tests that the owner of the database sets a password without the old one: it ends browser sessions
-// and mailed links, and revokes only what is asked for, although the address is not verified.
+// replacedPassword tests that the owner of the database can set a password without the old one. The call ends browser
+// sessions and mailed links, and revokes only the requested access, even if the address is not verified.
 func replacedPassword(t *testing.T, f *people) {
 	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Links: true, Passkeys: true}} {
 		ada := f.signUp(t, "ada"+string(rune('a'+i)))
@@ -65,7 +65,7 @@ func replacedPassword(t *testing.T, f *people) {
 	want(t, "a suspended account", replace(eve.Email, "another password"), account.ErrSuspended)
 }
 
-// guessedBefore tests that a new password is accepted at once, although the person has used up the guesses.
+// guessedBefore tests that a new password is accepted immediately, even if the user has used up all guesses.
 func guessedBefore(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	var refused *account.TooManyGuessesError

@@ -83,7 +83,7 @@ func mailedSignUps(t *testing.T, f *people) {
 }
 
 // whoHasAnAddress tests that signing up with an address, or changing to it, has the same result whether or not the
-// address has an account: only the mail to the address differs. It also tests that nobody is flooded with mail.
+// address has an account: only the mail to the address differs. It also tests that no user is flooded with mail.
 func whoHasAnAddress(t *testing.T, f *people) {
 	ada, bob := f.verified(t, "ada"), f.verified(t, "bob")
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -109,7 +109,7 @@ func whoHasAnAddress(t *testing.T, f *people) {
 	}
 	want(t, "nobody's address", f.ChangeEmail(t.Context(), bob.ID, "nobody@example.org", password, audit.Person()), nil)
 	f.token(t, "nobody@example.org", "/verify")
-	// Links to a new password must not reveal whether an address has an account either.
+	// Password links must not reveal whether an address has an account either.
 	f.clock.pass(2 * time.Hour)
 	for range account.MaxMails {
 		want(t, "forgot", f.ForgotPassword(t.Context(), ada.Email), nil)

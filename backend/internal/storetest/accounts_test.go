@@ -141,8 +141,8 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 	return a
 }
 
-// actions returns the actions in the account's audit log, oldest first. It leaves out the new account, links and
-// sign-ins, which signInActivity tests.
+// actions returns the actions in the account's audit log, oldest first. It omits new accounts, links and sign-ins,
+// which signInActivity tests.
 func (f *people) actions(t *testing.T, accountID string) string {
 	t.Helper()
 	log := &audit.Service{Store: f.store, Now: f.clock.now}
@@ -163,7 +163,7 @@ func browsers(t *testing.T, f *people) {
 	two, three := f.open(t, ada, account.ByOIDC+"acme"), f.open(t, ada, account.ByPasskey)
 	other := f.open(t, bob, account.ByPassword)
 	f.clock.pass(4 * time.Minute)
-	if _, err := f.FindSession(t.Context(), one); err != nil { // five minutes after it was opened, so the use is recorded
+	if _, err := f.FindSession(t.Context(), one); err != nil { // after five minutes, so the use is recorded
 		t.Fatal(err)
 	}
 	all, err := f.Sessions(t.Context(), ada.ID, one)

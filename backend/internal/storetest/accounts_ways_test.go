@@ -123,8 +123,8 @@ func madeByAnother(t *testing.T, f *people) {
 	}
 }
 
-// resetRevokes tests that, for an account with a verified address, a new password revokes the selected kinds of access
-// and keeps the others.
+// resetRevokes tests that, for an account with a verified address, a new password revokes the selected access and keeps
+// all other access.
 func resetRevokes(t *testing.T, f *people) {
 	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Identities: true}, account.AllAccess()} {
 		ada := f.verified(t, "ada"+string(rune('a'+i)))
@@ -180,7 +180,7 @@ func passwords(t *testing.T, f *people) {
 	}
 }
 
-// linksApart tests that a link to a new password, mailed to the old address, becomes invalid when the address changes.
+// linksApart tests that a password link mailed to the old address becomes invalid when the address changes.
 func linksApart(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	want(t, "ask", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
@@ -216,7 +216,7 @@ func identities(t *testing.T, f *people) {
 		Email: " ADA@example.org", EmailVerified: true}, audit.Person()), nil)
 	f.told(t, ada, "sign in")
 	f.clock.pass(time.Hour)
-	// The identity is now known, so the address does not matter.
+	// The identity is known now, so the address does not matter.
 	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID {
 		t.Errorf("ada signs in again: got account %v (error %v), want ada's", got.ID, err)
 	}
@@ -248,8 +248,8 @@ func identities(t *testing.T, f *people) {
 	}
 }
 
-// unlinked tests that an identity does not get into ada's account after ada has unlinked it, and neither do the
-// browsers that it signed in, except the one in which ada unlinks it.
+// unlinked tests that ada's account becomes inaccessible to an identity that ada has unlinked, and to browsers that it
+// signed in, except the one with which ada unlinks it.
 func unlinked(t *testing.T, f *people, ada, eve account.Account) {
 	byAcme, other := f.open(t, ada, account.ByOIDC+"acme"), f.open(t, ada, account.ByOIDC+"other")
 	byPassword, byEve := f.open(t, ada, account.ByPassword), f.open(t, eve, account.ByOIDC+"acme")

@@ -41,7 +41,7 @@ func twoReplicas(t *testing.T, f *analyticsFixture) {
 }
 
 // overQuota tests that beyond the quota one install in ten is counted, with a weight of ten, and that responses and
-// reports say so.
+// reports mention it.
 func overQuota(t *testing.T, f *analyticsFixture) {
 	f.Service = f.replica(1000)
 	send := func(from, n int) (a analytics.Accepted) {
@@ -117,7 +117,7 @@ func manyNames(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// oldGoes tests that ids, hashes and salts are deleted after days and hourly sums after months, and that daily reports
+// oldGoes tests that IDs, hashes and salts are deleted after days and hourly sums after months, and that daily reports
 // do not change.
 func oldGoes(t *testing.T, f *analyticsFixture) {
 	f.ingest(t, f.event("a", 1), f.event("b", 2))

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// sliceModel counts what a report says about versions and platforms.
+// sliceModel counts what a report contains about versions and platforms.
 type sliceModel struct {
 	filter                analytics.Slice
 	uses                  map[string]*analytics.VersionUse
@@ -115,8 +115,8 @@ func manyVersions(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// beforeFilters tests that a report says if its range includes counts of a server that did not know filters yet, and
-// that a merge adds the counts of both projects.
+// beforeFilters tests that a report states whether its range includes counts from a server without filters, and that a
+// merge adds the counts of both projects.
 func beforeFilters(t *testing.T, f *analyticsFixture) {
 	event := func(id string) analytics.Event {
 		e := f.event(id, 1)

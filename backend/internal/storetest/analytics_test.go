@@ -128,7 +128,7 @@ func (m *eventModel) report(
 			continue
 		}
 		i := e.At.Sub(from) / step
-		if filter == (analytics.Slice{}) { // installs are counted for the whole app only
+		if filter == (analytics.Slice{}) { // installs are counted only for the whole app
 			active[i][e.InstallID] = true
 			r.Series[i].ActiveInstalls = int64(len(active[i]))
 		}
@@ -198,7 +198,7 @@ func thousandInstalls(t *testing.T, f *analyticsFixture) {
 			})
 		}
 		group.Wait()
-		if round%(rounds/5) == 1 { // sums must outlive the ids and hashes that they were computed from
+		if round%(rounds/5) == 1 { // sums must outlive the IDs and hashes from which they were computed
 			fatal(t, f.Sweep(t.Context()))
 		}
 	}
@@ -209,7 +209,7 @@ func thousandInstalls(t *testing.T, f *analyticsFixture) {
 	f.agrees(t, traffic.model, start)
 }
 
-// eventTraffic is the events of the installs and the service's results.
+// eventTraffic holds the events of the installs and the service's results.
 type eventTraffic struct {
 	random             *rand.Rand
 	model              *eventModel

@@ -157,7 +157,7 @@ func auditRetention(t *testing.T, f *projectFixture) {
 	}
 }
 
-// auditShares tests that an agent with many entries pushes out only its own, and none that an undo needs.
+// auditShares tests that an agent with many entries pushes out only its own entries, and none that an undo needs.
 func auditShares(t *testing.T, f *projectFixture) {
 	add := func(by audit.Actor, action, before string) string {
 		t.Helper()
@@ -202,7 +202,7 @@ func auditShares(t *testing.T, f *projectFixture) {
 	}
 }
 
-// auditFilters tests each filter alone and together with the cursor.
+// auditFilters tests each filter separately and together with the cursor.
 func auditFilters(t *testing.T, f *projectFixture) {
 	start := f.clock.now()
 	f.key(t, app) // by the agent: project.created and key.minted

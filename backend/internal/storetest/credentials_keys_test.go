@@ -55,7 +55,7 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 }
 
 // credentialDamaged tests that credentials that cannot be decrypted are reported, stay unchanged and never block the
-// others, however many there are.
+// others, regardless of their number.
 func credentialDamaged(t *testing.T, f *credentialFixture) {
 	n := f.many(t)
 	f.store.exec("UPDATE credentials SET wrapped = '1.AAAA' WHERE account_id = 'bob' AND provider = 'second'")
@@ -76,7 +76,7 @@ func credentialDamaged(t *testing.T, f *credentialFixture) {
 		t.Errorf("removable keys: got %v, want none (error %v)", ids, err)
 	}
 	f.opens(t, f.with(t, "02"), "bob", appID, keyValue)
-	// A credential whose key was lost is reported as well.
+	// A credential whose key was lost is also reported.
 	f.store.exec("UPDATE credentials SET key_id = 'lost' WHERE account_id = 'bob' AND provider = 'first' AND app_id = $1",
 		appID)
 	var lost *credentials.MissingKeyError

@@ -50,7 +50,7 @@ func capsVersioned(t *testing.T, f *purses) {
 		if !errors.As(err, &conflict) || conflict.Current != 3 || !errors.Is(err, credit.ErrConflict) {
 			t.Errorf("an old version: got %v, want a conflict with version 3", err)
 		}
-		fatal(t, f.UndoCaps(t.Context(), "ada", entries[1], audit.Person())) // undoes the day's cap only
+		fatal(t, f.UndoCaps(t.Context(), "ada", entries[1], audit.Person())) // undoes only the day's cap
 		if c := must(f.store.CreditCaps(t.Context(), "ada", project))(t); *c.Day != 300_000 || c.Month != nil || c.Version != 4 {
 			t.Errorf("caps: got %+v, want 0.30 USD a day and no monthly cap at version 4", c)
 		}
@@ -88,7 +88,7 @@ func capsRaced(t *testing.T, f *purses) {
 	}
 }
 
-// mailing is two servers on one database, and the mails they sent.
+// mailing is two servers on one database, and the mails that they sent.
 type mailing struct {
 	*purses
 	servers [2]*credit.Ledger

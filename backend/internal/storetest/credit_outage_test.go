@@ -45,7 +45,7 @@ func answered(id string) credit.Call {
 	return credit.Call{Model: id, Kind: "chat", Outcome: credit.OutcomeOK, TextOut: 1}
 }
 
-// Calls that end while the database is unreachable are charged when it returns, however long the outage lasts: even if
+// Calls that end while the database is unreachable are charged when it returns, for outages of any length: even if
 // their leases have ended and another process sweeps first.
 func outageLosesNothing(t *testing.T, f *purses) {
 	store, ledger, other := f.newAwayLedgers(nil)
@@ -106,7 +106,7 @@ func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 	f.sound(t)
 }
 
-// A process that ends while the database is unreachable logs the calls for which nobody is charged.
+// A process that ends while the database is unreachable logs the calls that remain uncharged.
 func outageAtTheEnd(t *testing.T, f *purses) {
 	var log bytes.Buffer
 	store, ledger, _ := f.newAwayLedgers(slog.New(slog.NewTextHandler(&log, nil)))

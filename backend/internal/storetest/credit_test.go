@@ -225,7 +225,7 @@ func capsRefuse(t *testing.T, f *purses) {
 	}
 }
 
-// Two hundred concurrent calls share five cents. Those refused only because of other calls in flight get that reason,
+// Two hundred concurrent calls share five cents. Calls refused only because of other calls in flight get that reason,
 // and no money is spent twice.
 func manyCallsOnLittle(t *testing.T, f *purses) {
 	must(f.Account(t.Context(), "ada"))(t)

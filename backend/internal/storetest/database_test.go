@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the store for every database engine. It tests through the services of
-// the features, so that it covers their rules together with the SQL.
+// Package storetest is the conformance suite of the store for every database engine. It tests through the features'
+// services, so that it covers their rules together with the SQL.
 package storetest
 
 import (
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(func() int { return reportPlans(enginetest.Run(m)) }))
 }
 
-// database is a store with direct access to its database, as an operator's SQL client has.
+// database is a store with direct access to its database, like an operator's SQL client.
 type database struct {
 	*sqlstore.Store
 	t       *testing.T

@@ -14,7 +14,7 @@ import (
 
 var hash = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 
-// clock is a clock that the test sets.
+// clock is a clock controlled by the test.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -70,8 +70,8 @@ func want(t *testing.T, what string, got, wanted error) {
 	}
 }
 
-// race runs f n times concurrently. It returns how many calls succeeded, and how many failed with an error that isLost
-// accepts. Any other error fails the test.
+// race runs f n times concurrently. It returns the number of calls that succeeded, and the number that failed with an
+// error accepted by isLost. Any other error fails the test.
 func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (won, lost int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -105,7 +105,7 @@ func isAny(targets ...error) func(error) bool {
 	}
 }
 
-// addAccount inserts an account without its entry in the activity, so that tests can count the entries of what they do.
+// addAccount inserts an account without its activity entry, so that tests can count the entries of their own actions.
 func addAccount(t *testing.T, store *database, c *clock, id, email string) account.Account {
 	t.Helper()
 	a := account.Account{

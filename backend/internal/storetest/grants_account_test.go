@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// grantDefaultOfAccount tests that a project follows the account's default except where it has a level of its own, and
-// that a project without any, also a later one, follows it completely.
+// grantDefaultOfAccount tests that a project follows the account's default except where it has its own level, and that
+// a project without any, including a later one, follows the default completely.
 func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	own := grants.Default()
@@ -63,7 +63,7 @@ func grantDefaultOfAccount(t *testing.T, f *projectFixture) {
 }
 
 // grantsStayOwn tests that a project keeps the levels that were set for it when the default becomes the same and then
-// changes again, and that the activity of every project whose access changes says so.
+// changes again, and that the activity of every project mentions a change of its access.
 func grantsStayOwn(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	f.key(t, other)
@@ -91,7 +91,7 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 	if diff := cmp.Diff(want, summaries(other)); diff != "" {
 		t.Errorf("the entries of the project that follows the default: %s", diff)
 	}
-	// A level that a person sets back to the default's is still the project's own.
+	// A level that the user sets back to the default's level is still the project's own.
 	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), true, audit.Person()))
 	fatal(t, f.grants.SetDefault(t.Context(), "ada", strict, false, true, audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" {
@@ -104,8 +104,7 @@ func grantsStayOwn(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsFollowAtOnce tests that a project follows the default completely, although the default changes at the same
-// time.
+// grantsFollowAtOnce tests that a project follows the default completely, even if the default changes at the same time.
 func grantsFollowAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off := grants.Default()

@@ -47,7 +47,7 @@ func grantDefaults(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsSet tests that the next read sees a change, and that only the levels that were changed are stored.
+// grantsSet tests that the next read sees a change, and that only the changed levels are stored.
 func grantsSet(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	f.key(t, other)
@@ -110,7 +110,7 @@ func grantsRefused(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsAtOnce tests that of two concurrent changes one is stored completely.
+// grantsAtOnce tests that one of two concurrent changes is stored completely.
 func grantsAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off, read := grants.Default(), grants.Default()

@@ -59,8 +59,8 @@ func (f *fixture) pacing(t *testing.T) {
 	}
 }
 
-// suspended tests that an account suspended between approval and the next poll gets no token, however often the client
-// polls. If the account is restored in time, the approval counts.
+// suspended tests that an account suspended between approval and the next poll gets no token, for any number of polls.
+// If the account is restored in time, the approval counts.
 func (f *fixture) suspended(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
@@ -181,7 +181,7 @@ func (s *sweptMeanwhile) MarkUsed(ctx context.Context, linkID, ip string, now ti
 	return s.TokenStores.MarkUsed(ctx, linkID, ip, now)
 }
 
-// firstUse tests that a token swept during its first use does not work even once.
+// firstUse tests that a token swept during its first use is not accepted even once.
 func (f *fixture) firstUse(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)

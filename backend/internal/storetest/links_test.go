@@ -45,7 +45,7 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// fixture is a link service on a store, with a clock that the test sets.
+// fixture is a link service on a store, with a clock controlled by the test.
 type fixture struct {
 	*link.Service
 	clock *clock
@@ -175,7 +175,7 @@ func (f *fixture) unclaimed(t *testing.T) {
 	ada := f.person(t, "ada")
 	lost, lostToken := f.redeem(t, ada)
 	used, usedToken := f.redeem(t, ada)
-	_, quietToken := f.redeem(t, ada) // never polled again, so it may be used at any later time
+	_, quietToken := f.redeem(t, ada) // never polled again, so it may first be used at any later time
 	for _, code := range []link.Issued{lost, used} {
 		want(t, "poll again", errOf(f.Poll(f.ctx, code.DeviceCode)), link.ErrUnknown)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// together tests that codes that are inserted at the same time do not affect each other: one whose user code is taken
-// fails alone, and every other is stored with its trail line.
+// together tests that codes inserted at the same time do not affect each other: a code whose user code is taken fails
+// alone, and every other one is stored with its trail line.
 func (f *fixture) together(t *testing.T) {
 	now := f.clock.now()
 	ref := audit.NewTrailRef(hash.Hash)

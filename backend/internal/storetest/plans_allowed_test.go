@@ -1,15 +1,15 @@
 package storetest
 
-// smallTables have a bounded number of rows, with the reason.
+// smallTables are the tables with a bounded number of rows, with the reason.
 var smallTables = map[string]string{
 	"settings":        "one row for each setting of the server",
 	"analytics_salts": "one row for each of the last days",
 }
 
-// allowedPlans are statements that may read rows of many accounts: each contains the fragment.
+// allowedPlans are statements that may read rows of many accounts. A statement matches if it contains the fragment.
 var allowedPlans = []struct{ statement, reason string }{
-	// Commands of the operator, and the hourly check of the ledger, which recomputes every sum because a wrong one is a
-	// bug. They read, so nobody waits for them.
+	// Admin commands, and the hourly check of the ledger, which recomputes every sum because a wrong one is a bug. They
+	// only read, so other calls do not wait for them.
 	{"FROM credit_balances b) x WHERE", "check of the ledger"},
 	{"FROM credit_spending s) x WHERE", "check of the ledger"},
 	{"FROM credit_spending s WHERE s.project = '') x", "check of the ledger"},
@@ -28,7 +28,7 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"SELECT COUNT(*) FROM device_codes WHERE state IN ('pending', 'approved') AND expires_at > $1",
 		"codes of the last minutes; only an embedded backend asks"},
 
-	// Sweeps that find by an index on a time what is due, or what was used within a day.
+	// Sweeps that use an index on a time to find rows that are due, or that were used within a day.
 	{"DELETE FROM link_trail WHERE id IN (SELECT id FROM link_trail WHERE at < $1", "lines that are due, in parts"},
 	{"ORDER BY at DESC LIMIT 1 OFFSET $1", "counts lines of the trail that anybody can cause, at most a million and one"},
 	{"DELETE FROM telemetry_events WHERE (day, install_hash, id) IN", "events that are due, in parts"},
@@ -50,7 +50,7 @@ var allowedPlans = []struct{ statement, reason string }{
 	{"SELECT id, account_id FROM credit_holds WHERE state = 'open' AND lease_until < $1", "holds that are due, in parts"},
 }
 
-// notExamined are statements on bounded tables, or on none, that this package does not run.
+// notExamined are statements on bounded tables, or without a table, that this package does not run.
 var notExamined = []string{
 	"SELECT pg_xact_status($1::text::xid8)",
 	"INSERT INTO settings (name, value) VALUES ('key_check', $1) ON CONFLICT DO NOTHING",

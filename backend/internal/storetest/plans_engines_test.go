@@ -22,7 +22,7 @@ import (
 // store never runs ANALYZE, so an empty database is enough. PostgreSQL plans with the statistics of a filled database.
 func (p *planCheck) create(t *testing.T, engine string) *sql.DB {
 	t.Helper()
-	ctx := context.Background() // that of the test has ended
+	ctx := context.Background() // the test's context has ended
 	migrate := func(address string) {
 		fatal(t, must(sqlstore.Open(ctx, address, slog.New(slog.DiscardHandler)))(t).Close())
 	}
@@ -40,7 +40,7 @@ func (p *planCheck) create(t *testing.T, engine string) *sql.DB {
 	return db
 }
 
-// owners are columns that identify a row, or an owner whose rows are few: an account, a project or a session.
+// owners are columns that identify a row, or an owner with few rows: an account, a project or a session.
 var owners = []string{
 	"id", "rowid", "hash", "account_id", "session_id", "project", "alias", "email", "book", "debit", "credit", "key",
 	"device_hash", "user_hash", "token_hash", "address_hash", "network_hash", "install_hash", "credential_id",
@@ -55,10 +55,10 @@ var (
 	aliasInQuery = regexp.MustCompile(`(?i)\b(?:FROM|JOIN|INTO|UPDATE)\s+(\w+)(?:\s+(?:AS\s+)?(\w+))?`)
 )
 
-// deletesDue matches a statement that deletes every row that an index on a time finds, and so reads no row twice.
+// deletesDue matches a statement that deletes every row found with an index on a time, and so reads no row twice.
 var deletesDue = regexp.MustCompile(`^DELETE FROM \w+ WHERE (expires_at|at|until|spent_until|hour|day|period) <=? \$1$`)
 
-// explainSQLite returns the faults of a plan.
+// explainSQLite returns the faults of a statement's plan.
 func explainSQLite(conn *sql.Conn, text string) (faults []string, err error) {
 	parameters := 0
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
@@ -151,8 +151,8 @@ type planNode struct {
 
 var postgresEquals = regexp.MustCompile(`(\w+)\)?(?:::\w+)? = `)
 
-// faults returns the faults of a node and its children. table is the table of the parent, which reads the heap for a
-// scan of an index. due says whether the statement deletes what a condition on a time finds.
+// faults returns the faults of a node and its children. table is the table of the parent, which reads the heap for an
+// index scan. due reports whether the statement deletes the rows found by a condition on a time.
 func (n planNode) faults(table string, due bool) (found []string) {
 	if n.Table != "" {
 		table = n.Table

@@ -23,10 +23,11 @@ import (
 
 // Query plans
 //
-// A statement must not become slower with the number of accounts. So every statement that the tests of this package run
-// is explained on a database with the store's schema, and the next test that ends fails if the plan reads a table
-// without an index, reads a whole index, reads an index by a condition that many accounts share, or sorts rows of more
-// than one account. Exceptions are listed in plans_allowed_test.go. TestMain checks that the tests run every statement.
+// A statement must not become slower with the number of accounts. Every statement that the tests of this package run is
+// therefore explained on a database with the store's schema, and the next test that ends fails if the plan reads a
+// table without an index, reads a whole index, reads an index by a condition that many accounts share, or sorts rows of
+// more than one account. Exceptions are listed in plans_allowed_test.go. TestMain checks that the tests run every
+// statement.
 
 // plans collects the statements of all tests.
 var plans = &planCheck{
@@ -78,7 +79,7 @@ func (p *planCheck) observe(engine string) func(statement string) {
 	}
 }
 
-// check explains the statements that have come since the last check.
+// check explains the statements collected since the last check.
 func (p *planCheck) check(t *testing.T, address string) {
 	t.Helper()
 	p.explaining.Lock()
@@ -124,7 +125,7 @@ func (p *planCheck) explain(t *testing.T, engine, text string) ([]string, error)
 		db = p.create(t, engine)
 		p.databases[engine] = db
 	}
-	// The context of the test has ended when its cleanup runs.
+	// The test's context has ended when its cleanup runs.
 	conn, err := db.Conn(context.Background())
 	if err != nil {
 		return nil, err
@@ -136,7 +137,7 @@ func (p *planCheck) explain(t *testing.T, engine, text string) ([]string, error)
 	return explainPostgres(conn, text)
 }
 
-// finish closes the databases, and returns what is wrong with the collection if every test has run.
+// finish closes the databases. If every test has run, it returns the faults of the collection.
 func (p *planCheck) finish() (wrong []string) {
 	for _, db := range p.databases {
 		db.Close()
@@ -191,7 +192,7 @@ func storeStatements() (all []string) {
 	return all
 }
 
-// reportPlans prints what finish returns, and returns the exit code.
+// reportPlans prints the result of finish, and returns the exit code.
 func reportPlans(code int) int {
 	for _, wrong := range plans.finish() {
 		fmt.Fprintln(os.Stderr, wrong)

@@ -200,7 +200,7 @@ func revokeKey(t *testing.T, f *projectFixture) {
 	}
 }
 
-// revokeInUse tests that a key is invalid once RevokeKey has returned, however busy the key is.
+// revokeInUse tests that a key is invalid once RevokeKey has returned, even if the key is in heavy use.
 func revokeInUse(t *testing.T, f *projectFixture) {
 	for range 10 {
 		k := f.key(t, app)

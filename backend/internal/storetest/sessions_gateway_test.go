@@ -54,7 +54,7 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 		t.Errorf("%d scripts are stored, want only that of the open session", n)
 	}
 
-	// If nobody closes a session, its script is deleted with its rows.
+	// If a session is never closed, its script is deleted with its rows.
 	third := must(a.Gateway(t.Context(), other.ID))(t)
 	f.clock.pass(sessions.IdleKept + time.Hour)
 	want(t, "an expired session", errOf(a.Open(t.Context(), third.Token)), sessions.ErrBadSecret)

@@ -18,15 +18,15 @@ var sessionListTests = map[string]func(*testing.T, *sessionFixture){
 	"shown":      sessionShown,
 }
 
-// TestSessionLists tests what a person's pages about sessions read.
+// TestSessionLists tests the data of a user's pages about sessions.
 func TestSessionLists(t *testing.T) {
 	eachEngine(t, sessionListTests, func(t *testing.T, db *database, test func(*testing.T, *sessionFixture)) {
 		test(t, newSessionFixture(t, db))
 	})
 }
 
-// sessionPages tests that paging neither skips nor repeats a session, also among those created at the same time, and
-// lists neither ended sessions nor those of another account or project.
+// sessionPages tests that paging neither skips nor repeats a session, even among sessions created at the same time, and
+// omits ended sessions and sessions of another account or project.
 func sessionPages(t *testing.T, f *sessionFixture) {
 	closed, _ := f.mint(t, f.ada, sessions.Request{Fresh: true})
 	must(f.Close(t.Context(), "ada", closed.ID))(t)
@@ -75,8 +75,8 @@ func sessionPages(t *testing.T, f *sessionFixture) {
 	}
 }
 
-// sessionOrder tests that a session moves to the front when it is used, or when an app attaches, and that the place
-// where the following page begins stays although its session was used meanwhile.
+// sessionOrder tests that a session moves to the front when it is used, or when an app attaches, and that the start of
+// the following page stays the same even if its session was used meanwhile.
 func sessionOrder(t *testing.T, f *sessionFixture) {
 	var ids []string
 	for range 5 {

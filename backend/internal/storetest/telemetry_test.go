@@ -146,7 +146,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	// The next sweep is in an hour. Until then no event may become older than 90 days.
 	u.clock.pass(23*time.Hour - time.Minute)
 	before := telemetry.Hour(old[0].At) + 1
-	for i, want := range []int64{100, 50, 0} { // in parts, so that no other write waits long
+	for i, want := range []int64{100, 50, 0} { // in parts, so that other writes do not wait long
 		if n, err := u.store.SweepTelemetry(t.Context(), before, 100); err != nil || n != want {
 			t.Errorf("sweep %d: deleted %d (error %v), want the next part", i, n, err)
 		}
@@ -161,7 +161,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	u.rows(t, 0)
 }
 
-// Events of an install whose clock is fast are kept no longer than other events.
+// Events of an install whose clock is fast are not kept longer than other events.
 func (u *usage) cameEarly(t *testing.T) {
 	u.ingest(t, "a", u.events(3, -20*time.Hour), telemetry.Receipt{Accepted: 3})
 	u.clock.pass(telemetry.Kept - time.Hour)
@@ -184,7 +184,7 @@ func (u *usage) inParts(t *testing.T) {
 	u.rows(t, 3)
 }
 
-// partly counts the purges and records the largest number of events that one of them deleted.
+// partly counts the purges and records the largest number of events deleted by one of them.
 type partly struct {
 	telemetry.Store
 	purges  int
@@ -203,7 +203,7 @@ func (u *usage) dayIsFull(t *testing.T) {
 	}
 	again := u.events(150, 48*time.Hour)
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 150})
-	// Duplicates need no space, but the quota is checked without looking for duplicates.
+	// Duplicates need no space, but the quota check does not look for duplicates.
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 0, Duplicates: 50, Rejected: 100})
 	u.ingest(t, "a", u.events(50, 48*time.Hour), telemetry.Receipt{Accepted: 50})
 	u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now}) // another process
