@@ -10,7 +10,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// counted is a store that reports a number of events per day and stores nothing.
+// counted is a store that reports a number of events per day and stores none.
 type counted struct {
 	Store
 	ofDay func(day int64) int
