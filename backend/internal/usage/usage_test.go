@@ -136,7 +136,7 @@ func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
 	}
 }
 
-// One row whose name is not valid in a response must not make the whole report unreadable.
+// A row with a name that is not valid in a response must not make the whole report unreadable.
 func TestReport_NamesUnreadableModelsOther(t *testing.T) {
 	var r Report
 	r.Unit, r.Series = Hour, make([]Point, 1)
