@@ -117,7 +117,7 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	v.get("/").want(http.StatusOK, "Create an account") // the server no longer accepts the old cookie
 }
 
-// Whoever signs up or in without coming from another page continues on the dashboard, if there is one.
+// A user who signs up or in without coming from another page continues on the dashboard, if there is one.
 func TestSignIn_LeadsToTheDashboard(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := visit(t, site).get("/signup").signUp("new@example.org", "/").want(http.StatusOK, "First steps")

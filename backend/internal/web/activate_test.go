@@ -152,8 +152,8 @@ func TestActivation_ShowsTheRequester(t *testing.T) {
 	}
 }
 
-// The page notes that the request came from this browser's address, unless that is the address of a proxy, which all
-// clients share.
+// The page notes that the request came from this browser's address, unless the address belongs to a proxy, whose
+// clients all share it.
 func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		address string
@@ -207,7 +207,7 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	}
 }
 
-// The browser session that was shown a code while it was pending learns what became of it, and of no other code.
+// A browser session that was shown a code while it was pending is told the code's outcome, and no other code's.
 func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF")
 	site := newSite(t, f)
@@ -219,7 +219,7 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	open(a, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
 	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied")
 	open(b, "CCCC-DDDD").want(http.StatusOK)
-	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied") // it is remembered beside the latest
+	open(b, "BBBB-CCCC").want(http.StatusNotFound, "This code was denied") // an earlier code is remembered too
 	f.approved["CCCC-DDDD"] = "someone"
 	open(b, "CCCC-DDDD").want(http.StatusNotFound, "already used")
 	open(a, "CCCC-DDDD").want(http.StatusNotFound, "is not pending")
@@ -229,8 +229,8 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	open(b, "DDDD-FFFF").want(http.StatusNotFound, "is not pending")
 }
 
-// A code may be valid for an hour. The browser session that saw it learns afterwards that it has expired, and forgets
-// it later.
+// A code may be valid for an hour. The browser session that saw it is told afterwards that it has expired, until the
+// code is forgotten.
 func TestActivation_RemembersACodeAsLongAsItMayBeValid(t *testing.T) {
 	now := time.Now()
 	f := newFake(code)
@@ -242,7 +242,7 @@ func TestActivation_RemembersACodeAsLongAsItMayBeValid(t *testing.T) {
 	v.get(page).want(http.StatusNotFound, "This code is not pending")
 }
 
-// A session remembers the codes of several windows, and the list cannot grow without limit.
+// A session remembers the codes of several windows, but the list cannot grow without limit.
 func TestActivation_RemembersSeveralCodes(t *testing.T) {
 	var codes []string
 	for _, letters := range "BCDFGHJKLM" {
@@ -250,7 +250,7 @@ func TestActivation_RemembersSeveralCodes(t *testing.T) {
 	}
 	f := newFake(codes...)
 	v := visit(t, newSite(t, f))
-	for range 2 { // seeing a code again does not take the place of another one
+	for range 2 { // seeing a code again does not replace another one
 		for _, one := range codes[len(codes)-maxShown:] {
 			v.get("/activate?code=" + one).want(http.StatusOK)
 		}
@@ -264,7 +264,7 @@ func TestActivation_RemembersSeveralCodes(t *testing.T) {
 	v.get("/activate?code="+codes[len(codes)-maxShown]).want(http.StatusNotFound, "is not pending") // the oldest
 }
 
-// Everybody else gets one answer, byte for byte, whatever became of the code, even if they may not guess any longer.
+// All others get the same answer, byte for byte, for every outcome of the code, even if they have no guesses left.
 func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
 	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF", code)
 	site := newSite(t, f)
@@ -282,7 +282,7 @@ func TestActivation_OneAnswerForEverybodyElse(t *testing.T) {
 	for range wrongCodesPerMinute {
 		other.get("/activate?code=LLLL-LLLL").want(http.StatusNotFound)
 	}
-	other.get(page).want(http.StatusNotFound) // throttled, although the code is right
+	other.get(page).want(http.StatusNotFound) // throttled, although the code is correct
 	answers[other.page+other.header.Get("Retry-After")] += " throttled"
 	if len(answers) != 1 {
 		t.Errorf("the answers differ for:%v", slices.Collect(maps.Values(answers)))
@@ -308,7 +308,7 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	v.get(page).want(http.StatusOK)
 }
 
-// A malformed code is corrected in the form. It counts as a wrong code, and its page never tells whether codes are
+// A malformed code is corrected in the form. It counts as a wrong code, and its page never reveals whether codes are
 // still looked up.
 func TestActivation_MalformedCode(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// fakeCounts returns reports with the counts of one app, or with none.
+// fakeCounts returns reports with the counts of one app, or without any counts.
 type fakeCounts struct {
 	empty, rough, unsliced bool
 	flawless               bool // there are no errors
@@ -98,7 +98,7 @@ func TestAnalyticsPage(t *testing.T) {
 	visit(t, site).get(path).want(303)
 }
 
-// A chart without anything to show is a sentence, and a rate of 0 has no bar.
+// A chart without data is replaced by a sentence, and a rate of 0 has no bar.
 func TestAnalyticsPage_DrawsNoZeros(t *testing.T) {
 	var q analytics.Query
 	v, _ := countsSite(t, fakeCounts{asked: &q, flawless: true})
@@ -145,7 +145,7 @@ func TestAnalyticsWithoutCounts(t *testing.T) {
 	}
 }
 
-// The filter is part of the query, of the range's links and of the files' addresses, and the page says what it shows.
+// The filter is part of the query, of the range's links and of the files' URLs, and the page names it.
 func TestAnalyticsFilter(t *testing.T) {
 	var q analytics.Query
 	v, _ := countsSite(t, fakeCounts{asked: &q})
@@ -189,7 +189,7 @@ func TestAnalyticsErrorRates(t *testing.T) {
 		"1.3.9,0,7,\n")
 }
 
-// Today's column is hatched, and a legend says why in words. Yesterday's is not.
+// Today's column is hatched, and a legend explains why. Yesterday's is not.
 func TestAnalyticsMarksToday(t *testing.T) {
 	var q analytics.Query
 	v, _ := countsSite(t, fakeCounts{asked: &q})

@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// stumbles lists obstacles for people who use a screen reader or a keyboard or have low vision: controls without a
-// name, repeated ids, targets that are too small, and text with less contrast than WCAG 2.2 AA requires (disabled
-// controls are exempt).
+// stumbles lists obstacles for users with a screen reader, a keyboard or low vision: controls without a name, repeated
+// IDs, targets that are too small, and text with less contrast than WCAG 2.2 AA requires (disabled controls are
+// exempt).
 const stumbles = `(() => {
 	const wrong = [];
 	const ids = new Set();
@@ -55,7 +55,7 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 			s.scheme(scheme)
 			s.showMenu()
 			s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
-			s.result(s.command(glasses.TypeCameraPhoto, struct{}{})) // refused, and the page says so
+			s.result(s.command(glasses.TypeCameraPhoto, struct{}{})) // refused, and the page reports it
 			s.do(chromedp.Click("#tab-glasses"), chromedp.Click("#worn"), chromedp.Click(".filter"),
 				chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true; })`))
 			for _, width := range []int64{1280, 390, 320} {

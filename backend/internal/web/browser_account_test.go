@@ -26,7 +26,7 @@ func (s *pageTest) clickFor(selector, then string) {
 	s.see(then)
 }
 
-// tabTo presses Tab until an element that matches has the focus, which must be visible on every stop.
+// tabTo presses Tab until a matching element has the focus. The focus must be visible at every stop.
 func (s *pageTest) tabTo(selector string) {
 	s.t.Helper()
 	for range 80 {
@@ -46,7 +46,7 @@ func (s *pageTest) tabTo(selector string) {
 	s.t.Fatalf("no element %s can be reached with Tab", selector)
 }
 
-// A person finds a session by its picture, and closes it, without any script of the page.
+// A user finds a session by its picture, and closes it, without scripts.
 func TestSessions_WithoutScript(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -57,7 +57,7 @@ func TestSessions_WithoutScript(t *testing.T) {
 	if n := eval[int](s, `document.querySelectorAll(".session").length`); n != 2 {
 		t.Errorf("%d sessions are shown, want 2", n)
 	}
-	// The picture stays inside of its card.
+	// The picture stays inside its card.
 	if out := eval[bool](s, `(() => { const a = document.querySelector(".screen").getBoundingClientRect(), b = document.querySelector(".screen img").getBoundingClientRect(); return b.bottom > a.bottom || b.right > a.right; })()`); out {
 		t.Error("the picture is larger than its place")
 	}
@@ -70,7 +70,7 @@ func TestSessions_WithoutScript(t *testing.T) {
 	}
 }
 
-// The picture changes with what the app shows.
+// The picture changes with the app's output.
 func TestSessions_PictureIsCurrent(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -97,7 +97,7 @@ func TestSessions_PictureIsCurrent(t *testing.T) {
 	}
 }
 
-// The steps of the overview tick themselves when the person comes back.
+// The steps of the overview tick themselves when the user returns.
 func TestOverview_TicksInTheBrowser(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -109,7 +109,7 @@ func TestOverview_TicksInTheBrowser(t *testing.T) {
 	if got := done(); got != "Link your coding agent, Create your first project" {
 		t.Errorf("done are %q, want the link and the project", got)
 	}
-	// Steps that are left have their number, and no ring that looks like a radio button.
+	// Open steps show their number, without a ring that looks like a radio button.
 	if got := eval[string](s, `[...document.querySelectorAll(".steps li:not(.done) .tick")].map((e) =>
 		getComputedStyle(e, "::before").content + " " + getComputedStyle(e).borderStyle).join(", ")`); got !=
 		"counter(step) none, counter(step) none" {
@@ -125,7 +125,8 @@ func TestOverview_TicksInTheBrowser(t *testing.T) {
 	}
 }
 
-// The grants page is usable with the keyboard only: change the default, set a project apart, lead it back.
+// The grants page is usable with only the keyboard: change the default, set a project's own level, return to the
+// default.
 func TestAccess_ByKeyboard(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -190,7 +191,7 @@ func TestProjects_SearchInTheBrowser(t *testing.T) {
 	if q := eval[string](s, `document.querySelector("#q").value`); q != "bulk 11" {
 		t.Errorf("the field shows %q, want the search", q)
 	}
-	// Numbers are aligned on the right, below their heads.
+	// Numbers are right-aligned below their headings.
 	if bad := eval[bool](s, `(() => { const right = (e) => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect().right; }; return Math.abs(right(document.querySelector("td.number")) - right(document.querySelector("th.number"))) > 1; })()`); bad {
 		t.Error("the numbers are not aligned with their head")
 	}
@@ -215,7 +216,7 @@ func TestActivity_FilterInTheBrowser(t *testing.T) {
 	s.clickFor(".clear", `location.search === ""`)
 }
 
-// A key is copied with a button that only the script adds. Without it the text can be selected.
+// A key is copied with a button that only the script adds. Without scripts, the text can be selected.
 func TestCopy_KeysAndCommands(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -240,7 +241,7 @@ func TestCopy_KeysAndCommands(t *testing.T) {
 	}
 }
 
-// Times are those of the reader's zone, with UTC in the tooltip. Without script they are UTC.
+// Times are in the reader's zone, with UTC in the tooltip. Without scripts they are in UTC.
 func TestTimes_AreLocal(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -279,7 +280,7 @@ func TestFields_LookEditable(t *testing.T) {
 	}
 }
 
-// The start page shows the product: the picture loads, and does not push the page beyond a phone.
+// The start page shows the product: the picture loads, and does not make the page wider than a phone.
 func TestHome_InTheBrowser(t *testing.T) {
 	s, _ := newSettingsPageTest(t)
 	for _, width := range []int64{1280, 390} {

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// With only a keyboard and without scripts, a person enters the code, creates an account, compares and approves.
+// With only a keyboard and without scripts, a user enters the code, creates an account, compares and approves.
 func TestActivation_ByKeyboard(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {

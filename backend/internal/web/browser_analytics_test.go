@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// noObstacles checks the page at the widths of a desktop, of a desktop at 200 % zoom and of phones.
+// noObstacles checks the page at the widths of a desktop, a desktop at 200 % zoom and phones.
 func (s *pageTest) noObstacles(name string) {
 	s.t.Helper()
 	s.picture(name)
@@ -21,7 +21,7 @@ func (s *pageTest) noObstacles(name string) {
 	s.do(chromedp.EmulateViewport(1280, 800))
 }
 
-// oneRowOfTabs checks that the tabs of a phone are in one row each, in which the current one is visible.
+// oneRowOfTabs checks that the tabs on a phone are in one row each, in which the current one is visible.
 func (s *pageTest) oneRowOfTabs() {
 	s.t.Helper()
 	s.do(chromedp.EmulateViewport(390, 844), chromedp.Reload())
@@ -32,7 +32,7 @@ func (s *pageTest) oneRowOfTabs() {
 	s.do(chromedp.EmulateViewport(1280, 800))
 }
 
-// A person filters by version and platform without scripts, changes the range and shows everything again.
+// A user filters by version and platform without scripts, changes the range and shows everything again.
 func TestAnalytics_FilterWithoutScripts(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {

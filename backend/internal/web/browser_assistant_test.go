@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A voice that the chosen model cannot speak with is disabled and says why. A voice that a model ruled out returns with
-// the model.
+// A voice that the chosen model cannot speak with is disabled and explains why. A voice that a model ruled out returns
+// with a compatible model.
 func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestAssistant_DisablesVoicesOfOtherModels(t *testing.T) {
 	}
 }
 
-// Without scripts, each voice says what it goes with, and the server refuses what does not fit in plain words.
+// Without scripts, each voice lists its models, and the server refuses incompatible choices in plain words.
 func TestAssistant_ChecksVoicesWithoutScripts(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -58,7 +58,7 @@ func TestAssistant_ChecksVoicesWithoutScripts(t *testing.T) {
 	s.noObstacles("assistant-refused")
 }
 
-// A stored key shows the end of it, when it was set and what it is used for.
+// A stored key shows its last characters, when it was set and its use.
 func TestCredentials_SayWhatTheyAreFor(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {

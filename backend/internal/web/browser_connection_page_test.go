@@ -24,7 +24,7 @@ func (s *pageTest) frame() string {
 func (s *pageTest) frameChanges(before string) string {
 	s.t.Helper()
 	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); {
-		s.see(`document.readyState === "complete"`) // also the frame
+		s.see(`document.readyState === "complete"`) // includes the frame
 		if now := s.frame(); now != before && now == s.frame() {
 			return now
 		}
@@ -40,7 +40,7 @@ func walkToPage(t *testing.T) (*pageTest, *fakeDashboard) {
 	return walkIn(t, site), h
 }
 
-// Without scripts, buttons show what is entered in a frame without scripts, and nothing is saved.
+// Without scripts, buttons show the entered values in a frame, and no value is saved.
 func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	s, h := walkToPage(t)
 	s.withoutScripts()
@@ -69,7 +69,7 @@ func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	}
 }
 
-// With scripts, the preview follows what is typed. The focus stays in the field, and Back leaves the page.
+// With scripts, the preview follows the input. The focus stays in the field, and Back leaves the page.
 func TestConnectionPage_PreviewFollows(t *testing.T) {
 	s, h := walkToPage(t)
 	s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
@@ -101,7 +101,7 @@ func TestConnectionPage_PreviewFollows(t *testing.T) {
 	}
 }
 
-// A row is added with and without scripts, keeps what is entered, and has the focus.
+// A row is added with and without scripts, keeps the entered values, and gets the focus.
 func TestConnectionPage_AddsRows(t *testing.T) {
 	for name, scripts := range map[string]bool{"with scripts": true, "without scripts": false} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestConnectionPage_AddsRows(t *testing.T) {
 	}
 }
 
-// Leaving the page asks first while something entered is not saved.
+// Leaving the page asks first while there is unsaved input.
 func TestConnectionPage_AsksBeforeItForgets(t *testing.T) {
 	s, _ := walkToPage(t)
 	s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
@@ -152,7 +152,7 @@ func TestConnectionPage_AsksBeforeItForgets(t *testing.T) {
 	s.see(`document.body.innerText.includes("Saved.")`)
 }
 
-// Every problem is beside its field and in the summary, which has the focus and links to the fields.
+// Every problem is shown beside its field and in the summary, which has the focus and links to the fields.
 func TestConnectionPage_ShowsEveryProblem(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {

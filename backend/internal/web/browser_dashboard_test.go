@@ -37,7 +37,7 @@ func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 	}
 }
 
-// A person changes a grant, creates and revokes a key, and undoes a change made by an agent.
+// A user changes a grant, creates and revokes a key, and undoes a change made by an agent.
 func TestDashboard_WalkThrough(t *testing.T) {
 	h := newFakeDashboard()
 	agentChange(t, h, "harbor")
@@ -106,11 +106,11 @@ func TestForms_AreAccessible(t *testing.T) {
 	s.see(`document.querySelector("#meanwhile")`)
 	look("answer-conflict")
 	open("/credentials")
-	s.do(chromedp.Click(`[aria-labelledby="provider-openai"] summary`)) // no model takes the key, so the form is folded
+	s.do(chromedp.Click(`[aria-labelledby="provider-openai"] summary`)) // no model uses the key, so the form is folded
 	s.do(chromedp.SendKeys("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
 	s.see(`document.querySelector("#value-openai-error")`)
 	look("answer-credential")
-	open("/connection-page")                            // the last page, because it asks before it is left
+	open("/connection-page")                            // the last page, because leaving it asks first
 	s.do(chromedp.SendKeys("#toggle-id-2", "not so\r")) // Enter sends the form
 	s.see(`document.querySelector("[aria-invalid]")`)
 	look("answer-page")

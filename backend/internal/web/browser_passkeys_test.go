@@ -137,7 +137,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.open(page) // also on the activation page
+	s.open(page) // the activation page too
 	s.do(chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("cancelled")`)
 	if text := s.text("#user-code"); !strings.Contains(text, code) {

@@ -36,7 +36,7 @@ func launchChromium(t *testing.T) (first context.Context, err error) {
 	if bus, _, err = fakebluez.StartBus(); err != nil {
 		return nil, err
 	}
-	// Chromium uses BlueZ only if it is there at the start. Later radios take the place of this one.
+	// Chromium uses BlueZ only if it is running at the start. Later radios replace this one.
 	radio := fakebluez.Start(t, fakebluez.Options{Bus: bus})
 	defer radio.Vanish()
 	if first, _, err = chromium.Start(append(options, chromium.BluetoothFlags(bus)...)...); err != nil {
@@ -98,7 +98,7 @@ func (s *pageTest) text(selector string) string {
 	return text
 }
 
-// withoutScripts loads the next pages without running their scripts.
+// withoutScripts loads subsequent pages without running their scripts.
 func (s *pageTest) withoutScripts() {
 	s.t.Helper()
 	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -108,7 +108,7 @@ func (s *pageTest) withoutScripts() {
 	}))
 }
 
-// beforeScripts runs a script in the next pages, before their own.
+// beforeScripts runs a script in subsequent pages before their own.
 func (s *pageTest) beforeScripts(script string) {
 	s.t.Helper()
 	if _, err := chromedp.Call(s.ctx, cdppage.AddScriptToEvaluateOnNewDocument,

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 )
 
-// hostedFake has the page of ada's only project.
+// hostedFake serves the page of ada's only project.
 type hostedFake struct{ title string }
 
 const hostedID = "cp_abcdefghij234567abcd"

@@ -79,7 +79,7 @@ func pastedPath(project, provider string) string {
 	return "/account/credentials/" + url.PathEscape(project) + "/" + url.PathEscape(provider)
 }
 
-// rejectPaste gives the same response for a link that is unknown, expired, used or for another account.
+// rejectPaste responds identically to a link that is unknown, expired, used or meant for another account.
 func (w *Web) rejectPaste(c *call, l credentials.Link, err error) error {
 	var invalid *credentials.InvalidError
 	switch {

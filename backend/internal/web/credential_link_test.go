@@ -84,7 +84,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 		o.CredentialLinks = f
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	// A visitor who is not signed in signs in first, and then returns here.
+	// A visitor who is not signed in signs in first, and then returns to the page.
 	v := visit(t, site).get(pastePage).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK)
 	v.signUp("ada@example.com", pastePage).want(http.StatusOK, "com.example.app", "Own AI", "the agent on &lt;b&gt;maple",

@@ -48,8 +48,8 @@ func (m *memoryGrants) ChangeGrants(ctx context.Context, account, project string
 	return nil
 }
 
-// A level that a person set for a project stays while the default goes back and forth, and the page says which levels
-// are the project's own.
+// A level that the user set for a project stays when the default changes back and forth, and the page marks the
+// project's own levels.
 func TestAccess_ProjectKeepsItsOwnLevels(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h, func(o *Options) {
@@ -69,7 +69,7 @@ func TestAccess_ProjectKeepsItsOwnLevels(t *testing.T) {
 		"follows your default again", "Every project follows your default")
 }
 
-// A change that raises no level that the page showed needs a proof if another request lowers one in the meantime.
+// A change that raises no level shown on the page needs a proof if another request lowers one in the meantime.
 func TestAccess_LoweredMeanwhile(t *testing.T) {
 	for path, fields := range map[string][]string{
 		"/account/mcp-access/default": {"analytics", "off", "assistant.voice", "read_write"},
@@ -109,7 +109,7 @@ func TestAccess_LoweredMeanwhile(t *testing.T) {
 	}
 }
 
-// With one project the page begins with the default, and Show leads to the project's levels.
+// With one project, the page begins with the default, and Show opens the project's levels.
 func TestAccess_OneProject(t *testing.T) {
 	h := newFakeDashboard()
 	h.projects = h.projects[:1]

@@ -13,7 +13,7 @@ import (
 
 var agentActor = audit.Agent("link1")
 
-// shown are the hidden fields of the assistant's form. They hold the values that the form originally showed.
+// shown lists the hidden fields of the assistant's form. They hold the values that the form originally showed.
 var shown = []string{"was-realtimeModel", "standard", "was-voice", "ember", "was-memoryModel", "compact",
 	"was-sessionMemory", "on", "was-sounds", "off"}
 
@@ -182,7 +182,7 @@ func TestActivity_PagesFiltersAndUndoes(t *testing.T) {
 	v.get("/account/audit?project="+hello).want(http.StatusOK, `<span class="badge">undone</span>`,
 		"Assistant change undone").lacks(undo)
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
-	// This entry changed nothing that can be undone.
+	// This entry contains no change that can be undone.
 	v.post("/account/audit/"+h.entries[1].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
 	v.post("/account/audit/none/undo", v.tokens()).want(http.StatusNotFound)
 }
@@ -206,7 +206,7 @@ func TestSummary_OfGrants(t *testing.T) {
 	}
 }
 
-// A key that no model takes is one calm statement, without a primary button; a key that could pay has one.
+// A key that no model uses has a neutral statement, without a primary button; a key that could pay has a button.
 func TestCredentials_NotNeeded(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.spendOnModels(then)

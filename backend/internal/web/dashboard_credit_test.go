@@ -75,7 +75,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// The account's banner appears on every page about spending, a project's banner only on that project's pages.
+// The account's banner appears on every page about spending, a project's banner only on the project's pages.
 func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},

@@ -18,7 +18,7 @@ func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, err
 	return f.usual, nil
 }
 
-// All returns as own levels those that differ from the default.
+// All returns the levels that differ from the default as the project's own levels.
 func (f fakeGrants) All(_ context.Context, account string) (grants.Grants, map[string]grants.Exception, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -49,7 +49,7 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 
-// The dashboard has a link to every page on which a person takes a next step.
+// The dashboard has a link to every page on which the user can take a next step.
 func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
 	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtPayer, usage.AtModels,
 		usage.AtRequests} {

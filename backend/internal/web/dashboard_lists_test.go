@@ -51,7 +51,7 @@ func TestProjects_AreFoundSortedAndPaged(t *testing.T) {
 	signedIn(t, site, "eve@example.org").get("/account/projects?q=bulk").want(http.StatusOK, "No project yet").lacks("Bulk")
 }
 
-// The overview shows the projects that were active last, also within one second.
+// The overview shows the most recently active projects, even within one second.
 func TestOverview_ProjectsByActivity(t *testing.T) {
 	h := newFakeDashboard()
 	h.projects[0].LastActiveAt, h.projects[1].LastActiveAt = then.Add(time.Millisecond), then.Add(2*time.Millisecond)
@@ -63,7 +63,7 @@ func TestOverview_ProjectsByActivity(t *testing.T) {
 	}
 }
 
-// A project follows the account's default until it is set apart, and there is a way back.
+// A project follows the account's default until it gets its own levels, and can return to the default.
 func TestAccess_DefaultAndExceptions(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -89,7 +89,7 @@ func TestAccess_DefaultAndExceptions(t *testing.T) {
 	}
 }
 
-// A bulk change asks first, and says how many exceptions it replaces.
+// A bulk change asks first, and names the number of exceptions that it replaces.
 func TestAccess_AllProjectsAtOnce(t *testing.T) {
 	h := newFakeDashboard()
 	own := grants.Default()
@@ -161,7 +161,7 @@ func TestActivity_Filters(t *testing.T) {
 		`<option value="keys" selected>`, `<option value="person" selected>`, "Clear")
 }
 
-// The filter stays when a person pages.
+// The filter stays when the user turns the page.
 func TestActivity_PagesKeepTheFilter(t *testing.T) {
 	h := newFakeDashboard()
 	for range activityEntries + 1 {

@@ -9,7 +9,7 @@ import (
 
 const helloServers = helloGateway + "/servers"
 
-// People can add local servers only if the backend runs on their own machine.
+// Users can add local servers only if the backend runs on their own machine.
 func TestServers_AreOfferedOnTheOwnMachineOnly(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada).get(helloGateway).lacks("Local servers", "server-url")

@@ -60,7 +60,7 @@ func TestSessions_CloseAsksAndReturns(t *testing.T) {
 	}
 }
 
-// The picture is what the renderer draws for the last tree, and black while the glasses are not worn.
+// The picture equals the renderer's output for the last tree, and is black while the glasses are not worn.
 func TestSessions_PanelIsDrawn(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -107,7 +107,7 @@ func TestSessions_PanelIsDrawn(t *testing.T) {
 	v.get(sessionsPath + "/ses_two/panel").want(http.StatusNotFound) // these glasses have no display
 }
 
-// Another account's session gets the same response as one that does not exist, also for its picture.
+// Another account's session gets the same response as a missing one, including its picture.
 func TestSessions_OfAnotherAccountLookMissing(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -141,7 +141,7 @@ func TestSessions_ArePaged(t *testing.T) {
 	v.get(helloPath).want(http.StatusOK, "/s/ses_02", "All sessions").lacks("ses_03")
 }
 
-// A page full of pictures stays small, also if they are photos.
+// A page full of pictures stays small, even if they are photos.
 func TestSessions_PageIsSmall(t *testing.T) {
 	photo := image.NewNRGBA(image.Rect(0, 0, 120, 120))
 	for i := range photo.Pix { // soft colours with some grain
@@ -188,8 +188,8 @@ func TestOverview_StepsTickThemselves(t *testing.T) {
 	v.get("/account").want(http.StatusOK).lacks("First steps")
 }
 
-// On an embedded backend no step may name its address: the tools would take it for another backend, and the computer
-// would no longer be linked.
+// On an embedded backend, no step may name the backend's address: the tools would treat it as another backend, to which
+// the computer would not be linked.
 func TestOverview_StepsFitTheBackend(t *testing.T) {
 	const address = "export SERVICE_BACKEND_URL=http://service.example.org"
 	for _, embedded := range []bool{true, false} {

@@ -88,7 +88,7 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	}
 }
 
-// A resource of another account gets the same response as one that does not exist.
+// Another account's resource gets the same response as a missing one.
 func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	h := newFakeDashboard()
 	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
@@ -218,7 +218,7 @@ func TestLinks_Revoke(t *testing.T) {
 	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
 }
 
-// Links of the last seven days are marked, so that a person notices a link that somebody else created.
+// Links of the last seven days are marked, so that the user notices a link created by someone else.
 func TestLinks_NewOnesAreMarked(t *testing.T) {
 	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour +
 		time.Minute: false} {
@@ -275,7 +275,7 @@ func TestManyProjects(t *testing.T) {
 
 var assetURL = regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`)
 
-// weight returns the size of the last page with everything that it loads, except pictures of sessions.
+// weight returns the size of the last page with all its resources, except pictures of sessions.
 func (v *visitor) weight() int {
 	page, n := v.page, len(v.page)
 	for _, m := range assetURL.FindAllStringSubmatch(page, -1) {
@@ -284,7 +284,7 @@ func (v *visitor) weight() int {
 	return n
 }
 
-// What has no effect yet is said first, and not asked for.
+// Settings that have no effect yet are named first, and their values are not requested.
 func TestAssistant_SaysWhatHasNoEffect(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada)

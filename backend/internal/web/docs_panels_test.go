@@ -66,7 +66,7 @@ func TestDocsPanels_AreThoseOfTheRenderer(t *testing.T) {
 	}
 }
 
-// draws returns the picture of the first display.show of a code block, or nil.
+// draws returns the picture of the first display.show in a code block, or nil.
 func draws(t *testing.T, kind, code string) *image.NRGBA {
 	t.Helper()
 	for line := range strings.Lines(code) {
@@ -87,7 +87,7 @@ func draws(t *testing.T, kind, code string) *image.NRGBA {
 	return nil
 }
 
-// store writes a picture with as few colours as it has.
+// store writes a picture with as few colours as possible.
 func store(t *testing.T, file string, picture *image.NRGBA) {
 	t.Helper()
 	var out bytes.Buffer

@@ -133,7 +133,7 @@ func FuzzHighlight(f *testing.F) {
 	})
 }
 
-// TestDocs_Search searches as a browser without script does.
+// TestDocs_Search searches like a browser without scripts.
 func TestDocs_Search(t *testing.T) {
 	v := visit(t, newSite(t, newFake()))
 	v.get("/docs/search?q=how+do+I+scroll+a+list").want(http.StatusOK, `<a href="/docs/`, "<mark>list</mark>")

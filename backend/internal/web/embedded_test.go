@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fetched requests a page as a browser does for another site.
+// fetched requests a page like a browser that loads it for another site.
 func (v *visitor) fetched(path string, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, v.site+path, nil)
@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// If another site embeds a page with a code in a person's browser, that is not the person's guess. The code is not
-// looked up or counted, and nothing about it is revealed.
+// If another site embeds a page with a code in a user's browser, that is not the user's guess. The code is not looked
+// up or counted, and the response reveals nothing about it.
 func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
@@ -54,7 +54,7 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
 }
 
-// A link that a person follows from another site is looked up and counted like any other link.
+// A link that a user follows from another site is looked up and counted like any other link.
 func TestLinksFromAnotherSite_Work(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))
 	v.fetched(page, followedLink...).want(http.StatusOK)

@@ -20,10 +20,10 @@ import (
 type fakeSettings struct {
 	*fakeAccounts
 	mail       bool
-	verified   map[string]bool // by account id
+	verified   map[string]bool // by account ID
 	visits     map[string]account.Visit
 	since      map[string]time.Time // sign-in times of sessions, by secret
-	tokens     map[string]string    // mailed token to account id
+	tokens     map[string]string    // mailed tokens to account IDs
 	mails      []string
 	identities map[string][]account.LinkedIdentity
 	identity   oidc.Identity // the identity that the provider returns next
@@ -187,7 +187,7 @@ func (f *fakeSettings) SignInWith(ctx context.Context, id account.Identity) (acc
 	return account.Account{}, account.ErrNeedsConsent
 }
 
-// RequestSignUp knows one mailed link, for an address without an account. It stores the passwords of sign-ups
+// RequestSignUp accepts one mailed link, for an address without an account. It stores the passwords of sign-ups
 // unhashed.
 func (f *fakeSettings) RequestSignUp(_ context.Context, email, password, next string) error {
 	f.mails = append(f.mails, email)

@@ -196,7 +196,7 @@ type visitor struct {
 	t      *testing.T
 	site   string
 	client *http.Client
-	host   string // that the browser uses instead of site's; "" for none
+	host   string // host that the browser uses instead of the site's; "" for none
 	page   string // body of the last response
 	header http.Header
 	status int
@@ -237,7 +237,7 @@ func (v *visitor) get(path string) *visitor {
 	return v.do(req)
 }
 
-// post sends a form as our own pages do, unless the headers say otherwise.
+// post sends a form like our own pages, unless the headers differ.
 func (v *visitor) post(path string, form url.Values, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, v.site+path, strings.NewReader(form.Encode()))

@@ -62,7 +62,7 @@ func TestFlowState_ExpiresAndIsBoundToItsBrowser(t *testing.T) {
 	}
 }
 
-// JSON needs six bytes for some bytes of a return path. The path is either kept unchanged or dropped. It never
+// JSON needs six bytes for some bytes of a return path. The path is either kept unchanged or dropped, and never
 // prevents the sign-in.
 func TestFlowState_DropsReturnPathThatIsTooLong(t *testing.T) {
 	w := flowWeb(time.Now)

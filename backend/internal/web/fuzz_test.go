@@ -47,7 +47,7 @@ func FuzzActivateCode(f *testing.F) {
 			t.Fatalf("status %d", rec.Code)
 		}
 		body := rec.Body.String()
-		isForm := rec.Code == http.StatusBadRequest // which shows a malformed code again
+		isForm := rec.Code == http.StatusBadRequest // the form shows a malformed code again
 		if strings.Contains(body, "<script") || !isForm && strings.Contains(body, `value="`+code) {
 			t.Fatalf("the code %q was echoed:\n%s", given, body)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// Before approving, a person can read how much access each part of the account grants, and where to change that.
+// Before approving, a user can read how much access each part of the account grants, and where to change that.
 func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	f := newFake(code)
 	v := visit(t,
@@ -23,7 +23,7 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	}
 }
 
-// A signed-in person sees the access that the account's own default grants.
+// A signed-in user sees the access granted by the account's own default.
 func TestActivation_ShowsTheAccountsDefault(t *testing.T) {
 	h := &fakeDashboard{usual: grants.Default()}
 	h.usual.Analytics = grants.Off

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/render"
 )
 
-// homeTree is what the glasses on the start page show.
+// homeTree is the tree shown by the glasses on the start page.
 const homeTree = `{"tree":{"type":"column","padding":28,"gap":16,"children":[
 	{"type":"row","gap":12,"align":"center","children":[{"type":"icon","icon":"clock","colour":"#62cfc4"},
 		{"type":"text","text":"Step 3 of 5","style":"caption","colour":"#a3abae","grow":1},
@@ -71,8 +71,8 @@ func TestHome_CommandsNameTheStateDirectory(t *testing.T) {
 	signedIn(t, site, "eve@example.org").get("/account").want(http.StatusOK, "by themselves", "<code>servicectl agent add --all")
 }
 
-// The commands of the start page are right for where the backend runs: the address of an embedded backend must not be
-// set, because the tools would take it for another one.
+// The commands on the start page fit the backend: the address of an embedded backend must not be set, because the tools
+// would treat it as another one.
 func TestHome_CommandsFitTheBackend(t *testing.T) {
 	for _, embedded := range []bool{true, false} {
 		site := newSite(t, newFake(), func(o *Options) { o.Embedded, o.SiteURL = embedded, "http://service.example.org" })

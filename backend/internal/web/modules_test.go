@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// On a return visit the browser asks the server for no module: their URLs name their versions.
+// On a return visit, the browser requests no module from the server: the modules' URLs contain their versions.
 func TestModules_AreNotRevalidated(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see(`document.querySelector("#simulator").dataset.live === "yes"`)
@@ -16,7 +16,7 @@ func TestModules_AreNotRevalidated(t *testing.T) {
 	s.see(`document.querySelector("#simulator").dataset.live === "yes"`)
 	type load struct {
 		Name string
-		Size int // bytes that came over the network
+		Size int // bytes received over the network
 	}
 	modules := 0
 	for _, l := range eval[[]load](s, `performance.getEntriesByType("resource")
@@ -34,7 +34,7 @@ func TestModules_AreNotRevalidated(t *testing.T) {
 	}
 }
 
-// A page names each of its modules in its head, and a module that it imports in the same version.
+// A page names each of its modules in its head, with the same version as the import.
 func TestModules_ArePreloaded(t *testing.T) {
 	set, err := findAssets()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The privacy page lists the same events as the code, and says when they are sent and how to view, stop and erase
+// The privacy page lists the same events as the code, and explains when they are sent and how to view, stop and erase
 // them.
 func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })

@@ -50,7 +50,7 @@ func TestApprove_NeedsTheAccountsPassword(t *testing.T) {
 	}
 }
 
-// Wrong passwords are limited like those of a sign-in.
+// Wrong passwords are limited as in a sign-in.
 func TestApprove_LimitsGuesses(t *testing.T) {
 	_, v := proving(t, code)
 	for range signInsPerMinute {
@@ -67,8 +67,8 @@ func TestDeny_NeedsNoProof(t *testing.T) {
 	}
 }
 
-// Whoever signs in or up on the page of a code approves without entering the password twice. What replaces the password
-// is only in the response to that form, and good only for that code, browser and account.
+// A user who signs in or up on the page of a code approves it without entering the password twice. The value that
+// replaces the password is only in the response to that form, and valid only for that code, browser and account.
 func TestApprove_RightAfterASignIn(t *testing.T) {
 	const other = "HJKL-MNPQ"
 	f := newFakeSettings()
@@ -128,7 +128,7 @@ func TestApprove_WithAPasskey(t *testing.T) {
 	v.get(page).send(approveURL(code), "credential", "mine").want(http.StatusSeeOther)
 }
 
-// A recent sign-in does not suffice for a passkey or a provider where proofs are asked for.
+// A recent sign-in is not enough to add a passkey or a provider where proofs are required.
 func TestSignInMethods_NeedThePasswordEachTime(t *testing.T) {
 	f, v := settled(t, asksProof)
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusConflict, askPassword)
@@ -165,7 +165,7 @@ func TestGrants_RaisingNeedsAProof(t *testing.T) {
 	v.send("/account/mcp-access/default", "analytics", "read_write", "password", adaPassword).want(http.StatusSeeOther)
 }
 
-// A person proves an action with a real passkey in the browser, and a reload of a page after a sign-in is harmless.
+// A user proves an action with a real passkey in the browser, and reloading a page after a sign-in is harmless.
 func TestProof_InTheBrowser(t *testing.T) {
 	s, _ := newPasskeyStage(t, asksProof, func(o *Options) { o.Accounts.(*fakeSettings).mail = false })
 	s.signInAsAda()

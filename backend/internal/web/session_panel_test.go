@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// heldSessions reports each request for what a session shows, and holds it back.
+// heldSessions reports each request for the content of a session, and blocks it.
 type heldSessions struct {
 	fakeSessions
 	asked chan string // receives the account
@@ -26,7 +26,8 @@ func (s heldSessions) Shown(ctx context.Context, account, id string) (sessions.S
 	return s.fakeSessions.Shown(ctx, account, id)
 }
 
-// Pictures of one account leave room for those of another. A request whose browser leaves while it waits draws nothing.
+// Pictures of one account leave room for other accounts. If the browser disconnects while its request waits, no picture
+// is drawn.
 func TestPanels_AreLimitedPerAccount(t *testing.T) {
 	const eve = "eve@example.org"
 	h := newFakeDashboard()

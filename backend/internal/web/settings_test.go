@@ -242,7 +242,7 @@ func slowExport(t *testing.T, f *fakeSettings, v *visitor) *http.Response {
 	return res
 }
 
-// An account has one export at a time. It ends when the browser leaves, although it has not read everything.
+// An account has one export at a time. It ends when the browser disconnects, even if it has not read everything.
 func TestExport_OneAtATime(t *testing.T) {
 	f := newFakeSettings()
 	web, ended := newWeb(t, f.fakeAccounts, f.all), make(chan struct{}, 3)
@@ -271,7 +271,7 @@ func TestExport_OneAtATime(t *testing.T) {
 	v.post(settingsPath+"/export", form).want(http.StatusOK)
 }
 
-// The system's directory for temporary files need not exist.
+// The system's directory for temporary files does not have to exist.
 func TestExport_WithoutSystemTempDir(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	_, v := settled(t, func(o *Options) { o.TempDir = t.TempDir() })
@@ -331,7 +331,7 @@ func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 }
 
 // Adding a sign-in method requires a recent sign-in or the password, because the method works permanently. The password
-// is asked for in place, and what was entered stays.
+// is asked for in place, and the entered values stay.
 func TestSettings_NewSignInMethodAsksForThePassword(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -366,7 +366,7 @@ func TestSettings_NewSignInMethodAsksForThePassword(t *testing.T) {
 	}
 }
 
-// Without a password a person has to sign in again, and returns to what they entered.
+// Without a password, the user must sign in again, and then returns to the entered values.
 func TestSettings_SignInAgainKeepsTheEntry(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })

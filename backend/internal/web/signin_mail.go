@@ -29,7 +29,7 @@ func (w *Web) showForgot(c *call, status int, p forgotPage) error {
 	return w.render(c, status, "forgot", p)
 }
 
-// sendForgot gives the same response for known and unknown addresses.
+// sendForgot responds identically to known and unknown addresses.
 func (w *Web) sendForgot(c *call) error {
 	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
 	if !w.Settings.CanMail() {
@@ -99,7 +99,7 @@ var (
 	toSettings  = message{Href: settingsPath, Label: "Go to your settings"}
 )
 
-// showExpired gives the same response for mailed links that are unknown, used, expired or replaced by a newer one.
+// showExpired responds identically to mailed links that are unknown, used, expired or replaced by a newer one.
 func (w *Web) showExpired(c *call, m message) error {
 	m.Title = "This link no longer works"
 	m.Text = []string{"A mailed link works once, for a short time, and only until a newer one is sent. " +

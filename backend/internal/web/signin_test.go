@@ -215,7 +215,7 @@ func TestVerifyEmail(t *testing.T) {
 	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "no longer works")
 }
 
-// If somebody created an account with another person's address, that person's click must not confirm the address.
+// If someone created an account with another user's address, that user's click must not confirm the address.
 func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = adaPassword
@@ -241,7 +241,7 @@ func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	}
 }
 
-// cookieNames lists the cookies that a response sets. Their values contain what the person entered.
+// cookieNames lists the cookies that a response sets. Their values contain the user's input.
 func cookieNames(h http.Header) string {
 	var names []string
 	for _, line := range h.Values("Set-Cookie") {
@@ -316,7 +316,7 @@ func TestSignIn_RecordsMethodAndAddress(t *testing.T) {
 	v.get(settingsPath).want(http.StatusOK, "with the password")
 }
 
-// If the password changes while somebody signs in with the old one, that sign-in fails.
+// If the password changes during a sign-in with the old one, the sign-in fails.
 func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
@@ -332,7 +332,7 @@ func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	v.get("/signin").want(http.StatusOK, "Password")
 }
 
-// The address that a mail was asked for is shown only in the browser session that asked.
+// The address to which a mail was sent is shown only in the browser session that requested it.
 func TestForgotPassword_ShowsTheAddressOnlyToWhoAsked(t *testing.T) {
 	f := newFakeSettings()
 	site := newSite(t, f.fakeAccounts, f.all)

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// layoutOf is JavaScript that lists what is wrong with the places of elements: those outside the window, and parts of
-// the same group that overlap.
+// layoutOf is JavaScript that lists wrongly placed elements: elements outside the window, and elements of the same
+// group that overlap.
 const layoutOf = `((groups) => {
 	const wrong = [];
 	const shown = (selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility()).map((e) => [selector, e.getBoundingClientRect()]);
@@ -29,7 +29,7 @@ const layoutOf = `((groups) => {
 	return wrong;
 })`
 
-// visibleRows is JavaScript that counts the rows of the log that are wholly visible.
+// visibleRows is JavaScript that counts the completely visible rows of the log.
 const visibleRows = `(() => { const l = document.querySelector("#log").getBoundingClientRect();
 	return [...document.querySelectorAll("#log > li")].filter((e) => { const b = e.getBoundingClientRect();
 		return b.height > 0 && b.top >= l.top - 1 && b.bottom <= Math.min(l.bottom, innerHeight) + 1; }).length; })()`
@@ -98,7 +98,7 @@ func TestSimulatorLayout_PhoneBeginsWithThePanel(t *testing.T) {
 	s.do(chromedp.ScrollIntoView("#log"))
 	s.see(visibleRows + " >= 5")
 	s.picture("phone-log")
-	// On a wide page, the log is no longer a tab: the first tab takes its place.
+	// On a wide page, the log is no longer a tab, so the first tab is selected instead.
 	s.do(chromedp.EmulateViewport(1280, 800))
 	s.see(`document.querySelector("#pane-use").checkVisibility() && document.querySelector("#log").checkVisibility() && !document.querySelector("#tab-log").checkVisibility()`)
 	s.see(`document.querySelector("#pane-log").role === null`)

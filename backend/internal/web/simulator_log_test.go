@@ -36,7 +36,7 @@ func TestSimulatorLog_SaysRowsInWords(t *testing.T) {
 	s.see(`(() => { const code = document.querySelector('#log > li[data-seq="7"] .code'); return code.textContent === "hinge_closed" && getComputedStyle(code).fontWeight >= 600; })()`)
 	s.command("com.example.note", map[string]string{"text": hostile})
 	s.see(`(` + rowText(8) + ` ?? "").startsWith('com.example.note: {"text":"</script><img src=x')`)
-	// An app may use a type of the service with a payload of its own.
+	// An app may use one of the service's types with its own payload.
 	s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipCustom, Type: "phrases.announce", ID: "odd",
 		Sender: glasses.SenderApp, Payload: json.RawMessage(`{"phrases":7}`)})
 	s.see(rowText(9) + ` === 'phrases.announce: {"phrases":7}'`)
@@ -47,7 +47,7 @@ func TestSimulatorLog_SaysRowsInWords(t *testing.T) {
 	if eval[bool](s, `Boolean(window.isHacked) || Boolean(document.querySelector('#log img[src="x"]'))`) {
 		t.Error("text of the app became markup")
 	}
-	// The search finds words that the JSON does not have.
+	// The search finds words that are not in the JSON.
 	s.do(chromedp.Evaluate[chromedp.Void](`{ const e = document.querySelector("#search"); e.value = "20 %"; e.dispatchEvent(new Event("input")); }`))
 	s.see(`document.querySelector("#log-count").textContent === "1 of 9 events" && document.querySelectorAll("#log > li:not(:has([aria-current]))").length === 1`)
 }
@@ -112,7 +112,7 @@ func TestSimulatorLog_DoesNotIndentWhatWouldBecomeHuge(t *testing.T) {
 			t.Errorf("%s is not indented", row)
 		}
 	}
-	// A payload of 60 KB at the limit of nesting would become 4 MB.
+	// A payload of 60 KB at the nesting limit would become 4 MB.
 	wide := strings.Repeat("[", 60) + "1" + strings.Repeat(",1", 30_000) + strings.Repeat("]", 60)
 	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
 	for _, row := range []string{wide, deep} {
@@ -160,14 +160,14 @@ func TestSimulatorLog_IsVirtual(t *testing.T) {
 	s.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#log").scrollTop = 0`))
 	s.see(visible + `[0]?.dataset.seq === "1"`)
 	s.see(`(() => { const l = document.querySelector("#log > li"); return l.getAttribute("aria-posinset") === "1" && l.getAttribute("aria-setsize") === "3000"; })()`)
-	s.fillLog(3000) // the list does not move while the person reads
+	s.fillLog(3000) // the list does not move while the user reads
 	s.see(`document.querySelector("#log-count").textContent === "6000 events" && document.querySelector("#log").scrollTop === 0`)
 	s.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#log").scrollTop = 1e9`))
 	s.see(visible + `.at(-1)?.dataset.seq === "6000"`)
 	s.fillLog(10) // at the end, it follows
 	s.see(visible + `.at(-1)?.dataset.seq === "6010"`)
 	s.see(`(() => { const seqs = [...document.querySelectorAll("#log > li")].map((e) => Number(e.dataset.seq)); return seqs.every((n, i) => i === 0 || n === seqs[i - 1] + 1); })()`)
-	// The focus stays on its row while others arrive.
+	// The focus stays on its row while other rows arrive.
 	s.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#log > li[data-seq="6010"] button').focus()`), chromedp.KeyEvent(kb.Home))
 	s.see(`document.activeElement.closest("li")?.dataset.seq === "1"`)
 	s.do(chromedp.KeyEvent(kb.ArrowDown))

@@ -31,7 +31,7 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	}
 }
 
-// A page that only observed when its session ended offers no impossible action. It also no longer names the page that
+// If a page only observed when its session ended, it offers no impossible action, and no longer names the page that
 // acted as the glasses.
 func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
@@ -46,8 +46,8 @@ func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s.see(`!document.querySelector("#peers").innerText.includes("another page")`)
 }
 
-// The panel of a page that only observes has the focus of its own. Earlier moments are those of the page that acts as the
-// glasses, rebuilt from its events.
+// The panel of a page that only observes has its own focus. Its earlier moments show the page that acts as the glasses,
+// rebuilt from the events.
 func TestSimulatorPage_MirrorGoesBack(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.send(glasses.TypeRole, "", glasses.Role{Active: false})

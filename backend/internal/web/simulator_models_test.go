@@ -25,7 +25,7 @@ func panelModels() (list []glasses.DeviceModel) {
 	return list
 }
 
-// pngOf returns a canvas of the page as a PNG.
+// pngOf returns a canvas on the page as a PNG.
 func (s *pageTest) pngOf(selector string) []byte {
 	s.t.Helper()
 	url := eval[string](s, fmt.Sprintf(`document.querySelector(%q).toDataURL("image/png")`, selector))
@@ -132,7 +132,7 @@ func TestSimulatorModels_OneClickPutsOneOn(t *testing.T) {
 	s.see(`document.querySelector("[data-model=brilliant_halo] button").ariaPressed === "true" && document.querySelector("[data-model=rayban_display] button").ariaPressed === "false"`)
 }
 
-// Many shows do not slow the page: nothing is drawn for a hidden tab, and a visible one follows in rounds.
+// Many display commands do not slow the page: it draws nothing for a hidden tab, and updates a visible one in rounds.
 func TestSimulatorModels_AreDrawnOnlyWhenSeen(t *testing.T) {
 	const shows = 40
 	s := newPageTest(t, "rayban_display")

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/glasses/scenario"
 )
 
-// A page that does not have every row says so wherever it shows or saves rows.
+// A page that lacks some rows reports it wherever it shows or saves rows.
 func TestSimulatorLog_SaysWhichRowsAreMissing(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.show(menu)
@@ -34,7 +34,7 @@ func TestSimulatorLog_SaysWhichRowsAreMissing(t *testing.T) {
 	}
 }
 
-// On a phone the bar on the panel is far from the rows, so "Back to live" is also beside the slider.
+// On a phone, the bar on the panel is far from the rows, so "Back to live" is also next to the slider.
 func TestSimulatorTravel_BackToLiveOnAPhone(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.show(menu)
@@ -47,7 +47,7 @@ func TestSimulatorTravel_BackToLiveOnAPhone(t *testing.T) {
 	s.see(`document.querySelector("#past").hidden && !document.querySelector("#live").checkVisibility() && document.activeElement.id === "panel"`)
 }
 
-// In the past, the tools and the tab "Models" act on the shown moment; what is not possible says why.
+// In the past, the tools and the tab "Models" act on the shown moment; unavailable actions explain why.
 func TestSimulatorTravel_ToolsActOnTheMoment(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.do(chromedp.Evaluate[chromedp.Void](`window.copied = ""; navigator.clipboard.writeText = async (text) => { window.copied = text; }`))
@@ -93,7 +93,7 @@ func TestSimulatorTravel_ToolsActOnTheMoment(t *testing.T) {
 	s.see(`document.querySelector("#copy-step").title === "What the panel showed at this moment is not known." && document.querySelector("#models-empty").innerText === document.querySelector("#copy-step").title`)
 }
 
-// A button that is not available in the past keeps its colours under the mouse, so that its label stays legible.
+// A button that is unavailable in the past keeps its colours under the mouse, so that its label stays legible.
 func TestSimulatorTravel_HoveringADisabledButtonKeepsItsLabel(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.act(func() { s.show(menu) })
@@ -115,7 +115,7 @@ func TestSimulatorTravel_HoveringADisabledButtonKeepsItsLabel(t *testing.T) {
 	}
 }
 
-// The page does not look connected to glasses before its program plays them.
+// The page does not look connected to glasses before its program acts as the glasses.
 func TestSimulatorPage_SaysThatItsProgramIsLoading(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see(`document.querySelector("#socket").textContent === "Connected" && document.querySelector("#peers").innerText.includes("Glasses: this page")`)
@@ -141,7 +141,7 @@ func TestSimulatorPage_SaysWhenTheSessionEnds(t *testing.T) {
 	s.picture("session")
 }
 
-// Texts are cut between characters, and what a file says about itself does not become markup.
+// Texts are cut between characters, and text that a file contains about itself does not become markup.
 func TestSimulatorLog_CutsAndEscapes(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	said := func(row string) string {
@@ -171,7 +171,7 @@ func TestSimulatorLog_CutsAndEscapes(t *testing.T) {
 	}
 }
 
-// What a card of the tab "Models" says is inside its border.
+// The text of a card in the tab "Models" is inside its border.
 func TestSimulatorModels_CardsHoldTheirVerdict(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()

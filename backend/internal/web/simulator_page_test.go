@@ -58,7 +58,7 @@ func (s *pageTest) wantPixels(model string, v glasses.View) {
 	}
 }
 
-// becomes waits until pixels returns these, because a picture is drawn in the next animation frame.
+// becomes waits until pixels returns the wanted pixels, because a picture is drawn in the next animation frame.
 func (s *pageTest) becomes(want []byte, pixels func() []byte) bool {
 	s.t.Helper()
 	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -138,7 +138,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#folded").checked`)
 	s.see(`!document.querySelector('[data-permission="camera"]').checked && document.querySelector("#condition").innerText.startsWith("Folded")`)
 	s.picture("folded")
-	s.wantPixels("rayban_display", glasses.View{Focus: -1}) // folded glasses show nothing
+	s.wantPixels("rayban_display", glasses.View{Focus: -1}) // folded glasses have a clear panel
 	s.send(glasses.SimState, "ctl-1", struct{}{})
 	r := s.result("ctl-1")
 	if r.State == nil || r.State.Hinge != glasses.HingeFolded || r.View.Focus != 1 {
@@ -261,7 +261,7 @@ func TestSimulatorPage_CameraRefused(t *testing.T) {
 	}
 }
 
-// A dead socket is soon shown as not live (within three seconds on an idle machine), and the page reconnects.
+// A dead socket is soon no longer shown as live (within three seconds on an idle machine), and the page reconnects.
 func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.mu.Lock()
@@ -293,7 +293,7 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	s.command("com.example.score", map[string]int{"points": 3})
 	s.see(`document.querySelectorAll("#log > li").length === 6`)
 	s.picture("log")
-	// A screen reader announces the count when the person asks for it, not on every event.
+	// A screen reader announces the count when the user asks for it, not on every event.
 	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
 	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)

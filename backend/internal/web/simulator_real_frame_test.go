@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/frame"
 )
 
-// A Frame is one peripheral, which the browser pairs with, and it has a camera. The owner's own program runs again
-// when the page leaves it.
+// A Frame is one peripheral, which the browser pairs with, and it has a camera. The owner's own program runs again when
+// the page disconnects.
 func TestRealGlasses_OneChoiceForAFrame(t *testing.T) {
 	const greeting = `{"tree":{"type":"text","text":"Hello"}}`
 	d, err := frame.New(t.Context(), frame.Options{Number: 0x4F,

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// A person answers the two questions on the account's page. The answer is kept in the browser for this pair, so that
-// the next time its pictures are right at once.
+// A user answers the two questions on the page. The browser keeps the answer for this pair, so that the pictures are
+// right immediately the next time.
 func TestRealGlasses_CheckTheirPanel(t *testing.T) {
 	s := newRealTest(t)
 	s.useGlasses()

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// realTest is a simulator page in a browser whose Bluetooth is an emulated one, with Even G1 in range.
+// realTest is a simulator page in a browser with emulated Bluetooth and an Even G1 in range.
 type realTest struct {
 	*pageTest
 	radio  *fakebluez.Radio
@@ -50,7 +50,7 @@ func newRealTest(t *testing.T, more ...peripheral.Peripheral) *realTest {
 	return &realTest{s, radio, pair, chromium.NewChooser(s.ctx, t)}
 }
 
-// name returns what an arm advertises.
+// name returns the name that an arm advertises.
 func (s *realTest) name(side g1.Side) string {
 	adv, _ := g1.New(g1.Options{Channel: 27}).Arm(side).Advertisement()
 	return adv.Name
@@ -93,7 +93,7 @@ func (s *realTest) seeConnected() {
 	s.see(`document.querySelectorAll("#real-links .dot.on").length === 2`)
 }
 
-// panels returns what both arms show; an arm that is dark has nil.
+// panels returns the pictures on both arms; a dark arm has nil.
 func (s *realTest) panels() (shown [2]image.Image) {
 	s.radio.Emulate(func(int64) {
 		for _, side := range []g1.Side{g1.Left, g1.Right} {
@@ -105,7 +105,8 @@ func (s *realTest) panels() (shown [2]image.Image) {
 	return shown
 }
 
-// wantPanels waits until both arms show what the renderer draws for the payload of a display.show; "" is a dark panel.
+// wantPanels waits until both arms show the renderer's picture for the payload of a display.show; "" means a dark
+// panel.
 func (s *realTest) wantPanels(show string) {
 	s.t.Helper()
 	want := drawn(s.t, "even_g1", show)
@@ -117,7 +118,7 @@ func (s *realTest) wantPanels(show string) {
 	s.t.Fatalf("the arms do not show %q; the page shows:\n%s", show, s.text("body"))
 }
 
-// drawn returns what the renderer draws for the payload of a display.show; nil is a dark panel.
+// drawn returns the renderer's picture for the payload of a display.show, or nil for a dark panel.
 func drawn(t *testing.T, model, show string) *image.NRGBA {
 	t.Helper()
 	if show == "" {
@@ -127,7 +128,7 @@ func drawn(t *testing.T, model, show string) *image.NRGBA {
 	return render.Draw(m, render.Show(m, glasses.View{Focus: -1}, treeOf(t, show)))
 }
 
-// isLit reports whether a panel of the glasses has the lit pixels of a picture; nil is a dark one.
+// isLit reports whether a panel of the glasses has the lit pixels of a picture. A nil picture means a dark panel.
 func isLit(got image.Image, want *image.NRGBA) bool {
 	if got == nil || want == nil {
 		return got == nil && want == nil
@@ -144,7 +145,7 @@ func isLit(got image.Image, want *image.NRGBA) bool {
 	return got.Bounds().Size() == want.Rect.Size()
 }
 
-// tap lets the wearer tap an arm, and waits for the event.
+// tap makes the wearer tap an arm, and waits for the event.
 func (s *realTest) tap(side g1.Side) {
 	s.t.Helper()
 	s.radio.Emulate(func(now int64) { s.pair.Tap(now, side) })
@@ -154,8 +155,8 @@ func (s *realTest) tap(side g1.Side) {
 	}
 }
 
-// A person connects both arms: an app's picture is on them as on the page, the wearer's tap reaches the app, and with
-// the return to the simulator the panel is dark and the arms are free.
+// A user connects both arms: an app's picture appears on them as on the page, the wearer's tap reaches the app, and
+// after the return to the simulator the panel is dark and the arms are free.
 func TestRealGlasses_TakeThePlaceOfTheSimulated(t *testing.T) {
 	s := newRealTest(t)
 	s.useGlasses()
@@ -196,8 +197,8 @@ func (s *realTest) nextLink() string {
 	return w.State
 }
 
-// The person chooses each arm in a list of the browser. Until both are chosen nothing changes for apps, and what does
-// not fit is refused with the next step.
+// The user chooses each arm in a list of the browser. Until both are chosen, apps notice no change. An unsuitable
+// choice is refused with the next step.
 func TestRealGlasses_AreChosenArmByArm(t *testing.T) {
 	other := g1.New(g1.Options{Channel: 31})
 	foreign, _ := other.Right().Advertisement() // before the radio uses it
@@ -235,7 +236,7 @@ func quoted(text string) string {
 	return string(data)
 }
 
-// An arm that is lost is connected again without a click, and gets the picture again.
+// A lost arm is reconnected without a click, and gets its picture again.
 func TestRealGlasses_GetALostArmBack(t *testing.T) {
 	s := newRealTest(t)
 	s.useGlasses()
@@ -258,7 +259,7 @@ func TestRealGlasses_GetALostArmBack(t *testing.T) {
 	}
 }
 
-// Bluetooth that is switched off is named on each arm, and the glasses come back once it is on again.
+// Switched-off Bluetooth is reported on each arm, and the glasses reconnect once it is on again.
 func TestRealGlasses_SayThatBluetoothIsOff(t *testing.T) {
 	s := newRealTest(t)
 	s.useGlasses()
@@ -272,8 +273,8 @@ func TestRealGlasses_SayThatBluetoothIsOff(t *testing.T) {
 	s.seeConnected()
 }
 
-// Browsers slow down the timers of a hidden tab to one a minute, and the glasses disconnect after half a minute
-// without a heartbeat. So the page's timers do nothing here, and the page's clock runs four times as fast.
+// Browsers slow down the timers of a hidden tab to one a minute, and the glasses disconnect after half a minute without
+// a heartbeat. In this test, the page's timers are therefore disabled, and the page's clock runs four times as fast.
 func TestRealGlasses_HearHeartbeatsFromAHiddenTab(t *testing.T) {
 	s := newRealTest(t)
 	const throttled = `Worker.prototype.postMessage = () => {}; { const now = Date.now, begin = now();
@@ -295,8 +296,8 @@ func TestRealGlasses_HearHeartbeatsFromAHiddenTab(t *testing.T) {
 	}
 }
 
-// A reload ends what the browser connected. The page then says so and keeps apps waiting; one click for each arm brings
-// the glasses back.
+// A reload ends the browser's connections. The page then reports this and keeps apps waiting; one click for each arm
+// reconnects the glasses.
 func TestRealGlasses_AreChosenAgainAfterAReload(t *testing.T) {
 	s := newRealTest(t)
 	s.useGlasses()
@@ -335,7 +336,7 @@ func TestRealGlasses_AreChosenAgainAfterAReload(t *testing.T) {
 	s.wantPanels(menu)
 }
 
-// The panel is cleared when the session ends, and when another page takes the place of this one.
+// The panel is cleared when the session ends, and when another page replaces this one.
 func TestRealGlasses_AreClearedAtTheEnd(t *testing.T) {
 	for name, end := range map[string]func(s *realTest){
 		"session closed": func(s *realTest) {
@@ -361,7 +362,7 @@ func TestRealGlasses_AreClearedAtTheEnd(t *testing.T) {
 	}
 }
 
-// A browser without Web Bluetooth, such as Chromium on Linux without its flag, names those that have it.
+// In a browser without Web Bluetooth, such as Chromium on Linux without its flag, the page names browsers that have it.
 func TestRealGlasses_NeedWebBluetooth(t *testing.T) {
 	s := newPageTest(t, "even_g1")
 	s.beforeScripts("delete Navigator.prototype.bluetooth")

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// hostile is an app's text that would leave its place in a page that does not escape it.
+// hostile is text from an app that would break out of its element in a page that does not escape it.
 const hostile = `</script><img src=x onerror="window.isHacked=1"></pre><script>window.isHacked=1</script>`
 
 // share presses "Share" and returns the file.
@@ -52,7 +52,7 @@ func (s *pageTest) cookies() (values []string) {
 	return values
 }
 
-// openShared stops the server and opens the file from the disk.
+// openShared stops the server and opens the file from disk.
 func (s *pageTest) openShared(page []byte) {
 	s.t.Helper()
 	path := filepath.Join(s.t.TempDir(), "shared.html")
@@ -147,7 +147,7 @@ func TestSimulatorShare_OneFileWithoutNetwork(t *testing.T) {
 	s.picture("shared")
 }
 
-// What does not fit is left out, the oldest first, and the file says so.
+// Content beyond the limits is left out, oldest first, and the file reports it.
 func TestSimulatorShare_IsBounded(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.show(menu)

@@ -56,7 +56,7 @@ const (
 	withCamera
 )
 
-// newPageTest opens the page, signed in.
+// newPageTest opens the page as a signed-in user.
 func newPageTest(t *testing.T, model string, options ...pageOption) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t}
@@ -166,7 +166,7 @@ func (s *pageTest) take(kind websocket.MessageType, data []byte) {
 		s.t.Errorf("the page sent an invalid frame %q: %v", data[:min(len(data), 200)], err)
 		return
 	}
-	defer func() { // after its row, so that a test that got the frame can count on the row
+	defer func() { // after its row, so that a test that received the frame can rely on the row
 		s.mu.Lock()
 		s.heard = append(s.heard, heardFrame{f, body})
 		s.mu.Unlock()
@@ -242,7 +242,7 @@ func (s *pageTest) command(typ string, payload any) string {
 	return id
 }
 
-// next waits for a frame of this type, and with this ID unless that is empty, and removes it from the received frames.
+// next waits for a frame of this type, and with this ID unless it is empty, and removes it from the received frames.
 func (s *pageTest) next(typ, id string) heardFrame {
 	s.t.Helper()
 	for end := time.Now().Add(chromium.StepLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

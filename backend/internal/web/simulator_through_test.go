@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/test/chromium"
 )
 
-// slide sets a slider as a person does who drags it.
+// slide sets a slider like a user who drags it.
 func (s *pageTest) slide(id string, value int) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const e = document.querySelector("#%s"); e.value = %d; e.dispatchEvent(new Event("input")); }`, id, value)))
@@ -32,7 +32,7 @@ func (s *pageTest) pick(id, value string) {
 	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`{ const e = document.querySelector("#%s"); e.value = %q; e.dispatchEvent(new Event("change")); }`, id, value)))
 }
 
-// composite returns the pixels of the see-through view, after what is pending is drawn.
+// composite returns the pixels of the see-through view, after all pending drawing is done.
 func (s *pageTest) composite() *image.NRGBA {
 	s.t.Helper()
 	s.do(chromedp.Evaluate[chromedp.Void](`window.drawn = 0; requestAnimationFrame(() => requestAnimationFrame(() => { window.drawn = 1; }))`))
@@ -51,8 +51,8 @@ func photo(r image.Rectangle) *image.NRGBA {
 	return img
 }
 
-// wantBlend compares pixels with min(255, scene*ambient + panel*brightness), which it computes itself, with the light in
-// percent; panel is drawn at k pixels for each of its own, with its left top corner at a point.
+// wantBlend compares pixels with min(255, scene*ambient + panel*brightness), which it computes itself, with the light
+// in percent. Each pixel of panel is drawn as k by k pixels; the top left corner of the panel is at the given point.
 func wantBlend(t *testing.T, what string, got, scene, panel *image.NRGBA, at image.Point, k, ambient, brightness int) {
 	t.Helper()
 	if got.Rect != scene.Rect {
@@ -81,7 +81,7 @@ func wantBlend(t *testing.T, what string, got, scene, panel *image.NRGBA, at ima
 	}
 }
 
-// place returns where the panel is in the see-through view.
+// place returns the position of the panel in the see-through view.
 func (s *pageTest) place() image.Point {
 	s.t.Helper()
 	at := eval[[]float64](s, `(() => { const p = document.querySelector("#panel").getBoundingClientRect(), f = document.querySelector("#composite").getBoundingClientRect(); return [p.left - f.left, p.top - f.top]; })()`)
@@ -89,7 +89,7 @@ func (s *pageTest) place() image.Point {
 }
 
 func TestSimulatorThrough_AddsThePanelToTheScene(t *testing.T) {
-	// In these windows, a pixel of the panel is a whole number of the page's.
+	// In these windows, a pixel of the panel is a whole number of page pixels.
 	for model, height := range map[string]int64{"even_g1": 800, "brilliant_halo": 900, "rayban_display": 1450} {
 		t.Run(model, func(t *testing.T) {
 			s := newPageTest(t, model)
@@ -106,7 +106,7 @@ func TestSimulatorThrough_AddsThePanelToTheScene(t *testing.T) {
 			s.pick("scene", "file")
 			s.see(`document.querySelector("#scene-state").textContent === "Choose a picture."`)
 			s.load(photo(image.Rect(0, 0, 10, 10)))
-			scene := photo(s.composite().Rect) // of the size of the view, so that nothing scales it
+			scene := photo(s.composite().Rect) // has the size of the view, so that it is not scaled
 			s.load(scene)
 			for _, light := range [][2]int{{100, 100}, {70, 100}, {35, 55}, {100, 0}} {
 				s.slide("ambient", light[0])
@@ -116,12 +116,12 @@ func TestSimulatorThrough_AddsThePanelToTheScene(t *testing.T) {
 			}
 			s.slide("brightness", 90)
 			s.wantPageShows(s.composite())
-			s.wantPixels(model, view) // the panel itself stays as it was
+			s.wantPixels(model, view) // the panel itself is unchanged
 		})
 	}
 }
 
-// load gives the page a picture of the person's own for the scene.
+// load gives the page a picture of the user's own for the scene.
 func (s *pageTest) load(scene *image.NRGBA) {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "own.png")
@@ -159,8 +159,8 @@ func TestSimulatorThrough_HasBuiltInScenes(t *testing.T) {
 	}
 }
 
-// wantPageShows compares what the browser paints in the place of the see-through view with its pixels. Around the edge
-// of the panel the page draws a line.
+// wantPageShows compares the browser's painting of the see-through view with the view's pixels. The page draws a line
+// around the edge of the panel.
 func (s *pageTest) wantPageShows(want *image.NRGBA) {
 	s.t.Helper()
 	data, err := chromium.Run(s.ctx, chromedp.CaptureScreenshot())
@@ -326,7 +326,7 @@ func TestSimulatorThrough_WebcamRefused(t *testing.T) {
 	s.picture("through-refused")
 }
 
-// The pictures for review: each scene with each kind of panel.
+// Pictures for review: each scene with each kind of panel.
 func TestSimulatorThrough_Pictures(t *testing.T) {
 	if os.Getenv("SCREENSHOTS") == "" {
 		t.Skip("SCREENSHOTS is not set")

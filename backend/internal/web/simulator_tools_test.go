@@ -89,7 +89,7 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 		s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(display)))
 		return render.Draw(m, render.Clamp(m, glasses.View{Tree: treeOf(t, display)}))
 	}
-	// The test sets the clock of the page, so that it need not wait.
+	// The test sets the page's clock, so that it does not have to wait.
 	s.do(chromedp.Evaluate[chromedp.Void](`{ window.clock = performance.now(); performance.now = () => window.clock; }`))
 	later := func(seconds int) {
 		s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("window.clock += %d", 1000*seconds)))
@@ -101,7 +101,7 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 		pictures[name] = show(name)
 		later(12)
 	}
-	later(3) // seconds 0 to 3 before the end show the third; it was shown for 15
+	later(3) // seconds 0 to 3 before the end show the third picture, which was shown for 15 s
 	s.catchFiles()
 	s.do(chromedp.Focus("#clip"), chromedp.KeyEvent(kb.Enter))
 	s.see("window.shot && window.shotName.endsWith('.webm')")
@@ -116,7 +116,7 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 	if d := eval[float64](video, "video.duration"); math.Abs(d-30) > 0.2 {
 		t.Errorf("the clip lasts %v s, want 30", d)
 	}
-	// The shows were 39, 27 and 15 seconds before the end.
+	// The display commands were 39, 27 and 15 seconds before the end.
 	for at, want := range map[float64]string{0.2: "HHHHHHHHHH", 2.5: "HHHHHHHHHH", 3.6: "....", 14.5: "....",
 		15.6: "\u2588\u2588\u2588\u2588", 29.9: "\u2588\u2588\u2588\u2588"} {
 		got := video.at(at)
@@ -128,7 +128,7 @@ func TestSimulatorTools_ClipHasTheLast30Seconds(t *testing.T) {
 	}
 }
 
-// newVideo opens a WebM in a page of its own, because the simulator page may not play any.
+// newVideo opens a WebM in a separate page, because the simulator page may not play any.
 func newVideo(s *pageTest, data string) *pageTest {
 	s.t.Helper()
 	tab, _ := chromium.Tab(s.ctx, s.t)
@@ -155,7 +155,8 @@ func (s *pageTest) at(seconds float64) *image.NRGBA {
 	return decodePNG(s.t, data)
 }
 
-// difference returns the mean difference of a video's picture, which has two pixels for one, from a panel.
+// difference returns the mean difference between a video's picture, which has twice the panel's resolution, and a
+// panel.
 func difference(t *testing.T, video, panel *image.NRGBA) float64 {
 	t.Helper()
 	if want := image.Rect(0, 0, 2*panel.Rect.Dx(), 2*panel.Rect.Dy()); video.Rect != want {
@@ -173,7 +174,7 @@ func difference(t *testing.T, video, panel *image.NRGBA) float64 {
 	return sum / float64(n)
 }
 
-// A clip costs nothing until it is asked for: only snapshots are kept, at most ten a second.
+// A clip costs nothing until it is requested: only snapshots are kept, at most ten a second.
 func TestSimulatorTools_ClipKeepsOnlySnapshots(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see("window.glasses")

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/glasses"
 )
 
-// pages is a tree whose list is longer than a panel.
+// longList returns a tree whose list is longer than a panel.
 func longList(overflow string) string {
 	var entries []string
 	for i := range 30 {
@@ -22,7 +22,7 @@ func longList(overflow string) string {
 	return `{"tree":{"type":"list","overflow":"` + overflow + `","children":[` + strings.Join(entries, ",") + `]}}`
 }
 
-// settle waits until the page has drawn what it knows, and returns the last row and the pixels.
+// settle waits until the page has drawn its current state, and returns the last row and the pixels.
 func (s *pageTest) settle(rows int) (int, []byte) {
 	s.t.Helper()
 	s.see(fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"]')`, rows))
@@ -79,7 +79,7 @@ func (s *pageTest) clickRow(seq int) {
 	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector('#log > li[data-seq="%d"] > button').click()`, seq)))
 }
 
-// A click on a row shows exactly the panel of its moment, while the session goes on.
+// A click on a row shows exactly the panel at its moment, while the session continues.
 func TestSimulatorTravel_ShowsThePanelOfEachRow(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	steps := []func(){
@@ -142,7 +142,7 @@ func (s *pageTest) wantCanvas(what string, want []byte) {
 	}
 }
 
-// reload opens the page again. It gets the rows from a seq on, and of the panel only the tree.
+// reload opens the page again. It receives the rows from a seq on, and only the tree of the panel.
 func (s *pageTest) reload(from int, display string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -154,7 +154,8 @@ func (s *pageTest) reload(from int, display string) {
 		document.querySelector('#log > li[data-seq="%d"]')`, s.countRows()))
 }
 
-// After a reload the page rebuilds earlier moments from the rows. If rows are missing, it says what it does not know.
+// After a reload, the page rebuilds earlier moments from the rows. If rows are missing, it reports what it does not
+// know.
 func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	live := map[int][]byte{}
@@ -200,7 +201,7 @@ func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
 	s.wantCanvas("the new row", pixels)
 }
 
-// In the past nothing on the page reaches the glasses; the session goes on behind it.
+// In the past, no input on the page reaches the glasses; the session continues in the background.
 func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	_, first := s.act(func() { s.show(menu) })
@@ -209,7 +210,7 @@ func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
 	s.wantCanvas("row 2", first)
 	s.see(`/^The past: \d\d:\d\d:\d\d\.\d{3}, row 2 of 4\.$/.test(document.querySelector("#travel-said").textContent) && document.querySelector("#travel-text").textContent === "Row 2 of 4"`)
 	s.see(`document.querySelector("#past").checkVisibility() && /^\d\d:\d\d:\d\d\.\d{3}, row 2 of 4$/.test(document.querySelector("#past-text").textContent)`)
-	// "Live" has one button, and nothing says that the past is live.
+	// There is one button for "Live", and no text claims that the past is live.
 	s.see(`[...document.querySelectorAll("button")].filter((e) => e.checkVisibility() && /live/i.test(e.textContent)).length === 1 && document.querySelector("#socket").textContent === "Connected"`)
 	s.see(`[...document.querySelectorAll("#inputs button, #say input, #say button")].every((e) => e.disabled) && document.querySelector("#controls").disabled &&
 		document.querySelector("#fault-fields").disabled && document.querySelector("#panel").ariaDisabled === "true"`)
@@ -234,7 +235,7 @@ func TestSimulatorTravel_SessionGoesOn(t *testing.T) {
 	s.next(glasses.TypeInput, "")
 }
 
-// A person without a mouse walks through rows, scrubber and "Live".
+// A user without a mouse moves through rows, scrubber and "Live".
 func TestSimulatorTravel_ByKeyboard(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	pictures := map[int][]byte{}
@@ -276,7 +277,7 @@ func TestSimulatorTravel_ByKeyboard(t *testing.T) {
 	s.wantCanvas("live", pictures[5])
 }
 
-// With a filter, the scrubber moves through the rows that match.
+// With a filter, the scrubber moves through the matching rows.
 func TestSimulatorTravel_ThroughAFilter(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.show(menu)
@@ -305,7 +306,7 @@ func TestSimulatorTravel_LateCommand(t *testing.T) {
 	s.see(`/200 ms late/.test(document.querySelector('#log > li[data-seq="5"] .said').textContent)`)
 }
 
-// Snapshots have a bound; beyond it the oldest are forgotten, and rows keep sharing those that are left.
+// Snapshots are bounded; beyond the limit the oldest are dropped, and rows continue to share the remaining ones.
 func TestSimulatorTravel_SnapshotsAreBounded(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.do(chromedp.Evaluate[chromedp.Void](`import("/assets/moments.js").then(({ Moments }) => {

@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/glasses/media/exiftest"
 )
 
-// A picture that a phone stored on its side is upright in each place: as the file that the camera sees, which the
-// browser decodes; as the picture of an agent for the camera; and on the panel, where it looks as in an img element.
+// A picture that a phone stored sideways is upright in each place: as a file for the camera, which the browser decodes;
+// as an agent's picture for the camera; and on the panel, where it looks like an img element.
 func TestSimulatorPage_ShowsPicturesUpright(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	wantUpright := func(what string) {

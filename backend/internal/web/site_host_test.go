@@ -39,7 +39,7 @@ func newNamedSite(t *testing.T, change ...func(*Options)) (site *httptest.Server
 	return site, name
 }
 
-// The server itself never redirects from localhost: it asks the browser first, and only for pages that a person opens.
+// The server itself never redirects from localhost: it probes the browser first, and only for pages that a user opens.
 func TestSiteHost_IsOfferedForOpenedPagesOnly(t *testing.T) {
 	site, name := newNamedSite(t)
 	v := visit(t, site)
@@ -107,7 +107,7 @@ func TestSiteHost_BrowserThatResolvesIt(t *testing.T) {
 	s.see(`location.href === "` + name + `/signin?next=/account/settings#here" && document.querySelector("#password")`)
 }
 
-// A browser that does not resolve the name stays at localhost, where everything but passkeys works, and is asked once.
+// A browser that does not resolve the name stays at localhost, where everything but passkeys works. It is probed once.
 func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	site, name := newNamedSite(t, asksProof)
 	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}
@@ -134,7 +134,7 @@ func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	s.see(`location.href === "` + site.URL + `/activate/approved"`)
 }
 
-// Without scripts, a person chooses where to continue.
+// Without scripts, the user chooses where to continue.
 func TestSiteHost_WithoutScript(t *testing.T) {
 	site, _ := newNamedSite(t)
 	s := &pageTest{t: t, site: site, ctx: newBrowser(t)}

@@ -87,7 +87,7 @@ func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 		if strings.Contains(policy, "wasm-unsafe-eval") != (name == "simulator") {
 			t.Errorf("%s has the policy %s, want wasm-unsafe-eval only for the simulator", name, policy)
 		}
-		// Photos and sound of the event log are objects of the page itself.
+		// Photos and sound of the event log are created by the page itself.
 		rest := strings.Replace(policy, "img-src 'self' data: blob:; media-src blob:;", "", 1)
 		for _, loose := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*", "blob:"} {
 			if strings.Contains(rest, loose) {

@@ -49,7 +49,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
-		// The configuration rejects this address. If it got here, its cookies would be those of https.
+		// The configuration rejects this address. If it were accepted, its cookies would be those for https.
 		{false, "", "http://glasses.example", "__Host-service", true},
 	} {
 		site := newSite(t, newFake(), func(o *Options) {
@@ -68,7 +68,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 	}
 }
 
-// strictJar drops Secure cookies over plain http, as Safari and older browsers do even on this machine.
+// strictJar drops Secure cookies over plain http, like Safari and older browsers do even on this machine.
 type strictJar struct{ http.CookieJar }
 
 func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {

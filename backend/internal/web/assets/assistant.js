@@ -1,5 +1,5 @@
-// The assistant's form works without script: each voice says which models it goes with, and the server checks. With
-// script, voices that the chosen model cannot speak with are disabled and say why.
+// The assistant's form works without scripts: each voice lists the models it supports, and the server checks. With
+// scripts, voices that the chosen model cannot speak with are disabled and explain why.
 
 import { get } from "./elements.js";
 
@@ -12,7 +12,7 @@ status.className = "field-error";
 status.setAttribute("role", "status");
 get("voice", HTMLFieldSetElement).querySelector(".cards")?.before(status);
 
-/** The voice that was chosen before the model ruled it out: it returns with the model. */
+/** The voice that was chosen before the model ruled it out; restored with the model. */
 let ruledOut = /** @type {HTMLInputElement | undefined} */ (undefined);
 
 /**
@@ -71,4 +71,4 @@ for (const voice of voices) {
   });
 }
 check();
-if (document.getElementById("voice-error")) status.textContent = ""; // the server has said so already
+if (document.getElementById("voice-error")) status.textContent = ""; // the server has already reported it

@@ -1,5 +1,5 @@
 // What the simulated camera sees: this computer's webcam once an app asks, a picture file, or the built-in test picture.
-// If the person refuses the webcam, it is never replaced silently.
+// If the user refuses the webcam, it is never replaced silently.
 import { sleep } from "./timer.js";
 
 /** @typedef {"webcam"|"file"|"test"} Source */
@@ -8,7 +8,7 @@ const idleAfter = 5_000; // ms after the last picture when the webcam is switche
 const maxBytes = 1_800_000; // of a photo or clip, because a binary frame has at most 2 MB
 const qualities = [0.9, 0.75, 0.5, 0.3, 0.15];
 
-/** Why a picture is missing, with an error code for the app. */
+/** The reason why a picture is missing, with an error code for the app. */
 export class NoPicture extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
@@ -17,7 +17,7 @@ export class NoPicture extends Error {
   }
 }
 
-/** Why there is no webcam: refused, missing, or taken by another program. */
+/** The reason why there is no webcam: refused, missing, or in use by another program. */
 export class WebcamProblem extends Error {
   /** @param {"refused"|"missing"|"taken"} state */
   constructor(state) {
@@ -26,7 +26,7 @@ export class WebcamProblem extends Error {
   }
 }
 
-/** Opens this computer's webcam, for which the browser asks the person, or throws WebcamProblem. */
+/** Opens this computer's webcam, for which the browser asks the user, or throws WebcamProblem. */
 export async function openWebcam() {
   if (!navigator.mediaDevices) throw new WebcamProblem("missing");
   try {
@@ -151,7 +151,7 @@ export class Camera {
       throw new NoPicture("platform_error", "this computer's camera is missing or in use; the simulator page offers other pictures");
     }
     if (this.source !== "webcam") {
-      this.close(); // the person chose another source while the browser asked for permission
+      this.close(); // the user chose another source while the browser asked for permission
       return;
     }
     for (const track of this.stream.getTracks()) track.addEventListener("ended", () => this.lost());
@@ -218,7 +218,7 @@ export class Camera {
     else testPicture(c, canvas.width, canvas.height);
   }
 
-  /** Shows the person what an app would see. */
+  /** Shows the user what an app would see. */
   preview() {
     const { video, still } = this.parts;
     this.parts.choose.hidden = this.source !== "file";
@@ -233,7 +233,7 @@ export class Camera {
     this.parts.state.textContent = short;
     this.parts.state.dataset.state = state;
     this.parts.help.textContent = long;
-    const { mark } = this.parts; // an active camera must be visible, whatever tab is chosen
+    const { mark } = this.parts; // an active camera must be visible in every tab
     mark.hidden = state === "off";
     mark.dataset.state = state;
     mark.title = `Camera: ${short}`;

@@ -1,23 +1,23 @@
-// Clips of what the panel showed in the last 30 seconds. The buffer keeps the snapshots that the page has anyway, and
-// draws them only if the person asks for a clip. So it costs next to nothing, and a clip takes less time than it lasts.
+// Clips of the panel's last 30 seconds. The buffer keeps the snapshots that the page has anyway, and draws them only if
+// the user asks for a clip. Keeping it therefore costs almost nothing, and making a clip is faster than playing it.
 import { webm } from "./webm.js";
 
 const span = 30_000; // ms
-const closest = 100; // ms between two kept snapshots, of which each has up to 64 KB
-const scale = 2; // pixels of the clip for one of the panel, because video halves the resolution of colours
+const closest = 100; // ms between two kept snapshots, each of up to 64 KB
+const scale = 2; // pixels of the clip per pixel of the panel, because video halves the resolution of colours
 const batch = 5; // pictures after which the page may do other work
 
 /** @param {{width: number, height: number}} size */
 const config = (size) => ({ codec: "vp8", width: size.width, height: size.height, bitrate: 4_000_000 });
 
-/** Returns why this browser cannot make clips; "" if it can. */
+/** Returns the reason why this browser cannot make clips; "" if it can. */
 export async function clipProblem() {
   if (!isSecureContext) return "Clips need a page with https, or on localhost.";
   try {
     const answer = await VideoEncoder.isConfigSupported(config({ width: 640, height: 480 }));
     if (answer.supported) return "";
   } catch {
-    // the browser has no encoder at all
+    // The browser has no encoder at all.
   }
   return "This browser cannot make WebM clips.";
 }
@@ -44,7 +44,7 @@ export class ClipBuffer {
   }
 
   /**
-   * Drops what was over before a time.
+   * Drops snapshots that were replaced before a time.
    * @param {number} before
    */
   forget(before) {
@@ -86,7 +86,7 @@ export class ClipBuffer {
   }
 
   /**
-   * Returns a canvas for the largest panel of these kept.
+   * Returns a canvas for the largest panel among the kept snapshots.
    * @param {{snapshot: string}[]} kept
    */
   canvas(kept) {

@@ -1,11 +1,11 @@
-// The form of the connection page works without script: buttons show what is entered in the preview and add a row by
-// a request. With script, the preview follows what is typed, rows are added in place, and a colour can be picked.
+// The form of the connection page works without scripts: buttons preview the entered values and add a row with a
+// request. With scripts, the preview follows the input, rows are added in place, and a colour can be picked.
 
 import { get } from "./elements.js";
 
 const form = get("page-form", HTMLFormElement);
 
-/** Ms without a key before the preview follows. */
+/** Milliseconds without a key before the preview is updated. */
 const pause = 250;
 
 /** @type {HTMLButtonElement[]} */
@@ -15,8 +15,8 @@ let section = "";
 let count = 0;
 let timer = 0;
 
-// Each preview is loaded into a new frame behind the current one and replaces it when it is complete. So nothing
-// flickers, and the browser's Back button does not go through previews.
+// Each preview is loaded into a new frame behind the current one and replaces it when it is complete. This avoids
+// flickering, and keeps previews out of the browser's history.
 function preview() {
   const frames = document.querySelector(".preview-frames");
   const now = frames?.querySelector("iframe:not([data-next])");
@@ -62,7 +62,7 @@ function follow(event) {
   timer = setTimeout(preview, pause);
 }
 
-// What is entered but not saved is lost with the page, so leaving asks first.
+// Unsaved input is lost with the page, so leaving asks first.
 let unsaved = form.dataset.entered !== undefined;
 
 form.addEventListener("input", (event) => {
@@ -75,7 +75,7 @@ form.addEventListener("submit", (event) => {
 });
 addEventListener("beforeunload", (event) => { if (unsaved) event.preventDefault(); });
 
-// The colour picker and its text.
+// The colour picker and its text field.
 const accent = get("accent", HTMLInputElement);
 const picker = get("accent-picker", HTMLInputElement);
 const toPicker = () => {
@@ -87,7 +87,7 @@ picker.hidden = false;
 accent.addEventListener("input", toPicker);
 picker.addEventListener("input", () => { accent.value = picker.value; });
 
-// Rows: a new one is a copy of the last, with the next number and empty.
+// A new row is an empty copy of the last one, with the next number.
 for (const rows of document.querySelectorAll("[data-rows]")) {
   const button = rows.querySelector("[data-add]");
   if (!(button instanceof HTMLButtonElement)) continue;

@@ -1,4 +1,4 @@
-// The controls of the page with which a person changes the glasses: model, state, inputs, phrases.
+// The controls with which the user changes the glasses: model, state, inputs, phrases.
 import { get } from "./elements.js";
 import { Faults } from "./faults.js";
 

@@ -1,4 +1,4 @@
-// The device: the glasses as Go code in WebAssembly. This module loads it, runs its timers and passes on its output.
+// The device: the glasses as Go code in WebAssembly. This module loads it, runs its timers and forwards its output.
 import { Timer } from "./timer.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -138,8 +138,8 @@ export class Device {
   }
 
   /**
-   * Passes a frame of the service to the glasses, once the page has the fonts for its texts. If too many frames wait,
-   * the glasses get them without the fonts.
+   * Passes a frame from the service to the glasses, once the page has the fonts for its texts. If too many frames wait,
+   * they are passed on without the fonts.
    * @param {string | Uint8Array} data
    * @param {string} [key] of its row (moments.js)
    */
@@ -168,7 +168,7 @@ export class Device {
   }
 
   /**
-   * Sends a control frame on behalf of the person at the page; returns whether the glasses accepted it.
+   * Sends a control frame on behalf of the user of the page; returns whether the glasses accepted it.
    * @param {string} type
    * @param {unknown} payload
    */
@@ -193,7 +193,7 @@ export class Device {
   }
 
   /**
-   * Passes on what happened to a link of real glasses.
+   * Forwards an event of a link of real glasses.
    * @param {import("./bluetooth.js").LinkEvent} e
    */
   event(e) {
@@ -203,7 +203,7 @@ export class Device {
   }
 
   /**
-   * Uses what the page stored about the panel of real glasses.
+   * Applies the settings that the page stored for the panel of real glasses.
    * @param {string} stored
    */
   setPanel(stored) {
@@ -234,7 +234,7 @@ export class Device {
     this.settle(false);
   }
 
-  /** Begins to leave real glasses as they were. left reports whether that is done. */
+  /** Begins to leave real glasses. left reports whether that is done. */
   leave() {
     if (!this.program || !this.running) return;
     this.program.leave(Date.now());
@@ -252,13 +252,13 @@ export class Device {
   }
 
   /**
-   * Passes on the output of the last call, sets the timer for the next step, and reports a changed state.
+   * Forwards the output of the last call, sets the timer for the next step, and reports a changed state.
    * @param {boolean} [look] check for a changed state even if there were only stream frames
    */
   settle(look = true) {
     const program = this.program;
     if (!program || !this.running) return;
-    if (this.settling) return; // the call that is running passes on this output too
+    if (this.settling) return; // the running call forwards this output too
     this.settling = true;
     for (let outs = program.take(); outs.length > 0; outs = program.take()) {
       for (const o of outs) {
@@ -282,7 +282,7 @@ export class Device {
   }
 
   /**
-   * Passes on a frame; returns whether it may have changed the state.
+   * Forwards a frame; returns whether it may have changed the state.
    * @param {string} frame
    * @param {Uint8Array<ArrayBuffer>} [body]
    */
@@ -310,7 +310,7 @@ export class Device {
     return this.program && this.running ? JSON.parse(this.program.reading()) : { lines: [], focus: "" };
   }
 
-  /** Returns the panel's picture. If fonts are missing, it fetches them and asks to draw again. */
+  /** Returns the panel's picture. If fonts are missing, it fetches them and requests another drawing. */
   picture() {
     if (!this.program || !this.running) return null;
     if (!this.fetching) this.fetchFonts("");
@@ -318,7 +318,7 @@ export class Device {
   }
 
   /**
-   * Fetches the fonts for a frame's texts, or with "" for the current view, if there are any. Frames are held meanwhile.
+   * Fetches the fonts for a frame's texts, or with "" for the current view, if there are any. Frames wait meanwhile.
    * @param {string} data
    */
   fetchFonts(data) {
@@ -347,7 +347,7 @@ export class Device {
       const file = url ? await fetch(url, { signal: AbortSignal.timeout(fontTimeout) }) : null;
       if (file?.ok) ttf = new Uint8Array(await file.arrayBuffer());
     } catch {
-      // offline or too slow
+      // Offline or too slow.
     }
     const problem = this.running ? this.program?.font(name, ttf) : "";
     if (!ttf || problem) {

@@ -1,4 +1,4 @@
-// The documentation works without script. This adds a copy button to each block of code, and "/" moves to the search.
+// The documentation works without scripts. This adds a copy button to each code block, and "/" moves to the search.
 
 for (const block of document.querySelectorAll(".docs-text pre")) {
   const button = document.createElement("button");

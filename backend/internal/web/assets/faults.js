@@ -1,4 +1,4 @@
-// Faults: the form that sets one, and the list of those that still wait for a command.
+// Faults: the form that sets one, and the list of faults that still wait for a command.
 import { get } from "./elements.js";
 
 /** @typedef {import("./device.js").Fault} Fault */
@@ -29,7 +29,7 @@ export class Faults {
   }
 
   /**
-   * Forgets one fault. The glasses can only forget all of them, so the others are set again in their order.
+   * Clears one fault. The glasses can only clear all of them, so the others are set again in the same order.
    * @param {number} index
    */
   forget(index) {

@@ -1,4 +1,4 @@
-// Handles what the glasses request from this computer: pictures, sound and speech.
+// Handles the glasses' requests to this computer: pictures, sound and speech.
 import { NoPicture } from "./camera.js";
 
 /** @typedef {import("./device.js").Ask} Ask */

@@ -27,7 +27,7 @@ export class Inbox {
     else if (this.waiting.length < maxWaiting) this.waiting.push({ f, data });
   }
 
-  /** Passes the waiting frames to the device, which runs now. */
+  /** Passes the waiting frames to the device, which is now running. */
   deliver() {
     for (const { f, data } of this.empty()) this.device.handle(data, keyOf(f));
   }

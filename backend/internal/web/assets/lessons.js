@@ -1,4 +1,4 @@
-// What a page that only observes learns from the events of another page's glasses.
+// Derives a state from the events of another page's glasses, for a page that only observes.
 
 /** Converts an event in a row to a change of state.
  * @type {Record<string, (p: any) => unknown>} */
@@ -15,7 +15,7 @@ const told = {
 };
 
 /**
- * Returns the control frame with the effect of an event, or null if it changes nothing.
+ * Returns the control frame with the effect of an event, or null if the event has none.
  * @param {import("./log.js").Row} row
  * @returns {{type: string, payload: any} | null}
  */

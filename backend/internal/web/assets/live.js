@@ -3,7 +3,7 @@
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
 /** @typedef {"down"|"up"|"quiet"|"lost"|"over"|"out"} State */
 
-const quietAfter = 2_200; // ms without a frame, not even a heartbeat, after which the page is not shown as live
+const quietAfter = 2_200; // ms without any frame, including heartbeats, after which the page is no longer shown as live
 const deadAfter = 6_000; // ms without a frame after which the page reconnects
 const firstWait = 400; // ms
 const longestWait = 8_000; // ms
@@ -87,7 +87,7 @@ export class Live {
   }
 
   /**
-   * Opens a new socket, which attaches as other glasses, once the service has everything that the old one sent.
+   * Opens a new socket, which attaches as other glasses, once the service has received all frames from the old one.
    */
   restart() {
     this.restarting = true;
@@ -176,7 +176,7 @@ export class Live {
     this.on.state(state);
   }
 
-  /** A socket can die silently; the page must not look live then. */
+  /** A socket can die silently; the page must then not be shown as live. */
   watch() {
     if (!this.socket) return;
     const silent = Date.now() - this.heard;
@@ -184,7 +184,7 @@ export class Live {
     else if (silent > quietAfter && this.state === "up") this.tell("quiet");
   }
 
-  /** Abandons the socket without waiting for its close event, which never comes on a dead network. */
+  /** Abandons the socket without waiting for its close event, which never arrives on a dead network. */
   fail() {
     const socket = this.socket;
     if (!socket) return;

@@ -1,5 +1,5 @@
-// The event log on the page: keeps the rows, searches and filters them, and exports them. rows.js shows the visible ones,
-// words.js puts them in words. A row is kept as the text that the service sent, and decoded when it is shown.
+// The event log on the page: keeps, searches, filters and exports the rows. rows.js shows the visible rows, words.js
+// describes them. A row is kept as the text that the service sent, and decoded when it is shown.
 import { show } from "./media.js";
 import { Rows } from "./rows.js";
 import { indented, timeOf, words } from "./words.js";
@@ -25,7 +25,7 @@ export class Log {
     /** @type {Entry[]} */
     this.entries = [];
     /** @type {Entry[]} */
-    this.found = this.entries; // those that match; the same array if all do
+    this.found = this.entries; // matching rows; the same array if all match
     /** @type {Map<string, Entry>} */
     this.requests = new Map(); // by id
     this.last = 0;
@@ -33,7 +33,7 @@ export class Log {
     this.query = "";
     /** @type {string[]} */
     this.chips = [];
-    this.choose = (/** @type {Entry} */ _) => {}; // called when the person chooses a row
+    this.choose = (/** @type {Entry} */ _) => {}; // called when the user chooses a row
     this.drawn = () => {}; // called when the list has changed
     this.rows = new Rows(parts.list, {
       row: (e) => line(e, media), details: (e) => details(e, media), choose: (e) => this.choose(e),
@@ -103,7 +103,7 @@ export class Log {
     if (this.rows.chosenIndex() < 0) this.rows.toEnd();
   }
 
-  /** How many rows of the session are not on this page: older ones that it did not get, or no longer keeps. */
+  /** Number of the session's rows that are not on this page: older rows that it did not receive or no longer keeps. */
   get missing() {
     return (this.entries[0]?.seq ?? 1) - 1;
   }
@@ -120,7 +120,7 @@ export class Log {
     if (this.parts.count.textContent !== text) this.parts.count.textContent = text;
   }
 
-  /** Saves the rows that match, as JSON lines. */
+  /** Saves the matching rows as JSON lines. */
   save() {
     download(new Blob(this.found.map(({ json }) => `${json}\n`), { type: "application/x-ndjson" }), `${this.session}.jsonl`);
   }
@@ -150,7 +150,7 @@ export function sentence(e) {
 }
 
 /**
- * The medium of a row, if this page has it: the picture of a result, or the sound that an app listened to.
+ * Returns the medium of a row, if this page has it: the picture of a result, or the sound that an app listened to.
  * @param {Entry} e
  * @param {import("./media.js").Media} media
  */

@@ -1,5 +1,5 @@
-// Pictures, clips and sound that this page has sent, for the event log. What is more than fits is forgotten, the oldest
-// first.
+// Pictures, clips and sound that this page has sent, for the event log. When the limit is reached, the oldest are
+// dropped.
 
 /** @typedef {{mime: string, parts: Uint8Array<ArrayBuffer>[], bytes: number, sampleRate: number}} Medium */
 
@@ -52,7 +52,7 @@ export class Media {
 }
 
 /**
- * The files of a medium: one, or each picture of a clip.
+ * Returns the files of a medium: one, or one for each picture of a clip.
  * @param {Medium} m
  * @returns {Blob[]}
  */
@@ -67,7 +67,7 @@ export function files(m) {
 }
 
 /**
- * The header of a WAV file with 16-bit samples of one channel.
+ * Returns the header of a WAV file with 16-bit samples of one channel.
  * @param {number} bytes
  * @param {number} rate
  */

@@ -1,5 +1,5 @@
-// An audio worklet that passes on the sound of the microphone as 16-bit samples at the rate that the app
-// requested. Each is the mean of the samples that it replaces.
+// An audio worklet that forwards the sound of the microphone as 16-bit samples at the rate that the app
+// requested. Each sample is the mean of the samples that it replaces.
 
 class Microphone extends AudioWorkletProcessor {
   /** @param {{processorOptions: {rate: number}}} options */

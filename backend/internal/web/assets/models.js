@@ -1,5 +1,5 @@
-// The tab "Models": what is on the panel as every model with a display shows it, drawn by the same program, and what
-// does not fit there. A click on a model puts it on.
+// The tab "Models": the content of the panel as each model with a display shows it, drawn by the same program, and the
+// parts that do not fit there. A click on a model switches to it.
 
 /** @typedef {import("./device.js").Model} Model */
 /** @typedef {{kind: string, path: string, id?: string, text?: string, missing?: string}} Finding */
@@ -7,7 +7,7 @@
 /** @typedef {{model: Model, item: HTMLElement, pick: HTMLButtonElement, canvas: HTMLCanvasElement, verdict: HTMLElement, facts: HTMLElement, findings: HTMLElement}} Card */
 
 const interval = 400; // ms from the end of a round of pictures to the next one
-const maxFindings = 4; // of one model; the rest is counted
+const maxFindings = 4; // per model; further ones are only counted
 
 /** @type {Record<string, string>} */
 const kinds = {
@@ -32,7 +32,7 @@ export class Models {
     this.stale = true; // the panel has changed since the last round
     this.running = false;
     this.isPast = false;
-    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and while it is not known
+    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and if it is not known
     this.cards = models.filter((m) => m.panel).map((m) => card(m, choose));
     parts.list.append(...this.cards.map((c) => c.item));
     new IntersectionObserver((entries) => {
@@ -72,7 +72,7 @@ export class Models {
     if (this.visible) this.run();
   }
 
-  /** Draws rounds of pictures as long as the panel changes: one model in each frame, with a pause after each round. */
+  /** Draws rounds of pictures while the panel changes: one model in each frame, with a pause after each round. */
   async run() {
     if (this.running) return;
     this.running = true;
@@ -141,7 +141,7 @@ function card(model, choose) {
 }
 
 /**
- * Describes what is no problem, but different on this model.
+ * Describes harmless differences on this model.
  * @param {Model} model
  * @param {Fit} fit
  */

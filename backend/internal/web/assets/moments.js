@@ -1,5 +1,5 @@
-// The glasses at earlier moments: for each row of the event log a snapshot of the device from when this page handled that
-// row's frame. Where it has none, for example from before the page was opened, the device is rebuilt from the rows.
+// The glasses at earlier moments: for each row of the event log, a snapshot of the device from when this page handled
+// that row's frame. If there is none, for example from before the page was opened, the device is rebuilt from rows.
 
 /** @typedef {import("./log.js").Entry} Entry */
 /** @typedef {{certainty: "exact"|"rebuilt"|"roughly"|"unknown", snapshot: import("./device.js").Snapshot, text: string}} Moment */
@@ -22,13 +22,13 @@ export class Moments {
     /** @type {Map<string, Entry>} */
     this.waiting = new Map();
     /** @type {{entry: Entry, size: number}[]} */
-    this.changes = []; // the rows with another snapshot than the row before
+    this.changes = []; // rows whose snapshot differs from the previous row's
     this.newest = "";
     this.text = 0; // characters
   }
 
   /**
-   * Notes that the device has handled or sent frames.
+   * Records that the device has handled or sent frames.
    * @param {string[]} keys see keyOf
    */
   note(keys) {
@@ -42,7 +42,7 @@ export class Moments {
   }
 
   /**
-   * Notes the snapshot of a new row.
+   * Records the snapshot of a new row.
    * @param {Entry} entry
    * @param {boolean} isOurs whether this page acted as the glasses when the row was written
    */
@@ -84,7 +84,7 @@ export class Moments {
   }
 
   /**
-   * Returns the glasses after a row, or null if the program cannot tell.
+   * Returns the glasses after a row, or null if the program cannot determine them.
    * @param {Entry} entry
    * @returns {Moment | null}
    */
@@ -117,8 +117,8 @@ export class Moments {
   }
 
   /**
-   * Rebuilds the glasses after rows that have no snapshot. Rows before and after them help: the command of a result, the
-   * result of a command.
+   * Rebuilds the glasses after rows that have no snapshot. It also uses rows before and after them: the command of a
+   * result, the result of a command.
    * @param {number} from
    * @param {number} until
    */
@@ -140,7 +140,7 @@ export class Moments {
 }
 
 /**
- * Identifies the row of a frame: a request that the device handled, or a result or an event that it sent.
+ * Identifies the row of a frame: a request that the device handled, or a result or event that it sent.
  * @param {{kind: string, id: string, sender: string}} row
  */
 export function keyOf({ kind, id, sender }) {

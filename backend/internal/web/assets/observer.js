@@ -1,4 +1,4 @@
-// A page that only observes follows the glasses of the page that acts as them, from the rows of the event log.
+// A page that only observes follows the glasses of the active page from the rows of the event log.
 import { lesson } from "./lessons.js";
 
 /** @typedef {import("./device.js").Snapshot} Snapshot */
@@ -24,7 +24,7 @@ export class Observer {
     if (this.device.running) this.catchUp();
   }
 
-  /** Applies the events that came before the program was loaded. */
+  /** Applies the events that arrived before the program was loaded. */
   catchUp() {
     const now = this.lessons;
     this.lessons = [];
@@ -33,7 +33,7 @@ export class Observer {
     this.learning = false;
   }
 
-  /** Follows the glasses of another page. Streams and captures end here, because that page has its own. */
+  /** Follows the glasses of another page. Streams and captures end here, because the other page has its own. */
   mirror() {
     /** @type {Snapshot} */
     const s = JSON.parse(this.device.last);

@@ -1,4 +1,4 @@
-// The simple parts of the simulator page: the state of its socket, the connected apps and pages, notices.
+// The simple parts of the simulator page: the state of its socket, the connected apps and pages, and notices.
 
 /**
  * @param {string} id
@@ -21,7 +21,7 @@ const words = {
 };
 
 /**
- * Shows whether the page is connected and its program plays the glasses.
+ * Shows whether the page is connected and whether its program acts as the glasses.
  * @param {import("./live.js").State} state
  * @param {"" | "loading" | "broken"} lacks what the program is instead
  */
@@ -44,7 +44,7 @@ export function showSocket(state) {
 }
 
 /**
- * Shows why an action of the person was not performed, until the next action.
+ * Shows why an action of the user was not performed, until the next action.
  * @param {string} text
  */
 export function remark(text) {

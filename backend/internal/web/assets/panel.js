@@ -1,4 +1,4 @@
-// The glasses' panel: the renderer's pixels at a size that keeps them crisp, and the person's inputs by pointer
+// The glasses' panel: the renderer's pixels at a size that keeps them crisp, and the user's inputs by pointer
 // and keyboard. Its content is also available as text.
 
 /** @typedef {import("./device.js").Model} Model */
@@ -7,7 +7,7 @@
 /** @type {Record<string, string>} */
 const arrows = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
-/** Whole multiples that a person can choose. */
+/** Whole multiples that the user can choose. */
 export const zooms = [1, 2, 3, 4, 5, 6, 8];
 export const gridFrom = 4; // the zoom from which the pixels are separated by a grid
 
@@ -24,7 +24,7 @@ export class Panel {
     this.live = false;
     this.text = "";
     this.zoom = 0; // a whole multiple; 0 fits the panel to the page
-    this.hasGrid = true; // where the zoom has room for it
+    this.hasGrid = true; // shown if the zoom has room for it
     this.scale = 1; // CSS pixels of one pixel of the panel
     /** @type {(() => void)[]} */
     this.watchers = [];
@@ -78,8 +78,8 @@ export class Panel {
   }
 
   /**
-   * Scales the panel to the zoom, else to the available space. A pixel of the panel is a whole number of device
-   * pixels, unless the panel has to be made smaller than that.
+   * Scales the panel to the zoom, or to the available space. A pixel of the panel is a whole number of device pixels,
+   * unless the panel has to be smaller than that.
    */
   fit() {
     const shape = this.model?.panel;
@@ -99,7 +99,7 @@ export class Panel {
     this.watchers.forEach((watcher) => watcher());
   }
 
-  /** Returns the scale at which the panel just fits the available space. */
+  /** Returns the scale at which the panel just fits into the available space. */
   maxScale() {
     const { lens, canvas } = this.parts;
     return Math.min(spaceOf(lens, "width") / canvas.width, spaceOf(lens, "height") / canvas.height);
@@ -130,7 +130,7 @@ export class Panel {
     this.watchers.forEach((watcher) => watcher());
   }
 
-  /** Removes the pixels, because what the panel showed is not known. */
+  /** Removes the pixels, because the content of the panel is not known. */
   erase() {
     const { canvas } = this.parts;
     canvas.getContext("2d")?.clearRect(0, 0, canvas.width, canvas.height);

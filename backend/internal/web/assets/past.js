@@ -1,4 +1,4 @@
-// What the Go program offers for moments that are over: it draws a snapshot, rebuilds glasses from rows, and prepares texts
+// The Go program's functions for earlier moments: it draws a snapshot, rebuilds glasses from rows, and prepares texts
 // for a shared session.
 
 /** @typedef {import("./device.js").Snapshot} Snapshot */
@@ -10,8 +10,8 @@ export class Past {
   }
 
   /**
-   * Returns what glasses with a snapshot show. fonts is set while fonts are missing, and ends when it is worth drawing
-   * again.
+   * Returns the view of glasses with a snapshot. fonts is set while fonts are missing, and resolves when drawing again
+   * is worthwhile.
    * @param {string} snapshot
    */
   show(snapshot) {
@@ -41,7 +41,7 @@ export class Past {
   }
 
   /**
-   * The SHA-256 of a text in base64.
+   * Returns the SHA-256 of a text in base64.
    * @param {string} text
    */
   digest(text) {

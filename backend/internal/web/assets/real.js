@@ -1,5 +1,5 @@
-// Real glasses in the place of the simulated ones: the card with which a person connects and leaves them. The program
-// decides what is sent to the glasses (device.js); bluetooth.js carries it.
+// Real glasses in place of the simulated ones: the card with which the user connects and leaves them. The program
+// decides what is sent to the glasses (device.js); bluetooth.js sends it.
 import { Bluetooth } from "./bluetooth.js";
 import { PanelCheck } from "./panelcheck.js";
 import { page } from "./page.js";
@@ -11,14 +11,14 @@ import { Timer } from "./timer.js";
 /** @typedef {{canCheck: boolean, checked: boolean, step: import("./panelcheck.js").Step, found: string}} PanelState */
 /** @typedef {{row: HTMLElement, dot: HTMLElement, state: HTMLElement, choose: HTMLButtonElement}} Row */
 
-const leaveTime = 2_000; // ms for clearing the panel, after which the glasses are disconnected all the same
+const leaveTime = 2_000; // ms for clearing the panel, after which the glasses are disconnected anyway
 
 /** @type {Record<string, string>} */
 const linkNames = { left: "Left arm", right: "Right arm", main: "Glasses" };
 
 export class RealGlasses {
   /**
-   * @param {string} store the key under which a reload of the page learns that real glasses were in use
+   * @param {string} store the key under which a reloaded page finds out that real glasses were in use
    * @param {{name: (model: string) => string, identify: (model: string, name: string) => {pair: string, link: string}, event: (e: import("./bluetooth.js").LinkEvent) => void, leave: () => void, left: () => boolean, changed: () => void, usePanel: (stored: string) => void, checkPanel: () => void, seePanel: (isUpright: boolean, hasBorder: boolean) => void, cancelCheck: () => void}} on
    *   changed is called when real glasses are to take the place of the simulated ones, or the other way round
    */
@@ -59,7 +59,7 @@ export class RealGlasses {
   }
 
   /**
-   * Tells the card which glasses the program can reach, and what it says about problems, by code.
+   * Sets the glasses that the program can reach, and its texts about problems, by code.
    * @param {Kind[]} kinds
    * @param {Record<string, string>} texts
    */
@@ -108,7 +108,7 @@ export class RealGlasses {
   }
 
   /**
-   * Lets the person choose the peripheral of a link. Arms of different pairs are not mixed.
+   * Lets the user choose the peripheral of a link. Arms of different pairs are not mixed.
    * @param {LinkSpec} spec
    */
   async choose(spec) {
@@ -132,7 +132,7 @@ export class RealGlasses {
   }
 
   /**
-   * Returns why a peripheral is not the one of this link, or "".
+   * Returns the reason why a peripheral does not belong to this link, or "".
    * @param {string} key
    * @param {string} name
    */
@@ -149,7 +149,7 @@ export class RealGlasses {
     return "";
   }
 
-  /** Puts the chosen glasses in the place of the simulated ones. */
+  /** Replaces the simulated glasses with the chosen ones. */
   use() {
     this.phase = "on";
     this.reloaded = false;
@@ -157,13 +157,13 @@ export class RealGlasses {
     sessionStorage.setItem(this.store, this.kind?.deviceModel ?? "");
   }
 
-  /** The name of the pair, once its first peripheral is chosen; "" before. */
+  /** Returns the name of the pair, or "" before its first peripheral is chosen. */
   pair() {
     const [chosen] = this.names.values();
     return chosen ? this.on.identify(this.kind?.deviceModel ?? "", chosen).pair : "";
   }
 
-  /** Tells the program what this browser knows about the panel of the chosen pair. */
+  /** Passes the panel settings that this browser stored for the chosen pair to the program. */
   usePanel() {
     this.on.usePanel(localStorage.getItem(`panel ${this.pair()}`) ?? "");
   }
@@ -190,7 +190,7 @@ export class RealGlasses {
     this.settle();
   }
 
-  /** Ends the use of the glasses once they have been left, or the time for that is over. */
+  /** Ends the use of the glasses once leaving them is complete or has timed out. */
   end() {
     if (this.phase !== "leaving") return;
     this.late.stop();
@@ -219,7 +219,7 @@ export class RealGlasses {
   }
 
   /**
-   * Carries out what the program asks for.
+   * Carries out the program's output.
    * @param {{connect?: string, write?: string, data?: Uint8Array<ArrayBuffer>, response?: boolean, drop?: string, info?: string, note?: string}} o
    */
   carry(o) {

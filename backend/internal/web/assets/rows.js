@@ -61,7 +61,7 @@ export class Rows {
     if (entry) this.reveal(this.indexOf(entry), true);
   }
 
-  /** Notes that the first row is no longer in the list, so that the rows in view stay where they are. */
+  /** Records that the first row is no longer in the list, so that the rows in view stay in place. */
   shift() {
     if (!this.follow) this.list.scrollTop -= this.height;
   }
@@ -83,7 +83,7 @@ export class Rows {
     return low;
   }
 
-  /** The index of the chosen row, or -1 if it is not in the list. */
+  /** Returns the index of the chosen row, or -1 if it is not in the list. */
   chosenIndex() {
     const i = this.chosen ? this.indexOf(this.chosen) : -1;
     return i >= 0 && this.entries[i] === this.chosen ? i : -1;
@@ -120,7 +120,7 @@ export class Rows {
   }
 
   /**
-   * The index of the row at a distance from the top of the list.
+   * Returns the index of the row at a distance from the top of the list.
    * @param {number} y
    * @param {number} chosen
    */
@@ -137,7 +137,7 @@ export class Rows {
   }
 
   /**
-   * The indexes of the rows to be in the page, in order: also the chosen one, and the one that has the keyboard's focus.
+   * Returns the indexes of the rows to be in the page, in order, including the chosen and the focused one.
    * @param {number} first
    * @param {number} last
    * @param {number} chosen
@@ -209,7 +209,7 @@ export class Rows {
     this.schedule();
   }
 
-  /** Removes a row from the page; its focus stays on the row that replaces it. */
+  /** Removes a row from the page; its focus moves to the row that replaces it. */
   discard(/** @type {Entry} */ entry) {
     const made = this.made.get(entry);
     if (!made) return;
@@ -226,7 +226,7 @@ export class Rows {
   }
 
   /**
-   * Scrolls a row into view, with its details as far as they fit.
+   * Scrolls a row into view, with as much of its details as fits.
    * @param {number} i
    * @param {boolean} [withDetails]
    */

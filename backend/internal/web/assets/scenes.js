@@ -1,5 +1,5 @@
-// The built-in scenes of the see-through view, painted with a few shapes each. They are out of focus, as the world is
-// behind a panel that somebody reads.
+// The built-in scenes of the see-through view, painted with a few shapes each. They are out of focus, like the world
+// behind a panel that the wearer reads.
 
 /** @typedef {CanvasRenderingContext2D} Context */
 
@@ -15,7 +15,7 @@ export const scenes = {
 };
 
 /**
- * Returns the picture of a scene; it is the same each time.
+ * Returns the picture of a scene, which is the same each time.
  * @param {string} id a key of scenes
  */
 export function paintScene(id) {

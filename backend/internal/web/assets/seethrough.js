@@ -1,17 +1,17 @@
 // The see-through view: the light of the panel is added to a scene, as on real glasses, where black is transparent.
-// The panel's own canvas stays the only source of its pixels; this module adds them to the scene on a second canvas,
-// which lies behind the panel and fills the space around it.
+// The panel's own canvas remains the only source of its pixels; this module adds them to the scene on a second canvas,
+// which is behind the panel and fills the space around it.
 import { openWebcam, WebcamProblem } from "./camera.js";
 import { get } from "./elements.js";
 import { paintScene, scenes } from "./scenes.js";
 
 const store = "simulator see-through";
 const pictureStore = "simulator scene picture";
-const pictureWidth = 1600; // of the person's own picture in the store
+const pictureWidth = 1600; // of the user's own picture in the store
 
 /** @typedef {{on: boolean, scene: string, brightness: number, ambient: number}} Choice brightness and ambient in percent */
 
-/** What the webcam's problems mean here. @type {Record<string, string>} */
+/** The meaning of the webcam's problems here. @type {Record<string, string>} */
 const problems = {
   refused: "The browser refuses the camera to this page. Allow it in the address bar's site settings.",
   missing: "This computer has no camera.",
@@ -29,15 +29,15 @@ export class SeeThrough {
     this.state = get("scene-state", HTMLParagraphElement);
     /** @type {Choice} */
     this.choice = { on: false, scene: "street", brightness: 100, ambient: 70, ...restored() };
-    this.shown = "street"; // the scene that is seen, which differs from the choice while that has no picture
+    this.shown = "street"; // the visible scene, which differs from the choice while the chosen scene has no picture
     /** @type {{id: string, picture: HTMLCanvasElement} | null} */
     this.painted = null; // the last built-in scene
     /** @type {ImageBitmap | null} */
     this.own = null;
     this.webcam = document.createElement("video");
     this.webcam.muted = this.webcam.playsInline = true;
-    this.opening = 0; // counts openings of the webcam, so that a late one is noticed
-    /** The scene as it was last drawn. @type {{canvas: HTMLCanvasElement, of: CanvasImageSource, ambient: number} | null} */
+    this.opening = 0; // counts openings of the webcam, to detect one that completes late
+    /** The scene as last drawn. @type {{canvas: HTMLCanvasElement, of: CanvasImageSource, ambient: number} | null} */
     this.fitted = null;
     this.drawing = 0;
     this.bind();
@@ -61,7 +61,7 @@ export class SeeThrough {
     addEventListener("pagehide", () => this.closeWebcam());
   }
 
-  /** Whether the person sees through the panel. */
+  /** Reports whether the panel is see-through. */
   isOn() {
     return this.choice.on && !!this.panel.model?.panel;
   }
@@ -81,7 +81,7 @@ export class SeeThrough {
     if (change.on !== undefined) this.panel.fit();
   }
 
-  /** Follows a change of the panel. */
+  /** Updates the view after a change of the panel. */
   follow() {
     if (this.isOn() === (this.frame.dataset.through === "yes")) this.redraw();
     else this.show();
@@ -161,13 +161,13 @@ export class SeeThrough {
     c.drawImage(this.scene(size), 0, 0);
     c.globalCompositeOperation = "lighter";
     const from = dimmed(this.panel.parts.canvas, this.choice.brightness);
-    c.imageSmoothingEnabled = panel.width < from.width; // as the panel's own canvas
+    c.imageSmoothingEnabled = panel.width < from.width; // as for the panel's own canvas
     c.imageSmoothingQuality = "high";
     c.drawImage(from, panel.x, panel.y, panel.width, panel.height);
   }
 
   /**
-   * Returns the shown scene in the ambient light, cut so that it fills this size.
+   * Returns the shown scene in the ambient light, cropped to fill this size.
    * @param {{width: number, height: number}} size
    */
   scene(size) {
@@ -203,7 +203,7 @@ export class SeeThrough {
     return this.painted.picture;
   }
 
-  /** Returns the built-in scene that is seen, or was seen last. */
+  /** Returns the built-in scene that is visible, or was visible last. */
   builtIn() {
     return this.painted?.id || "street";
   }
@@ -215,7 +215,7 @@ export class SeeThrough {
     try {
       const stream = await openWebcam();
       if (opening !== this.opening) {
-        stream.getTracks().forEach((track) => track.stop()); // the person has left the view meanwhile
+        stream.getTracks().forEach((track) => track.stop()); // the user has left the view meanwhile
         return;
       }
       for (const track of stream.getTracks()) track.addEventListener("ended", () => this.failWebcam("taken"));
@@ -257,7 +257,7 @@ export class SeeThrough {
     this.redraw();
   }
 
-  /** Loads the picture that the person chose before a reload. */
+  /** Loads the picture that the user chose before a reload. */
   async restorePicture() {
     const image = new Image();
     try {
@@ -266,7 +266,7 @@ export class SeeThrough {
       this.own = await createImageBitmap(image);
       this.tell("");
     } catch {
-      // It was not stored, so the person chooses it again.
+      // It was not stored, so the user must choose it again.
     }
     this.show();
   }
@@ -311,6 +311,6 @@ function keepPicture(picture) {
   try {
     sessionStorage.setItem(pictureStore, canvas.toDataURL("image/jpeg", 0.85));
   } catch {
-    // Storage is full or forbidden, so the person chooses the picture again after a reload.
+    // Storage is full or forbidden, so the user must choose the picture again after a reload.
   }
 }

@@ -1,5 +1,5 @@
 // Saves the session as one HTML file, which needs no server and no network: the panel at each row, the log, pictures and
-// sound. Its size is bounded; what is left out is said in it. sharedpage.js is the script inside the file.
+// sound. Its size is limited; the file lists the parts that were left out. sharedpage.js is the script in the file.
 import { get } from "./elements.js";
 import { download, mediumOf } from "./log.js";
 import { files } from "./media.js";
@@ -66,7 +66,7 @@ export class Share {
     const entries = all.slice(first);
     const missing = this.log.missing + first;
     const left = missing > 0 ? [`The ${missing} oldest of ${this.log.last} rows are left out.`] : [];
-    const seen = this.moments.between(first, entries.length); // now, because the log moves on
+    const seen = this.moments.between(first, entries.length); // the moments must be read now, because the log continues
     const texts = await this.redact(entries);
     const { moments, pictures, states, undrawn } = await this.draw(seen);
     if (undrawn > 0) left.push(`Pictures of the panel are left out for ${undrawn} older moments.`);
@@ -78,7 +78,7 @@ export class Share {
   }
 
   /**
-   * Returns the rows as JSON without credentials. The session goes on between the parts.
+   * Returns the rows as JSON without credentials. The session continues between the parts.
    * @param {Entry[]} entries
    */
   async redact(entries) {
@@ -91,14 +91,14 @@ export class Share {
   }
 
   /**
-   * Draws the panel of each moment, the newest first until there is no more space.
+   * Draws the panel of each moment, newest first, until there is no more space.
    * @param {(Moment | null)[]} list
    */
   async draw(list) {
     /** @type {SharedPicture[]} */
     const pictures = [];
     /** @type {Map<string, SharedMoment>} */
-    const drawn = new Map(); // by what decides over the picture
+    const drawn = new Map(); // by the values that determine the picture
     /** @type {SharedMoment[]} */
     const moments = [];
     /** @type {Map<string, number>} */
@@ -181,7 +181,7 @@ export class Share {
 const nothing = { picture: -1, model: "", state: -1, certainty: "unknown", lines: [], clear: false };
 
 /**
- * The index of the first row that has space in the file.
+ * Returns the index of the first row that fits into the file.
  * @param {Entry[]} entries
  */
 function firstRow(entries) {
@@ -215,7 +215,7 @@ function dataURL(file) {
 const escape = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
 /**
- * A row of the log as HTML.
+ * Returns a row of the log as HTML.
  * @param {Entry} e
  * @param {string} json without credentials
  * @param {string} medium HTML

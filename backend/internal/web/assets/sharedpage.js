@@ -1,5 +1,5 @@
 "use strict";
-// The script inside a shared session (share.js): shows the panel of the row that the person chooses. Without it the file
+// The script in a shared session (share.js): shows the panel of the row that the user chooses. Without it, the file
 // shows the last panel and the whole log.
 {
   const find = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));

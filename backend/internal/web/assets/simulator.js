@@ -1,5 +1,5 @@
-// The simulator page, which acts as the glasses. The device itself is Go (device.js); this module connects it to the
-// socket, to this computer and to the page. glasses/PROTOCOL.md describes the frames on the socket.
+// The simulator page, which acts as the glasses. The device itself is Go code (device.js); this module connects it to
+// the socket, this computer and the page. glasses/PROTOCOL.md describes the frames on the socket.
 // Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
 import { Camera } from "./camera.js";
 import { ClipBuffer } from "./clip.js";
@@ -81,7 +81,7 @@ const observer = new Observer(device);
 const inbox = new Inbox(device, (answer) => active && onOut(answer, JSON.stringify(answer)));
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
-/** Whether this page acts as the glasses. If several are open, the newest does. */
+/** Whether this page acts as the glasses. If several pages are open, the newest one does. */
 let active = true;
 /** @type {{deviceModel: Model, display: unknown, glasses: unknown, lastSeq: number} | null} */
 let welcome = null;
@@ -120,7 +120,7 @@ function onFrame(f, text) {
       notice(`The service refused a frame of this page: ${f.payload.message}`);
       return;
     case "beat":
-      if (device.real) device.tick(); // real glasses need their heartbeats even if the browser slows timers down
+      if (device.real) device.tick(); // real glasses need their heartbeats even if the browser slows down timers
       return;
     case "ack":
       return;
@@ -151,7 +151,7 @@ function onBinary(data) {
 }
 
 /**
- * Handles a frame for the glasses. A page that only observes follows the panel and answers nothing.
+ * Handles a frame for the glasses. A page that only observes follows the panel and sends no answers.
  * @param {Frame} f
  * @param {string | Uint8Array} data
  */
@@ -162,7 +162,7 @@ function take(f, data) {
   inbox.take(f, data, broken !== "");
 }
 
-/** Reports why the program does not run. If the build lacks it, the page itself says so. */
+/** Why the program does not run. If the build lacks it, the page itself reports that. */
 let broken = setup.program ? "" : "missing";
 
 /**
@@ -189,7 +189,7 @@ function begin() {
   const id = welcome.deviceModel.id;
   real.setModel(id);
   const isReal = real.uses(id);
-  if (live.restarting && device.running) return; // the next welcome will know what this page has yet to tell
+  if (live.restarting && device.running) return; // the next welcome will include what is unsent
   if (isReal && !device.real) startReal(id, welcome);
   else if (!isReal && device.real) startSimulated(id, welcome);
   else if (!device.running) device.start(id, sessionStorage.getItem(store) ?? "", welcome.display, welcome.glasses);
@@ -201,7 +201,7 @@ function begin() {
   ready();
 }
 
-/** Opens a new socket for the other glasses, so that the service tells them what apps have set. */
+/** Opens a new socket for the other glasses, so that the service sends them the apps' settings. */
 function changeGlasses() {
   if (active && !live.isOver()) live.restart();
   else if (!active && device.running) observer.mirror();
@@ -223,7 +223,7 @@ function startReal(id, from) {
  */
 function startSimulated(id, from) {
   device.start(id, "", from.display, from.glasses);
-  device.control("sim.state", { link: "connected" }); // that of the real glasses is down
+  device.control("sim.state", { link: "connected" }); // the link of the real glasses is down
 }
 
 /** @param {boolean} now */
@@ -252,7 +252,7 @@ function onState(state) {
   ready();
 }
 
-/** What the program is instead of playing the glasses; "" once it does. */
+/** Why the program does not act as the glasses; "" if it does. */
 const lacks = () => (broken ? "broken" : device.running ? "" : "loading");
 
 /** Enables the controls only while they reach an app. */
@@ -306,7 +306,7 @@ function save() {
   try {
     if (device.running && !device.real) sessionStorage.setItem(store, device.last);
   } catch {
-    // Storage is full or forbidden, so a reload starts from the state that the service knows.
+    // Storage is full or forbidden, so a reload starts from the state that the service has.
   }
 }
 
@@ -338,7 +338,7 @@ page("model-open").addEventListener("click", () => {
 page("take-over").addEventListener("click", () => location.reload());
 addEventListener("pagehide", () => {
   save();
-  if (device.real) device.leave(); // as far as the browser still lets it
+  if (device.real) device.leave(); // as far as the browser still allows it
 });
 real.setModel(setup.model.id);
 ready();

@@ -1,5 +1,5 @@
-// The tabs of the simulator page. Where the page is narrow, the event log is the second of them, because the row may have
-// no space for all; otherwise it is always shown.
+// The tabs of the simulator page. On a narrow page the event log is the second tab, because the row may not have space
+// for all; otherwise it is always shown.
 import { get } from "./elements.js";
 
 const store = "simulator tab";
@@ -12,14 +12,14 @@ export class Tabs {
   constructor(list) {
     this.list = list;
     this.tabs = tabsIn(list);
-    this.wanted = remembered(); // the person's choice, which may be hidden at the moment
+    this.wanted = remembered(); // the user's choice, which may be hidden at the moment
     for (const tab of this.tabs) tab.addEventListener("click", () => this.choose(nameOf(tab)));
     list.addEventListener("keydown", (e) => this.key(e));
     wide.addEventListener("change", () => this.arrange());
     this.arrange();
   }
 
-  /** Makes the log a tab, or a region of its own. */
+  /** Makes the log a tab, or a separate region. */
   arrange() {
     const log = get("pane-log", HTMLElement);
     const tab = get("tab-log", HTMLButtonElement);
@@ -55,7 +55,7 @@ export class Tabs {
     this.update();
   }
 
-  /** Shows the wanted tab, or the first one while that is hidden. */
+  /** Shows the wanted tab, or the first one if the wanted one is hidden. */
   update() {
     const chosen = this.shown().find((tab) => nameOf(tab) === this.wanted) ?? this.shown()[0];
     for (const tab of this.tabs) {

@@ -1,5 +1,5 @@
-// Timers that are on time even if the page is in the background. Browsers delay a page's timers there, but not those of a
-// worker. While the page is visible it uses its own: a worker's messages would fill the memory.
+// Timers that are on time even if the page is in the background, where browsers delay a page's timers, but not those
+// of a worker. A visible page uses its own timers, because a worker's messages would fill the memory.
 
 /** @type {Worker | undefined} */
 let clock; // created when the page is first in the background
@@ -11,7 +11,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) for (const timer of pending.values()) timer.start();
 });
 
-/** @param {number} id @param {number} ms until its time, or -1 to cancel it */
+/** @param {number} id @param {number} ms until it is due, or -1 to cancel it */
 function tellClock(id, ms) {
   if (!clock) {
     clock = new Worker("/assets/clock.js");

@@ -4,7 +4,7 @@ import { clipProblem } from "./clip.js";
 import { remark } from "./page.js";
 import { gridFrom, zooms } from "./panel.js";
 
-const confirmed = 2_000; // ms for which a button says what it has done
+const confirmed = 2_000; // ms for which a button confirms its action
 
 const button = (/** @type {string} */ id) => get(id, HTMLButtonElement);
 
@@ -20,7 +20,7 @@ export class Tools {
     this.session = session;
     this.clipProblem = "";
     this.isPast = false;
-    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and while it is not known
+    this.moment = ""; // the snapshot that the page shows; "" for the live panel, and if it is not known
     this.level = get("zoom-level", HTMLOutputElement);
     button("zoom-out").addEventListener("click", () => this.step(-1));
     button("zoom-in").addEventListener("click", () => this.step(1));
@@ -49,12 +49,12 @@ export class Tools {
     this.show();
   }
 
-  /** Returns why nothing can be saved of what the page shows; "" if it can. */
+  /** Returns the reason why the page's view cannot be saved; "" if it can. */
   get unknown() {
     return this.isPast && !this.moment ? "What the panel showed at this moment is not known." : "";
   }
 
-  /** Returns why there is no clip; "" if there is one. */
+  /** Returns the reason why there is no clip; "" if there is one. */
   get noClip() {
     return this.clipProblem || (this.isPast ? "A clip has the last 30 seconds of the live panel. Go back to live first." : "");
   }
@@ -93,7 +93,7 @@ export class Tools {
     if (zoom) this.of.panel.setZoom(zoom);
   }
 
-  /** Saves what is seen, without zoom and grid: the pixels of the panel, or their light in the scene. */
+  /** Saves the view without zoom and grid: the pixels of the panel, or their light in the scene. */
   screenshot() {
     if (this.unknown) return remark(this.unknown);
     const { panel, seeThrough } = this.of;
@@ -172,7 +172,7 @@ function say(b, text) {
 }
 
 /**
- * Says for a moment what a button has done.
+ * Briefly shows a button's result on the button.
  * @param {HTMLButtonElement} b
  * @param {string} text
  */

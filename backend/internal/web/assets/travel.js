@@ -1,4 +1,4 @@
-// Time travel: shows the glasses as they were after a row of the event log, while the session goes on.
+// Time travel: shows the glasses as they were after a row of the event log, while the session continues.
 import { get } from "./elements.js";
 import { mediumOf } from "./log.js";
 import { show } from "./media.js";
@@ -6,7 +6,7 @@ import { timeOf } from "./words.js";
 
 /** @typedef {import("./log.js").Entry} Entry */
 
-/** What the page says about a moment that it did not see.
+/** Notes about moments that the page did not see itself.
  * @type {Record<string, string>} */
 const cautions = {
   exact: "",
@@ -68,7 +68,7 @@ export class Travel {
 
   live() {
     if (!this.entry) return;
-    const returns = ["live", "past-live"].includes(document.activeElement?.id ?? ""); // it disappears
+    const returns = ["live", "past-live"].includes(document.activeElement?.id ?? ""); // the focused button disappears
     this.entry = this.moment = null;
     this.showMedium(null);
     this.log.rows.choose(null);
@@ -98,7 +98,7 @@ export class Travel {
     }
   }
 
-  /** Shows where the scrubber is and what the page shows. */
+  /** Shows the position of the scrubber and what the page shows. */
   update() {
     const { found, last } = this.log;
     const { entry, scrubber } = this;

@@ -1,5 +1,5 @@
-// What the panel of the page shows: the device's picture, that of a chosen moment, or the service's until the program
-// draws its own.
+// The content of the page's panel: the device's picture, the picture of a chosen moment, or the service's picture until
+// the program draws its own.
 
 /** @typedef {import("./device.js").Snapshot} Snapshot */
 /** @typedef {import("./device.js").Model} Model */
@@ -49,7 +49,7 @@ export class View {
   }
 
   /**
-   * Says why the panel has no content.
+   * Explains why the panel has no content.
    * @param {boolean} works whether the program runs or is loading
    */
   showIdle(works) {

@@ -41,7 +41,7 @@ export class Speaker {
     this.tell(`♪ ${sound}`);
     if (this.mute.checked) return;
     this.context ??= new AudioContext();
-    this.context.resume().catch(() => {}); // browsers allow no sound before the first action of the person
+    this.context.resume().catch(() => {}); // browsers allow no sound before the user's first action
     let at = this.context.currentTime;
     for (const [hertz, seconds] of tunes[sound] ?? []) {
       tone(this.context, hertz, at, seconds);
@@ -135,7 +135,7 @@ export class Microphone {
   take(samples, rate) {
     this.heard.push(samples);
     this.samples += samples.length;
-    // Drop what is more than a second behind.
+    // Drop samples that are more than a second behind.
     while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0;
     this.wake?.();
   }
@@ -182,7 +182,7 @@ const microphoneWords = {
   missing: "None: the app hears silence",
 };
 
-/** Recognises the wearer's speech if the browser supports it and the person enabled it. */
+/** Recognises the wearer's speech if the browser supports it and the user enabled it. */
 export class Ears {
   /**
    * @param {HTMLInputElement} wanted
@@ -237,7 +237,7 @@ export class Ears {
     r.onend = () => {
       if (this.recogniser !== r) return;
       this.recogniser = undefined;
-      this.set(); // browsers end it after a pause
+      this.set(); // browsers end recognition after a pause
     };
     r.start();
   }

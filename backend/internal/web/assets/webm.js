@@ -1,5 +1,5 @@
 // Writes a WebM file with one VP8 track (RFC 8794 for EBML, RFC 9559 for the elements). All pictures are in one cluster,
-// so a file has at most 32 seconds.
+// so a file is at most 32 seconds long.
 
 /**
  * Returns a file of encoded pictures.
@@ -54,7 +54,7 @@ function text(id, value) {
 }
 
 /**
- * Returns the bytes of a number, of which the first is not 0.
+ * Returns the bytes of a number without leading zeros.
  * @param {number} value
  */
 function bytesOf(value) {

@@ -1,4 +1,4 @@
-// The event log in words: a sentence for each type of frame of glasses/PROTOCOL.md, and JSON for every other.
+// Descriptions of the event log: a sentence for each type of frame in glasses/PROTOCOL.md, and JSON for all others.
 // The result is plain text.
 
 /** @typedef {{type: string, kind: string, sender: string, payload: any, took: number, of: string}} Said took is in ms from the request to its result, -1 if unknown; of is the type of the request */
@@ -12,7 +12,7 @@ const cut = (value, most = longest) => {
 };
 
 /**
- * A row's JSON for people: indented, unless deep nesting would make it many times as long.
+ * Returns a row's JSON for display: indented, unless deep nesting would make it many times as long.
  * @param {string} json
  */
 export function indented(json) {
@@ -35,13 +35,13 @@ const count = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 /** @param {unknown} value @param {string} before */
 const and = (value, before = ", ") => (value === undefined || value === null || value === "" ? "" : `${before}${cut(value, 80)}`);
 
-/** A number of a payload; anything else has no sentence. @param {unknown} value */
+/** Returns a number of a payload; other values have no sentence. @param {unknown} value */
 const number = (value) => {
   if (typeof value !== "number") throw new TypeError("not a number");
   return value;
 };
 
-/** A list of a payload. @param {unknown} value @returns {unknown[]} */
+/** Returns a list of a payload. @param {unknown} value @returns {unknown[]} */
 const items = (value) => {
   if (!Array.isArray(value)) throw new TypeError("not a list");
   return value;
@@ -163,7 +163,7 @@ const sentences = {
 };
 
 /**
- * Returns a row in words: what it is, the code of a failure, and the rest of the sentence.
+ * Returns the description of a row: its title, the code of a failure, and the rest of the sentence.
  * @param {Said} row
  * @returns {{title: string, code: string, text: string}}
  */
@@ -173,7 +173,7 @@ export function words(row) {
     const text = Object.hasOwn(sentences, row.type) ? sentences[row.type]?.(row.payload ?? {}) : undefined;
     if (text !== undefined) return { title: row.type, code: "", text };
   } catch {
-    // An app may use such a type with a payload of its own.
+    // An app may use such a type with its own payload.
   }
   const text = cut(row.payload);
   return { title: row.type, code: "", text: text === "{}" ? "" : text };
@@ -215,7 +215,7 @@ function tree(root) {
 const spaced = (name) => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 /**
- * The time of day of a row, to the millisecond.
+ * Returns the time of day of a row, to the millisecond.
  * @param {number} at
  */
 export function timeOf(at) {
