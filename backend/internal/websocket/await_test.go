@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/websocket"
 )
 
-// A drop ends the read of another goroutine, whatever that one is about to do.
+// A drop ends the read of another goroutine, regardless of what the other goroutine is about to do.
 func TestDrop_EndsAPeerThatIsIdle(t *testing.T) {
 	const peers = 200
 	ended := make(chan error, peers)
@@ -34,7 +34,7 @@ func TestDrop_EndsAPeerThatIsIdle(t *testing.T) {
 	}
 }
 
-// bareListener hides that its connections have descriptors.
+// bareListener hides the descriptors of its connections.
 type bareListener struct{ net.Listener }
 
 func (l bareListener) Accept() (net.Conn, error) {

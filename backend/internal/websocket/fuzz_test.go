@@ -21,7 +21,7 @@ type received struct {
 	data string
 }
 
-// FuzzConn compares the messages that any bytes of a client contain with those that another implementation reads.
+// FuzzConn compares the messages read from arbitrary client bytes with the messages read by another implementation.
 func FuzzConn(f *testing.F) {
 	for _, seed := range [][]byte{
 		{0x81, 0x83, 1, 2, 3, 4, 'a', 'b', 'c'}, {0x02, 0x81, 0, 0, 0, 0, 'x', 0x80, 0x81, 9, 9, 9, 9, 'y'},
@@ -59,7 +59,7 @@ func FuzzConn(f *testing.F) {
 				got(received{int(kind), string(data)})
 			}
 		})
-		// The other implementation takes the part of a message that a connection has cut for the whole.
+		// The other implementation returns the received part of a truncated message as a whole message.
 		if len(theirs) == len(ours)+1 {
 			theirs = theirs[:len(ours)]
 		}
@@ -74,7 +74,7 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// messages sends bytes to a server and returns what it reads until the bytes end.
+// messages sends bytes to a server and returns the messages that it reads until the bytes end.
 func messages(
 	t *testing.T, sent []byte, read func(http.ResponseWriter, *http.Request, func(received)),
 ) (all []received) {
@@ -85,7 +85,7 @@ func messages(
 	}))
 	defer server.Close()
 	p := raw(t, server.URL)
-	go func() { _, _ = io.Copy(io.Discard, p.conn) }() // its answers must not fill the connection
+	go func() { _, _ = io.Copy(io.Discard, p.conn) }() // its responses must not fill the connection
 	if _, err := io.Copy(p.conn, bytes.NewReader(sent)); err == nil {
 		_ = p.conn.(*net.TCPConn).CloseWrite()
 	}

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve returns the address of a server whose connections are handed to handle, in the goroutine of the request.
+// serve returns the address of a server whose connections are handed to handle, in the request's goroutine.
 func serve(t testing.TB, handle func(*websocket.Conn), origins ...string) string {
 	server := httptest.NewServer(handler(handle, origins...))
 	t.Cleanup(server.Close)
@@ -39,8 +39,8 @@ func handler(handle func(*websocket.Conn), origins ...string) http.HandlerFunc {
 	}
 }
 
-// read passes on every message, as a relay would: it waits, reads while there is more, and waits again. It returns the
-// error that ends the connection, or that of pass.
+// read forwards every message, like a relay: it waits, reads while there is more, and waits again. It returns the error
+// that ends the connection, or the error from pass.
 func read(c *websocket.Conn, pass func(websocket.Kind, []byte) error) error {
 	for {
 		ready := make(chan struct{})
@@ -100,7 +100,7 @@ func TestEcho_KeepsEveryByte(t *testing.T) {
 // A client may fragment a message, and send pings between the fragments.
 func TestEcho_JoinsFragments(t *testing.T) {
 	c := dial(t, serve(t, echo))
-	c.CloseRead(context.WithoutCancel(t.Context())) // answers to pings are read
+	c.CloseRead(context.WithoutCancel(t.Context())) // pongs are read
 	got := raw(t, serve(t, echo))
 	got.frame(0x01, []byte("smart "))
 	got.frame(0x89, []byte("are you there"))
@@ -134,7 +134,7 @@ func TestClose_IsAnswered(t *testing.T) {
 	}
 }
 
-// A reason that is too long is cut between characters.
+// A reason that is too long is truncated between characters.
 func TestClose_CutsLongReasons(t *testing.T) {
 	c := dial(t, serve(t, func(c *websocket.Conn) { c.Close(4000, "x"+strings.Repeat("ä", 100)) }))
 	_, _, err := c.Read(t.Context())
@@ -144,7 +144,7 @@ func TestClose_CutsLongReasons(t *testing.T) {
 	}
 }
 
-// A close by one goroutine ends the read of another, although the peer never answers.
+// A close by one goroutine ends the read of another, even if the peer never responds.
 func TestSendClose_EndsASilentPeer(t *testing.T) {
 	ended := make(chan error, 1)
 	url := serve(t, func(c *websocket.Conn) {
@@ -163,7 +163,7 @@ func TestSendClose_EndsASilentPeer(t *testing.T) {
 	}
 }
 
-// Cork joins frames into one write, in their order, also if they do not fit the buffer.
+// Cork joins frames into one write, in order, even if they do not fit into the buffer.
 func TestCork_KeepsOrder(t *testing.T) {
 	sizes := []int{3, 600, 40 << 10, 5, 31 << 10, 31 << 10, 70 << 10, 0}
 	c := dial(t, serve(t, func(c *websocket.Conn) {
@@ -208,7 +208,7 @@ func TestHeard_ChangesWithinAMessage(t *testing.T) {
 	}
 }
 
-// A message that comes slowly is not cut by the time that More waits for the next one.
+// A slow message is not cut off by the deadline with which More waits for the next one.
 func TestMore_WaitsForTheRestOfAMessage(t *testing.T) {
 	peer := raw(t, serve(t, echo))
 	peer.frame(0x81, []byte("warm"))
@@ -224,7 +224,7 @@ func TestMore_WaitsForTheRestOfAMessage(t *testing.T) {
 	peer.want(0x81, "slo"+"w")
 }
 
-// A pong that follows a message is no message: the connection stays open while nothing else comes.
+// A pong that follows a message is not a message: the connection stays open while no other data arrives.
 func TestMore_ForgetsItsDeadlineAfterAPong(t *testing.T) {
 	ended := make(chan error, 1)
 	peer := raw(t, serve(t, func(c *websocket.Conn) {
@@ -240,7 +240,7 @@ func TestMore_ForgetsItsDeadlineAfterAPong(t *testing.T) {
 	}
 }
 
-// Each breach of RFC 6455 ends the connection with its status.
+// Each violation of RFC 6455 ends the connection with its status.
 func TestNext_EndsConnectionsThatBreakTheProtocol(t *testing.T) {
 	url := serve(t, echo)
 	for name, test := range map[string]struct {
@@ -327,7 +327,7 @@ func TestAccept_RefusesWhatIsNoHandshake(t *testing.T) {
 	}
 }
 
-// peer is a client that sends any bytes.
+// peer is a client that sends arbitrary bytes.
 type peer struct {
 	t    testing.TB
 	conn net.Conn
