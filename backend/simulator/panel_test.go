@@ -16,7 +16,7 @@ func (r *realTest) wantRows(what string, rows int) {
 	}
 }
 
-// What a check of the panel finds is kept by the page, which tells the program the next time.
+// The page keeps the result of a panel check, and passes it to the program the next time.
 func TestPanel_IsCheckedAndKept(t *testing.T) {
 	r := newRealTest(t, "", glasses.FreshState())
 	r.run(3000)

@@ -20,7 +20,7 @@ type recording struct {
 	now       int64
 	rows      []glasses.Event
 	snapshots []glasses.Snapshot
-	// isInner marks rows that others of the same instant follow: the device has no snapshot from between them.
+	// isInner marks rows that are followed by others of the same instant: the device has no snapshot between them.
 	isInner  []bool
 	requests int
 }
@@ -97,7 +97,7 @@ func (r *recording) rebuild(p past) []moment {
 	return moments
 }
 
-// known is what the rows of a log say about the glasses.
+// knownPart is the part of the glasses' state that the rows of a log determine.
 type knownPart struct {
 	Model string
 	View  glasses.View
@@ -116,7 +116,7 @@ func longList(overflow string, n int) string {
 	return `{"tree":{"type":"list","overflow":"` + overflow + `","children":[` + strings.Join(entries, ",") + `]}}`
 }
 
-// Whatever happens, the rebuilt glasses equal those of the device after each row.
+// For every sequence of events, the rebuilt glasses equal the device after each row.
 func TestRebuild_EqualsTheDevice(t *testing.T) {
 	trees := []string{twoButtons, oneText, longList("scroll", 30), longList("paginate", 25), longList("clip", 3)}
 	for seed := range uint64(40) {
@@ -155,7 +155,7 @@ func TestRebuild_EqualsTheDevice(t *testing.T) {
 	}
 }
 
-// A change of the model is part of the rows, but the model before it is not.
+// A change of the model is part of the rows, but the previous model is not.
 func TestRebuild_OtherModels(t *testing.T) {
 	r := newRecording(t, "rayban_display")
 	r.command(glasses.TypeDisplayShow, twoButtons)
@@ -176,7 +176,7 @@ func TestRebuild_OtherModels(t *testing.T) {
 	}
 }
 
-// What the rows cannot tell is not presented as if it were known.
+// State that the rows do not determine is not presented as known.
 func TestRebuild_Certainty(t *testing.T) {
 	r := newRecording(t, "rayban_display")
 	r.command(glasses.TypeDisplayShow, twoButtons)                                                                 // 1, 2
@@ -211,7 +211,7 @@ func TestRebuild_Certainty(t *testing.T) {
 	}
 }
 
-// A snapshot is shown as it was, whatever the live glasses do.
+// A snapshot is shown as it was, regardless of the live glasses.
 func TestSnapshotPlayer(t *testing.T) {
 	r := newRecording(t, "rayban_display")
 	r.command(glasses.TypeDisplayShow, twoButtons)

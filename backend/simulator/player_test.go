@@ -125,7 +125,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// The glasses start no matter what the browser's storage contains.
+// The glasses start with any content of the browser's storage.
 func FuzzResume(f *testing.F) {
 	f.Add("", twoButtons)
 	f.Add(stored(f, "even_g1", twoButtons), twoButtons)

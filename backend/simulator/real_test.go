@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/test/glassestest/peripheral/g1"
 )
 
-// realTest is a page that carries bytes between the program and an emulated Even G1, in virtual time.
+// realTest is a page that transfers bytes between the program and an emulated Even G1, in virtual time.
 type realTest struct {
 	t      *testing.T
 	p      player
@@ -41,7 +41,7 @@ func newRealTest(t *testing.T, display string, state glasses.State) *realTest {
 	return r
 }
 
-// run lets time pass.
+// run advances the virtual time.
 func (r *realTest) run(ms int64) {
 	r.t.Helper()
 	for end := r.now + ms; r.now <= end; r.now++ {
@@ -120,8 +120,8 @@ func (r *realTest) result(id string) (res glasses.Result) {
 	return res
 }
 
-// The page hosts real glasses: an app's picture is on both arms as the simulator draws it, a tap reaches the app, and
-// the panel is dark when the page leaves them.
+// The page hosts real glasses: an app's picture appears on both arms as the simulator draws it, a tap reaches the app,
+// and the panel is dark when the page disconnects.
 func TestReal_ShowsThePictureOfTheSimulator(t *testing.T) {
 	r := newRealTest(t, "", glasses.FreshState())
 	r.run(3000)
@@ -166,7 +166,7 @@ func sameLight(got *image.Paletted, want *image.NRGBA) bool {
 	return got.Rect.Size() == want.Rect.Size()
 }
 
-// Real glasses do not stay folded, hot or refused because the simulated ones were, and the app learns of it.
+// Real glasses do not stay folded, hot or refused because the simulated ones were, and the app is notified.
 func TestReal_EndsWhatOnlySimulatedGlassesHave(t *testing.T) {
 	state := glasses.FreshState()
 	state.Hinge, state.Worn, state.Thermal, state.Call = glasses.HingeFolded, false, glasses.ThermalCritical, true
@@ -187,7 +187,8 @@ func TestReal_EndsWhatOnlySimulatedGlassesHave(t *testing.T) {
 	}
 }
 
-// Real glasses refuse what only simulated ones can do, in the words of a session without a page, whoever asks.
+// Real glasses refuse actions that only simulated ones support, with the same message as a session without a page, for
+// every caller.
 func TestReal_RefusesWhatOnlySimulatedGlassesCanDo(t *testing.T) {
 	r := newRealTest(t, "", glasses.FreshState())
 	r.run(3000)
@@ -212,7 +213,7 @@ func TestReal_RefusesWhatOnlySimulatedGlassesCanDo(t *testing.T) {
 	}
 }
 
-// An advertised name says to which link of which pair a peripheral belongs.
+// An advertised name identifies the pair and the link of a peripheral.
 func TestIdentify(t *testing.T) {
 	for name, want := range map[string]peripheralName{
 		"Even G1_27_R_119A6C": {"Even G1_27", "right"}, "Even G1_27_L_119A6C": {"Even G1_27", "left"},
