@@ -33,7 +33,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		}
 		return err
 	}
-	if err := start(testKey); err != nil { // this database belonged to no key before
+	if err := start(testKey); err != nil { // the database belonged to no key before
 		t.Fatal(err)
 	}
 	commands := map[string]string{"trail": "", "suspend ada-id": "suspended", "restore ada-id": "active", "reset-link ada@example.org": "token=", "revoke --account ada-id": "no live link"}
@@ -72,8 +72,8 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	refused(testKey)
 }
 
-// If an embedded backend has lost its key file, it reports that and does not start, because every stored hash would
-// be useless.
+// If an embedded backend has lost its key file, it reports that and does not start, because every stored hash would be
+// useless.
 func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() error {

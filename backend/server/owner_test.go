@@ -128,7 +128,7 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	if s.SignInWord() == word {
 		t.Error("the word did not change at the restart")
 	}
-	// Another process may have had the port, and owners are unknown, so the browser is signed out and told why.
+	// Another process may have occupied the port, and owners are unknown, so the browser is signed out and told why.
 	page, at := ada.get(s.URL() + "/account")
 	if at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
 		t.Errorf("after a restart the browser is at %s, want /signin", at)

@@ -176,7 +176,8 @@ func TestGateway_DumpHoldsNoSecret(t *testing.T) {
 }
 
 // Three servers on one PostgreSQL spend the credit of one account concurrently, up to a cap. Readers never see an
-// overdraft or more than the cap spent, and in the end the ledger matches the provider's records to the micro-dollar.
+// overdraft or more spending than the cap, and in the end the ledger matches the provider's records to the
+// micro-dollar.
 func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	s := newServers(t, enginetest.Postgres(t).Database(t))
 	const limit = 10_000

@@ -153,7 +153,7 @@ func (s *servers) start() *serverProcess {
 	return p
 }
 
-// signal sends the process a signal that ends it, and waits for the end.
+// signal sends the process a signal that ends it, and waits until it has ended.
 func (p *serverProcess) signal(what os.Signal) {
 	_ = p.cmd.Process.Signal(what)
 	<-p.done

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/test/browser"
 )
 
-// moment is the idle time after which backends of tests rest.
+// moment is the idle time after which the tests' backends rest.
 const moment = 10 * time.Millisecond
 
 // startOn runs a backend on copies of the daemon's listeners.
@@ -38,7 +38,7 @@ func startOn(t *testing.T, dir string, daemons []net.Listener) (s *Server, stop 
 	return startWith(t, o)
 }
 
-// untilRest asks until the backend agrees.
+// untilRest calls Rest until the backend agrees.
 func untilRest(t *testing.T, s *Server) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; {
@@ -55,7 +55,7 @@ func untilRest(t *testing.T, s *Server) {
 	}
 }
 
-// staysAwake asks for longer than the idle time.
+// staysAwake calls Rest for longer than the idle time.
 func staysAwake(t *testing.T, s *Server, why string) {
 	t.Helper()
 	for end := time.Now().Add(5 * moment); time.Now().Before(end); {
@@ -65,8 +65,8 @@ func staysAwake(t *testing.T, s *Server, why string) {
 	}
 }
 
-// A backend does not rest while an app is attached. Once it rests, it accepts no connection: those that come wait for
-// its successor on the same listeners, which has the same data.
+// A backend does not rest while an app is attached. Once it rests, it accepts no connections: new ones wait for its
+// successor on the same listeners, which has the same data.
 func TestRest(t *testing.T) {
 	daemons, err := loopback.Listen(t.Context(), 0)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// If the answer that it rests came too late, the backend is asked again, and serves again if it is needed now.
+// If Rest reported true too late, it is called again, and the backend serves again if it is needed.
 func TestRest_ServesAgain(t *testing.T) {
 	daemons, err := loopback.Listen(t.Context(), 0)
 	if err != nil {
@@ -146,8 +146,8 @@ func TestRest_ServesAgain(t *testing.T) {
 	_ = response.Body.Close()
 }
 
-// A backend never rests if it listens itself, because nobody else would keep its address, nor if people have to enter
-// its sign-in word, which each start replaces.
+// A backend never rests if it listens itself, because its address would not be kept, or if users have to enter its
+// sign-in word, which each start replaces.
 func TestRest_Never(t *testing.T) {
 	s, stop := start(t, t.TempDir())
 	staysAwake(t, s, "listeners of its own")
@@ -163,7 +163,7 @@ func TestRest_Never(t *testing.T) {
 	staysAwake(t, s, "a sign-in word")
 }
 
-// Connections that come during a pause are accepted after it, and closing ends a pause.
+// Connections that arrive during a pause are accepted after it, and closing ends a pause.
 func TestPausableListener(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -134,7 +134,7 @@ func mode(t *testing.T, path string, want os.FileMode) {
 	}
 }
 
-// A port that another process uses on either address of localhost is not chosen.
+// A port that another process uses on either loopback address is not chosen.
 func TestTakenPort(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		t.Run(network, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestPortFileThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// Without its key every stored hash is useless, so a damaged key file is reported and not changed.
+// Without its key, every stored hash is useless, so a damaged key file is reported and not changed.
 func TestDamagedKeyIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	_, stop := start(t, dir)
