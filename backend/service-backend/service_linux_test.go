@@ -129,7 +129,7 @@ func until(t *testing.T, what string, ok func(report) bool) report {
 	}
 }
 
-// TestServiceUnderSystemd installs, uses and uninstalls the service as an operator does.
+// TestServiceUnderSystemd installs, uses and uninstalls the service like an operator.
 func TestServiceUnderSystemd(t *testing.T) {
 	t.Parallel()
 	if !usersystemd.EnterSystem(t, bin) {
@@ -276,7 +276,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, "service", "install", "--config", path)
-		// A service does not receive this variable.
+		// The service must not receive this variable.
 		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32))
 		contains(t, run(t, 2, cmd).errOut, "the user service-backend cannot run the server with "+path,
 			"hmac_key_file", "next: ")
