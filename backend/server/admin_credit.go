@@ -104,7 +104,7 @@ func (o operator) change(ctx context.Context, a account.Account, c creditChange,
 	return &booked, explainTake(err)
 }
 
-// explainTake adds the amount that the operator can take to the error.
+// explainTake returns an error that contains the amount that the operator can take.
 func explainTake(err error) error {
 	var none *credit.NoCredit
 	var reserved *credit.Reserved

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// desk runs the operator's commands while a server has the database open. Their changes take effect from the server's
-// next call on.
+// desk runs the operator's commands while a server has the database open. Their changes apply from the server's next
+// call on.
 type desk struct {
 	*testing.T
 	file  string

@@ -114,7 +114,8 @@ func (p *player) event(now int64, e driver.Event) {
 	}
 }
 
-// leave begins to clear the panel of real glasses and to undo what was switched on. left reports whether that is done.
+// leave begins to clear the panel of real glasses and to switch off what was switched on. left reports whether that is
+// done.
 func (p *player) leave(now int64) {
 	if p.real != nil {
 		p.real.Close(now)

@@ -81,7 +81,7 @@ func TestHashPassword_EndsWithContext(t *testing.T) {
 	}
 }
 
-// mustHash takes a place for hashing until the returned function is called.
+// mustHash occupies a hashing slot until the returned function is called.
 func mustHash(t *testing.T, ctx context.Context) (leave func()) {
 	t.Helper()
 	leave, err := enterHashing(ctx)

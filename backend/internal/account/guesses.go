@@ -49,8 +49,8 @@ func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }
 
-// guess runs check, which checks a password, and spends one guess unless the password was right or not checked. It
-// takes the guess before the check, so that concurrent calls cannot share the last one.
+// guess runs check, which checks a password, and spends one guess unless the password was correct or not checked. It
+// spends the guess before the check, so that concurrent calls cannot share the last one.
 func (s *Service) guess(ctx context.Context, of allowance, check func() error) error {
 	wait, err := s.store.TakeGuess(ctx, of.key, s.now(), of.every, maxGuesses)
 	if err != nil {

@@ -18,7 +18,7 @@ type Overview struct {
 	Links, Passkeys int
 }
 
-// Ended counts what a new password ended.
+// Ended counts the access that a new password ended.
 type Ended struct{ Browsers, Links, Passkeys int }
 
 // LocalStore is the part of the store for the owner of the database.

@@ -46,7 +46,7 @@ func (s *Service) trace(action audit.TrailAction) audit.Trace {
 	return audit.Trace{Action: action, At: s.now(), Ref: audit.NewTrailRef(s.hash.Hash)}
 }
 
-// NewLink holds what a newly linked install reports about itself, with the time and network address of its request.
+// NewLink holds a newly linked install's description of itself, and the time and network address of its request.
 type NewLink struct {
 	Host, OS, Client, Address string
 	At                        time.Time

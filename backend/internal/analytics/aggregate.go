@@ -17,7 +17,7 @@ const (
 	SpanDay  Span = 1
 )
 
-// Kind is the kind of thing that a counter counts. The numbers are stored in the database.
+// Kind is the category of a counter. The numbers are stored in the database.
 type Kind int
 
 // Kinds of counters, with the names under which each counts.

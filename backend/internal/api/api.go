@@ -146,7 +146,8 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 // account.
 func (a *API) whoAmI(c *call) (any, error) {
 	owner, err := a.Accounts.ByID(c.Context(), c.who.AccountID)
-	if errors.Is(err, account.ErrNotFound) || errors.Is(err, account.ErrSuspended) { // since it was authenticated
+	// The account may have been deleted or suspended after authentication.
+	if errors.Is(err, account.ErrNotFound) || errors.Is(err, account.ErrSuspended) {
 		return nil, link.ErrRevoked
 	}
 	answer := accountOf(c.who)

@@ -138,7 +138,7 @@ const (
 )
 
 // answer is the result of a request. text is the reproducible part of the response, with placeholders for the names of
-// things; leads is its Location header in the same form.
+// things. leads is the Location header in the same form.
 type answer struct {
 	status      int
 	header      http.Header

@@ -26,7 +26,7 @@ type failure struct {
 
 	status           int
 	code, retryAfter string
-	members          string // members of the error object, in addition to those that all errors have
+	members          string // members of the error object, besides the ones that all errors have
 	counts           string // the usage counters that it increases: refused, failed, failed and estimated, or none
 	hint             string // part of the hint that agents get with a refusal
 	page             string // part of the text on the owner's page

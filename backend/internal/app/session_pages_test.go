@@ -30,7 +30,7 @@ const samePixels = `(async () => {
 	return lit < 500 ? "the panel is dark" : differ > 0 ? differ + " pixels differ" : "same";
 })().then((result) => { window.compared = result; }); window.compared ?? "";`
 
-// The account's pages show what a real app shows on a real simulator page, pixel for pixel, and close the session.
+// The account's pages show the output of a real app on a real simulator page, pixel for pixel, and close the session.
 func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)

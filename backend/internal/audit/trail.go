@@ -53,7 +53,7 @@ func NewTrailRef(hash func(kind, value string) string) TrailRef {
 }
 
 // Trace describes the line that a change adds to the operator's linking trail. The store inserts the line in the
-// transaction of the change, which determines what the line refers to. The zero Trace adds no line.
+// transaction of the change, which determines the code, link and account of the line. The zero Trace adds no line.
 type Trace struct {
 	Action TrailAction
 	At     time.Time

@@ -32,7 +32,7 @@ func (s *Service) File(p Page) (name string, html []byte, err error) {
 	return FileName, d.HTML, err
 }
 
-// State selects what a rendered page shows.
+// State selects the content of a rendered page.
 type State int
 
 // States of a rendered page.

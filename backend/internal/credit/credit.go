@@ -12,7 +12,7 @@ import (
 // HoldRequest is a request to set money aside for one call.
 type HoldRequest struct {
 	Account string
-	Project string // the hold counts toward this project's caps; the ledger need not know the project
+	Project string // the hold counts toward this project's caps; the ledger may not know the project
 	Amount  Amount // upper bound of the call's cost; 0 creates no hold
 }
 
@@ -101,7 +101,7 @@ func (e *Unproved) Error() string {
 	return "credit locked: confirm the account's e-mail address or link an identity provider first"
 }
 
-// The periods of a cap, and what a cap limits.
+// The periods of a cap, and the scopes of a cap.
 const (
 	CapDay    = "day"
 	CapMonth  = "month"

@@ -168,7 +168,7 @@ type Refusal struct {
 	LastAt time.Time
 }
 
-// Prune defines what PruneCredit deletes.
+// Prune defines the rows that PruneCredit deletes.
 type Prune struct {
 	Holds, Usage, Calls, Grants time.Time // older rows are deleted
 	Period                      string    // spending of earlier periods is deleted

@@ -1,6 +1,6 @@
 // Package gateway forwards calls from apps to model providers and charges for them. A call is admitted only if its
-// account's credit covers the most that it can cost. That amount is held before the first byte goes to the provider,
-// and no call is charged more than its hold. Content is neither stored nor logged.
+// account's credit covers the maximum cost of the call. That amount is held before the first byte is sent to the
+// provider, and no call is charged more than its hold. Content is neither stored nor logged.
 package gateway
 
 import (

@@ -82,7 +82,7 @@ func TestScript_WaitingAnswerIsCutWhenItsSessionEnds(t *testing.T) {
 	})
 }
 
-// The waiting answers of one session count neither against other sessions nor against answers that need not wait.
+// The waiting answers of one session count neither against other sessions nor against answers without a delay.
 func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := scriptedService(t)

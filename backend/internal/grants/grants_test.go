@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// TestLevels checks what each granted level allows for each required level.
+// TestLevels checks which required levels each granted level allows.
 func TestLevels(t *testing.T) {
 	for _, c := range []struct {
 		granted, needed grants.Level

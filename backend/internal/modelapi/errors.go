@@ -113,7 +113,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func isMessages(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, wire.Messages.Path()) }
 
-// envelope returns the body of an error. Clients ignore members that they do not know.
+// envelope returns the body of an error. Clients ignore unknown members.
 func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 	detail := map[string]any{"message": refusal.Message, "type": typeOf(status, messages), "param": nil,
 		"code": refusal.Code}

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// The apps read one byte at a time. The interval is 1/30 of the write timeout, as 1 s is of the default. Each call
-// ends, is charged, and leaves no hold, goroutine, connection or memory behind.
+// The apps read one byte at a time. The interval is 1/30 of the write timeout, like 1 s for the default of 30 s. Each
+// call ends, is charged, and leaves no hold, goroutine, connection or memory behind.
 func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, checkLeaks) })

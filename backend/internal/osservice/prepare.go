@@ -132,7 +132,7 @@ func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Checked is the output of `service-backend service check`: the settings that the service manager needs to know.
+// Checked is the output of `service-backend service check`: the settings that the service manager needs.
 type Checked struct {
 	Data         string `json:"data"`         // directory of the SQLite file; empty for PostgreSQL
 	DrainSeconds int    `json:"drainSeconds"` // how long open requests may take after the stop signal

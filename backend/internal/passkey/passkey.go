@@ -214,8 +214,8 @@ func (s *Service) FinishRegister(
 	return p.Passkey, nil
 }
 
-// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. The
-// account need not be known yet.
+// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
+// need to know the account.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
 	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {

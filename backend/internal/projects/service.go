@@ -20,7 +20,7 @@ type Catalog interface {
 	// ProjectID returns id, or the ID of the project that id was merged into. It returns ErrNotFound for an unknown id.
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
 	// ChangeProject stores the name and platforms that change sets, with the audit entry. If change returns false,
-	// nothing is written.
+	// ChangeProject writes nothing.
 	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
 	// MergeProjects moves the keys, sessions, analytics and audit entries of from to into. It also moves the assistant's
 	// config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.

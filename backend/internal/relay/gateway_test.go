@@ -56,7 +56,7 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 	if got.Token == w.Gateway.Token || !strings.HasPrefix(got.Token, "sgt_") || got.URL == "" {
 		t.Errorf("got %+v after %+v, want a new token", got, w.Gateway)
 	}
-	// Neither an app that did not ask for tokens nor a page receives one: the next frame that each receives is the row.
+	// Neither an app that did not request tokens nor a page receives one: the next frame for each is the row.
 	n.ToolCalled(t.Context(), testID, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
 	row := page.wantRow(glasses.RowToolCalled)
 	if string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||

@@ -65,9 +65,9 @@ func (p Position) compare(q Position) int {
 
 func positionOf(s Session) Position { return Position{LastActive: s.LastActive, ID: s.ID} }
 
-// Milestones records how far an account has come.
+// Milestones records which first steps an account has completed.
 type Milestones struct {
-	Opened  bool // a session was opened, however long ago
+	Opened  bool // a session was opened at any time
 	AppSeen bool // an app attached to a session
 }
 

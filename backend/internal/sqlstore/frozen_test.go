@@ -79,7 +79,7 @@ func TestCredit_FrozenServerLosesItsLock(t *testing.T) {
 	}
 }
 
-// Each connection has the timeouts, but those in the database's URL take precedence.
+// Each connection has these timeouts, but timeouts in the database's URL take precedence.
 func TestOpen_Timeouts(t *testing.T) {
 	where := onPostgres(t)
 	for address, want := range map[string]string{

@@ -113,7 +113,7 @@ func (m *machine) open(rt *rapid.T) {
 	if m.store, err = sqlstore.Open(m.t.Context(), m.database, quiet); err != nil {
 		rt.Fatal(err)
 	}
-	clock := func() time.Time { return m.now } // the clock stands still while operations run
+	clock := func() time.Time { return m.now } // the clock does not advance while operations run
 	m.links = link.NewService(m.store, m.store, modelHash, modelTimes, quiet, clock)
 	m.accounts = account.NewService(m.store, modelHash, quiet, clock)
 }

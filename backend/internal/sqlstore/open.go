@@ -87,7 +87,7 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 	return s, nil
 }
 
-// findFeatures detects what the database server supports.
+// findFeatures detects the features of the database server.
 func (s *Store) findFeatures(ctx context.Context) {
 	if s.engine == "postgres" {
 		// Some servers that implement PostgreSQL's protocol lack this function.

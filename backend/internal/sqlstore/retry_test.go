@@ -190,7 +190,7 @@ func terminate(t *testing.T, db *sql.DB) {
 	}
 }
 
-// If a server closes connections, or refuses writes because another server took over, a write is only delayed.
+// If a server closes connections, or refuses writes because another server has taken over, a write is only delayed.
 func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)

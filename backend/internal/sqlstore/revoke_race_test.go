@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/test/enginetest"
 )
 
-// A code that is redeemed while all links are being revoked leaves no link behind: whichever transaction comes second
-// sees the changes of the first.
+// A code that is redeemed while all links are being revoked leaves no link behind, because the second transaction sees
+// the changes of the first.
 func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 	now := time.Now()
 	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now,

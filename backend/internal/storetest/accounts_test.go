@@ -19,7 +19,7 @@ import (
 
 const password = "correct horse battery"
 
-// people is an account service on a store, and the mails that it sent.
+// people is an account service on a store, together with the mails that it sent.
 type people struct {
 	*account.Service
 	store *database

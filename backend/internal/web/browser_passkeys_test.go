@@ -153,7 +153,7 @@ func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
 	}
 }
 
-// If the sign-in became old while the page was open, the form asks for the password in place and keeps the name.
+// If the sign-in is no longer recent when the form is sent, the form asks for the password in place and keeps the name.
 func TestPasskey_AsksForThePasswordInPlace(t *testing.T) {
 	var late atomic.Bool
 	s, _ := newPasskeyStage(t, func(o *Options) {

@@ -35,7 +35,7 @@ type projectAccess struct {
 	HasOwn bool // the project has its own levels
 }
 
-// accessException is a project that has its own levels. What lists them.
+// accessException is a project that has its own levels, which What lists.
 type accessException struct {
 	projectRow
 	What, Show string

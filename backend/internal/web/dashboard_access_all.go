@@ -24,7 +24,7 @@ func accessForAll(level string) (g grants.Grants, label string, err error) {
 	return g, chosen.Label, nil
 }
 
-// accessForAllPage asks before a bulk change, because it replaces the levels of individual projects.
+// accessForAllPage asks for confirmation before a bulk change, because it replaces the levels of individual projects.
 func (w *Web) accessForAllPage(c *call) error {
 	level := c.URL.Query().Get("level")
 	label := "your default"

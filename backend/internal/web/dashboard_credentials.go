@@ -26,7 +26,7 @@ type credentialRow struct {
 	Path       string
 	Open       bool // whether the form to replace the key is open
 	Use        credentialUse
-	Gateway    string // where the project's owner chooses what pays
+	Gateway    string // page on which the project's owner chooses the key source
 }
 
 // credentialUse describes the use of a key.

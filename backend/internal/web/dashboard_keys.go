@@ -68,7 +68,7 @@ func (w *Web) key(c *call) (keyRow, error) {
 	return keyRow{}, errNotFound
 }
 
-// confirmKey asks before an action on the key named by {key} in the path.
+// confirmKey asks for confirmation of an action on the key named by {key} in the path.
 func (w *Web) confirmKey(c *call, action, verb string, text func(keyRow) []string) error {
 	k, err := w.key(c)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // mergeText is the text of the page that asks for a proof before a merge, which may give agents more access.
 const mergeText = "What the project has moves to the other one, with its agent access. This cannot be undone."
 
-// mergePage asks before a project is merged into another project of the account, named by ?into=.
+// mergePage asks for confirmation before a project is merged into another project of the account, named by ?into=.
 func (w *Web) mergePage(c *call) error {
 	into, err := w.mergeTarget(c, c.URL.Query().Get("into"))
 	if err != nil {

@@ -154,8 +154,7 @@ func (s *pageTest) reload(from int, display string) {
 		document.querySelector('#log > li[data-seq="%d"]')`, s.countRows()))
 }
 
-// After a reload, the page rebuilds earlier moments from the rows. If rows are missing, it reports what it does not
-// know.
+// After a reload, the page rebuilds earlier moments from the rows. If rows are missing, it reports the uncertainty.
 func TestSimulatorTravel_RebuildsWhatItDidNotSee(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	live := map[int][]byte{}
