@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// AnyOrigin, as the only pattern for Accept, allows pages of every site to connect.
+// AnyOrigin allows, as the only pattern for Accept, pages of every site to connect.
 const AnyOrigin = "*"
 
 // Accept upgrades a request (RFC 6455, section 4.2). A browser's Origin must name the host of the request, or match one
