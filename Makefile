@@ -46,8 +46,8 @@ ADAPTERS = $(notdir $(wildcard plugins/service-plugin-*))
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
-WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator)
-SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$.Dir}}/{{.}} {{end}}{{end}}{{end}}
+WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator | sed 's,github.com/service-dev/service/,,g')
+SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.ImportPath}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$.ImportPath}}/{{.}} {{end}}{{end}}{{end}}
 
 .PHONY: help build wasm run test bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
 

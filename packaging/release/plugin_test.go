@@ -20,7 +20,7 @@ func pluginFolder(t *testing.T, r *release) {
 	t.Run("codex", func(t *testing.T) { checkCodexPlugin(t, r, marketplace) })
 	t.Run("skill", func(t *testing.T) { checkSkill(t, filepath.Join(plugin, "skills", "build-glasses-app")) })
 	t.Run("claude", func(t *testing.T) {
-		claude := npmProgram(t, "../agents/npm", ".bin/claude", "make agents-npm")
+		claude := npmProgram(t, "../../test/agents/npm", ".bin/claude", "make agents-npm")
 		for _, dir := range []string{plugin, marketplace} {
 			if out, err := judge(t, claude, "plugin", "validate", "--strict", dir); err != nil {
 				t.Errorf("claude plugin validate %s: %v\n%s", filepath.Base(dir), err, out)
@@ -28,7 +28,7 @@ func pluginFolder(t *testing.T, r *release) {
 		}
 	})
 	t.Run("gemini", func(t *testing.T) {
-		gemini := npmProgram(t, "../agents/npm", ".bin/gemini", "make agents-npm")
+		gemini := npmProgram(t, "../../test/agents/npm", ".bin/gemini", "make agents-npm")
 		if out, err := judge(t, gemini, "extensions", "validate", plugin); err != nil {
 			t.Errorf("gemini extensions validate: %v\n%s", err, out)
 		}
