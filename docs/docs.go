@@ -1,5 +1,5 @@
 // Package docs is the bundled documentation: embedded Markdown pages for agents (searchDocs, MCP resources) and for
-// users (the backend's /docs). Facts from other proto packages, such as device models and usage events, are generated
+// users (the backend's /docs). Facts from proto and glasses, such as usage events and device models, are generated
 // into the pages, so that they cannot contradict the code. The package is independent of tools and HTTP.
 package docs
 

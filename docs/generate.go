@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// generate replaces lines like {{models}} with facts from other proto packages.
+// generate replaces lines like {{models}} with facts from proto and glasses.
 func generate(body string) (string, error) {
 	parts := map[string]func() string{
 		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,

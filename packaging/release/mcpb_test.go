@@ -135,8 +135,8 @@ func mcpbRuns(t *testing.T, r *release) {
 	var m mcpbDescription
 	readJSON(t, filepath.Join(dir, "manifest.json"), &m)
 	program := strings.ReplaceAll(m.Server.MCPConfig.Command, "${__dirname}", dir)
-	node := npmProgram(t, "../e2e/npm", "node/bin/node", "make npm")
-	inspector := npmProgram(t, "../e2e/npm", ".bin/mcp-inspector", "make npm")
+	node := npmProgram(t, "../../test/e2e/npm", "node/bin/node", "make npm")
+	inspector := npmProgram(t, "../../test/e2e/npm", ".bin/mcp-inspector", "make npm")
 	state := filepath.Join(t.TempDir(), "state")
 	for tool, want := range map[string]string{"getPlatformInfo": "deviceModels", "startLocalSimulation": "appEndpoint"} {
 		out, err := judge(t, node, inspector, "--cli", "--method", "tools/call", "--tool-name", tool, "--format", "json",

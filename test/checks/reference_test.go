@@ -55,7 +55,7 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 				t.Errorf("%s reads %s, which the page state-files does not list", path, m[1])
 			}
 		}
-	}, "daemon", "ctl", "plugins", "proto")
+	}, "daemon", "ctl", "plugins", "proto", "glasses", "internal")
 	if found < 10 {
 		t.Errorf("found only %d variables, want at least 10", found)
 	}
