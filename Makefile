@@ -103,7 +103,7 @@ check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, 
 generate: ## regenerate the code of proto/*.proto
 	$(BUF) generate
 
-fuzz: ## run every fuzz target for FUZZTIME each: inputs (default 3000x) or time (20s)
+fuzz: ## run every fuzz target for FUZZTIME each: a time (default 5s) or a number of inputs (3000x)
 	@sh test/checks/fuzz.sh $(FUZZTIME)
 
 bench: build ## measure speed and memory against a floor, in one table

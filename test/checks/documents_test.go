@@ -72,7 +72,15 @@ func anchors(text string) (list []string) {
 var namedPath = regexp.MustCompile("`((?:backend|ctl|daemon|docs|examples|glasses|internal|packaging|plugins|proto|test)/[a-z0-9_./-]*)`")
 
 func TestDocuments_NamePathsThatExist(t *testing.T) {
-	for _, name := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md"} {
+	decisions, err := filepath.Glob(filepath.Join(root, "docs/decisions/*.md"))
+	if err != nil || len(decisions) == 0 {
+		t.Fatalf("list the decisions: found %d, error %v", len(decisions), err)
+	}
+	names := []string{"ARCHITECTURE.md", "CONTRIBUTING.md"}
+	for _, path := range decisions {
+		names = append(names, "docs/decisions/"+filepath.Base(path))
+	}
+	for _, name := range names {
 		for _, match := range namedPath.FindAllStringSubmatch(readDocument(t, name), -1) {
 			if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
 				t.Errorf("%s names %s, which does not exist", name, match[1])
