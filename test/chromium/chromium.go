@@ -4,20 +4,15 @@ package chromium
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/browser"
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/gofrs/flock"
 
@@ -101,67 +96,6 @@ func Start(more ...chromedp.ExecAllocatorOption) (tab context.Context, stop func
 		return nil, nil, fmt.Errorf("start chromium: %w", err)
 	}
 	return tab, stop, nil
-}
-
-// Shared is a Chromium for tests that run one after another, because starting one takes longer than most tests. It
-// runs until the test binary ends, so its package needs reaper.Run in TestMain.
-type Shared struct {
-	Launch func(t *testing.T) (first context.Context, err error) // for the first test that needs it
-
-	once  sync.Once
-	first context.Context
-	err   error
-}
-
-// Start starts the browser unless it is running, and returns its first tab. It skips the test if Chromium is missing.
-func (s *Shared) Start(t *testing.T) context.Context {
-	t.Helper()
-	Require(t)
-	s.once.Do(func() {
-		s.err = errors.New("the test that started chromium failed")
-		s.first, s.err = s.Launch(t)
-	})
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
-	return s.first
-}
-
-// Open opens a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests are
-// removed first; the local storage of the page is removed at the end.
-func (s *Shared) Open(t *testing.T) context.Context {
-	t.Helper()
-	tab, cancel := context.WithTimeout(s.Start(t), TestLimit)
-	t.Cleanup(cancel)
-	tab, _ = Tab(tab, t, chromedp.WithNewWindow(false))
-	if err := Do(tab, chromedp.Func(forget)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = Do(tab, chromedp.Evaluate[chromedp.Void]("localStorage.clear()")) }) // fails on a blank page
-	return tab
-}
-
-// forget removes the data of earlier tests from the browser.
-func forget(ctx context.Context, tab *chromedp.Target) error {
-	_, err := cdp.Call(ctx, tab, network.ClearBrowserCookies, cdp.Empty{})
-	if err == nil {
-		_, err = cdp.Call(ctx, tab, network.ClearBrowserCache, cdp.Empty{})
-	}
-	if err == nil {
-		_, err = cdp.Call(ctx, tab, browser.ResetPermissions, browser.ResetPermissionsParams{})
-	}
-	return err
-}
-
-// Allow grants the pages of an origin permissions such as "camera" without asking.
-func Allow(tab context.Context, origin string, permissions ...string) error {
-	for _, name := range permissions {
-		if _, err := chromedp.Call(tab, browser.SetPermission, browser.SetPermissionParams{Origin: origin,
-			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted}); err != nil {
-			return fmt.Errorf("allow %s to use %s: %w", origin, name, err)
-		}
-	}
-	return nil
 }
 
 // Do runs steps in a tab, within StepLimit.

@@ -2,13 +2,10 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -17,47 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/test/chromium"
-	"github.com/service-dev/service/test/glassestest/fakebluez"
 )
-
-// theChromium is the browser of all tests, and bus its D-Bus, which is empty if the machine has no dbus-daemon.
-var (
-	theChromium = chromium.Shared{Launch: launchChromium}
-	bus         string
-)
-
-func launchChromium(t *testing.T) (first context.Context, err error) {
-	options := []chromedp.ExecAllocatorOption{chromedp.WindowSize(1280, 800),
-		chromedp.Flag("use-fake-device-for-media-stream", true)}
-	if _, err := exec.LookPath("dbus-daemon"); err != nil {
-		first, _, err = chromium.Start(options...)
-		return first, err
-	}
-	if bus, _, err = fakebluez.StartBus(); err != nil {
-		return nil, err
-	}
-	// Chromium uses BlueZ only if it is running at the start. Later radios replace this one.
-	radio := fakebluez.Start(t, fakebluez.Options{Bus: bus})
-	defer radio.Vanish()
-	if first, _, err = chromium.Start(append(options, chromium.BluetoothFlags(bus)...)...); err != nil {
-		return nil, err
-	}
-	for end := time.Now().Add(chromium.StepLimit); radio.Calls("GetManagedObjects") == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return nil, errors.New("chromium does not use the radio")
-		}
-	}
-	return first, nil
-}
-
-// newBrowser returns a tab in the browser of this package, without cookies.
-func newBrowser(t *testing.T) context.Context {
-	t.Helper()
-	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {
-		missing(t, "the simulator's program (make wasm)")
-	}
-	return theChromium.Open(t)
-}
 
 func missing(t *testing.T, what string) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 

@@ -28,8 +28,8 @@ type realTest struct {
 // newRadio starts a radio for the browser.
 func newRadio(t *testing.T, options fakebluez.Options) *fakebluez.Radio {
 	t.Helper()
-	theChromium.Start(t)
-	options.Bus = bus
+	startChromium(t)
+	options.Bus = running.bus
 	return fakebluez.Start(t, options)
 }
 

@@ -71,7 +71,7 @@ func newPageTest(t *testing.T, model string, options ...pageOption) *pageTest {
 	s.site = s.serve(f, slices.Contains(options, withoutProgram))
 	s.ctx = newBrowser(t)
 	if slices.Contains(options, withCamera) {
-		if err := chromium.Allow(s.ctx, s.site.URL, "camera", "microphone"); err != nil {
+		if err := allow(s.ctx, s.site.URL, "camera", "microphone"); err != nil {
 			t.Fatal(err)
 		}
 	}
