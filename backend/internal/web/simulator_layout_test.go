@@ -124,7 +124,8 @@ func TestSimulatorLayout_TabsByKeyboard(t *testing.T) {
 	s.do(chromedp.KeyEvent(kb.Tab))
 	s.see(`document.activeElement.id === "device"`)
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#pane-glasses").checkVisibility()`)
+	s.see(isConnected + ` &&
+		document.querySelector("#pane-glasses").checkVisibility()`)
 	s.do(chromedp.Click("#tab-use"), chromedp.Click("#model-open"))
 	s.see(`document.activeElement.id === "device"`)
 }

@@ -120,7 +120,10 @@ func TestSimulatorPage_SaysThatItsProgramIsLoading(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.see(`document.querySelector("#socket").textContent === "Connected" && document.querySelector("#peers").innerText.includes("Glasses: this page")`)
 	s.beforeScripts(`{ const load = WebAssembly.instantiateStreaming;
-				WebAssembly.instantiateStreaming = (...a) => new Promise((done, fail) => { window.go = () => load(...a).then(done, fail); window.stop = fail; }); }`)
+		WebAssembly.instantiateStreaming = (...a) => new Promise((done, fail) => {
+			window.go = () => load(...a).then(done, fail);
+			window.stop = fail;
+		}); }`)
 	s.do(chromedp.Reload())
 	s.see(`window.go && document.querySelector("#socket").dataset.state === "up" && document.querySelector("#socket").textContent === "Loading" && document.querySelector("#peers").innerText.includes("loading")`)
 	s.picture("program-loading")

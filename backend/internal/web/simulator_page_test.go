@@ -35,6 +35,9 @@ func (s *pageTest) showMenu() {
 	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
 }
 
+// isConnected is true once the page's socket is open and its program runs.
+const isConnected = `document.querySelector("#socket")?.textContent === "Connected"`
+
 // pixels returns the canvas before scaling.
 func (s *pageTest) pixels() []byte {
 	s.t.Helper()
@@ -135,7 +138,8 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service does when it applies the event
 	s.welcome.Glasses.Permissions[glasses.PartCamera] = glasses.PermissionDenied
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#folded").checked`)
+	s.see(isConnected + ` &&
+		document.querySelector("#folded").checked`)
 	s.see(`!document.querySelector('[data-permission="camera"]').checked && document.querySelector("#condition").innerText.startsWith("Folded")`)
 	s.picture("folded")
 	s.wantPixels("rayban_display", glasses.View{Focus: -1}) // folded glasses have a clear panel

@@ -232,7 +232,8 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 	s.see(`document.querySelector("#ambient-level").textContent === "10 %"`)
 	before := s.composite()
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#composite").checkVisibility()`)
+	s.see(isConnected + ` &&
+		document.querySelector("#composite").checkVisibility()`)
 	s.see(`document.querySelector("#scene").value === "night" && document.querySelector("#ambient").value === "10"`)
 	s.result(s.command(glasses.TypeDisplayClear, struct{}{}))
 	if !bytes.Equal(s.composite().Pix, before.Pix) {
@@ -254,13 +255,16 @@ func TestSimulatorThrough_SurvivesAReload(t *testing.T) {
 	s.do(chromedp.SetUploadFiles("#scene-file", []string{own}))
 	s.see(`document.querySelector("#scene-state").textContent === ""`)
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#scene").value === "file" && document.querySelector("#scene-state").textContent === ""`)
+	s.see(isConnected + ` &&
+		document.querySelector("#scene").value === "file" && document.querySelector("#scene-state").textContent === ""`)
 	if c := s.composite().NRGBAAt(3, 3); c.R > 5 || c.G > 5 || c.B < 20 || c.B > 31 { // at 10 % ambient light
 		t.Errorf("after a reload, the person's blue picture is %v", c)
 	}
 	s.picture("through-own")
 	s.do(chromedp.Evaluate[chromedp.Void](`sessionStorage.setItem("simulator see-through", "{broken")`), chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#view-opaque").ariaPressed === "true" && !document.querySelector("#composite").checkVisibility()`)
+	s.see(isConnected + ` &&
+		document.querySelector("#view-opaque").ariaPressed === "true" &&
+		!document.querySelector("#composite").checkVisibility()`)
 
 	// Glasses without a display have no see-through view.
 	s.do(chromedp.Click("#view-through"))
@@ -307,7 +311,8 @@ func TestSimulatorThrough_WebcamOnlyOnChoice(t *testing.T) {
 	s.pick("scene", "webcam")
 	s.see(tracks + " === 1")
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#scene").value === "street" && document.querySelector("#composite").checkVisibility()`)
+	s.see(isConnected + ` &&
+		document.querySelector("#scene").value === "street" && document.querySelector("#composite").checkVisibility()`)
 }
 
 // The headless browser itself denies access to the camera.

@@ -197,7 +197,9 @@ func TestSimulatorTools_NoClipWithoutAnEncoder(t *testing.T) {
 	s := newPageTest(t, "even_g1")
 	s.beforeScripts("delete window.VideoEncoder")
 	s.do(chromedp.Reload())
-	s.see(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#clip").ariaDisabled === "true" && document.querySelector("#clip").title === "This browser cannot make WebM clips."`)
+	s.see(isConnected + ` &&
+		document.querySelector("#clip").ariaDisabled === "true" &&
+		document.querySelector("#clip").title === "This browser cannot make WebM clips."`)
 	s.do(chromedp.Click("#clip"))
 	s.see(`document.querySelector("#notice").innerText === "This browser cannot make WebM clips."`)
 }

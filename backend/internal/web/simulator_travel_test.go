@@ -150,7 +150,8 @@ func (s *pageTest) reload(from int, display string) {
 	s.welcome.LastSeq, s.welcome.Display = s.rows, json.RawMessage(display)
 	s.mu.Unlock()
 	s.do(chromedp.Reload())
-	s.see(fmt.Sprintf(`document.querySelector("#socket")?.textContent === "Connected" && document.querySelector("#idle").textContent !== "Loading" &&
+	s.see(fmt.Sprintf(isConnected+` &&
+		document.querySelector("#idle").textContent !== "Loading" &&
 		document.querySelector('#log > li[data-seq="%d"]')`, s.countRows()))
 }
 
