@@ -40,14 +40,17 @@ LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(I
 # grpcnotrace leaves out gRPC's event pages, which nobody serves; every start of servicectl would initialise them.
 BUILD   = CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFLAGS)'
 
-PROGRAMS = daemon/serviced ctl/servicectl ctl/service-mcp backend/service-backend examples/apps/hello-glasses examples/apps/desk-go
+PROGRAMS = daemon/serviced ctl/servicectl ctl/service-mcp backend/service-backend \
+           examples/apps/hello-glasses examples/apps/desk-go
 # serviced contains the shipped adapters. It is one of them under its name, so a link is enough.
 ADAPTERS = $(notdir $(wildcard plugins/service-plugin-*))
 
 # The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
-WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator | sed 's,github.com/service-dev/service/,,g')
-SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.ImportPath}}/{{.}} {{end}}{{range $$.EmbedFiles}}{{$$.ImportPath}}/{{.}} {{end}}{{end}}{{end}}
+WASM_SOURCES = go.mod $(shell GOOS=js GOARCH=wasm $(GO) list -deps -f '$(SOURCES)' ./backend/simulator | \
+                 sed 's,github.com/service-dev/service/,,g')
+SOURCES      = {{with .Module}}{{if .Main}}{{range $$.GoFiles}}{{$$.ImportPath}}/{{.}} {{end}}$\
+               {{range $$.EmbedFiles}}{{$$.ImportPath}}/{{.}} {{end}}{{end}}{{end}}
 
 .PHONY: help build wasm run test bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test release release-check clean
 
@@ -61,7 +64,7 @@ build: wasm ## build every program and the examples into bin/, with links and ch
 		$(BUILD) -o "$(BIN)/" ./$$program || exit 1; \
 	done
 	@cd "$(BIN)" && for adapter in $(ADAPTERS); do ln -sf serviced "$$adapter"; done && \
-	(command -v sha256sum >/dev/null && sha256sum serviced $(ADAPTERS) || shasum -a 256 serviced $(ADAPTERS)) > plugins.sha256
+	sum=$$(command -v sha256sum || echo shasum -a 256) && $$sum serviced $(ADAPTERS) > plugins.sha256
 
 wasm: $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js ## build the simulator page's program, which the backend embeds
 
@@ -76,7 +79,7 @@ $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 run: build ## demonstrate the main workflow: link an account, open a live simulator, run an example app (Ctrl-C stops it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## run every test (RACE=1: with the race detector, FULL=1: all repetitions); skip what lacks requirements (in CI fail)
+test: wasm ## run every test; RACE=1 detects races, FULL=1 repeats more; what lacks a requirement is skipped (fails in CI)
 	@sh $(NPM_DIR)/setup.sh
 	SERVICE_TEST_FULL="$(FULL)" $(GO) run ./test/gotest $(if $(RACE),-race $(UNWATCHED:%=-gcflags=%=-race=false)) \
 		-count=1 -timeout 45m $(TESTS)

@@ -49,8 +49,8 @@ func plain(a netip.AddrPort) netip.AddrPort {
 // probeWait is the maximum time that ProbePeers waits for its own connection.
 const probeWait = 5 * time.Second
 
-// ProbePeers checks, with a connection of this process to itself, that CheckPeer works on this system. Call it once before a
-// listener relies on CheckPeer, so that the result does not depend on later actions of another user.
+// ProbePeers checks, with a connection of this process to itself, that CheckPeer works on this system. Call it once
+// before a listener relies on CheckPeer, so that the result does not depend on later actions of another user.
 func ProbePeers() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -83,8 +83,8 @@ func ProbePeers() error {
 // log.
 const reportEvery = time.Minute
 
-// Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It calls
-// report with the reason of a refusal at most once a minute.
+// Guard returns a listener that accepts only connections for which CheckPeer returns nil, and closes all others. It
+// calls report with the reason of a refusal at most once a minute.
 func Guard(l net.Listener, report func(error)) net.Listener {
 	return &guarded{Listener: l, report: report}
 }

@@ -16,8 +16,8 @@ import (
 	"sync"
 )
 
-// AdapterPrefix is the beginning of the program names (argv[0]) under which serviced runs as an adapter. The name of the
-// shipped adapter follows it.
+// AdapterPrefix is the beginning of the program names (argv[0]) under which serviced runs as an adapter. The adapter's
+// name follows it.
 const AdapterPrefix = "service-plugin-"
 
 // installation is the set of programs that this process belongs to.

@@ -217,9 +217,9 @@ func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLoc
 const MaxHandshake = 64 << 10
 
 // A daemon that needs a client to open a page, or to read or write a file, sends it one private frame: a line that is
-// not an MCP message, with a token of letters and digits between these two constants. The client starts `servicectl
-// client-io` with the token on stdin, which connects to mcp.sock and executes the daemon's requests (internal/clientio).
-// The client does not forward lines with this prefix to the agent.
+// not an MCP message, with a token of letters and digits between these two constants. The client starts
+// `servicectl client-io` with the token on stdin. That process connects to mcp.sock and executes the daemon's requests
+// (internal/clientio). The client does not forward lines with this prefix to the agent.
 const (
 	ClientIOFrame    = `{"service":{"clientIO":"`
 	ClientIOFrameEnd = `"}}`

@@ -37,7 +37,9 @@ func TestCodec_RepairsInvalidText(t *testing.T) {
 func TestRepair_Maps(t *testing.T) {
 	m := &structpb.Struct{Fields: map[string]*structpb.Value{"A\xff": text("x"), "B": text("y\xff"), "C": text("good")}}
 	Repair(m)
-	want := &structpb.Struct{Fields: map[string]*structpb.Value{"A\uFFFD": text("x"), "B": text("y\uFFFD"), "C": text("good")}}
+	want := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"A\uFFFD": text("x"), "B": text("y\uFFFD"), "C": text("good"),
+	}}
 	if !proto.Equal(m, want) {
 		t.Errorf("unexpected repaired map %v", m)
 	}

@@ -69,7 +69,8 @@ func anchors(text string) (list []string) {
 	return list
 }
 
-var namedPath = regexp.MustCompile("`((?:backend|ctl|daemon|docs|examples|glasses|internal|packaging|plugins|proto|test)/[a-z0-9_./-]*)`")
+var namedPath = regexp.MustCompile("`((?:backend|ctl|daemon|docs|examples|glasses|internal|packaging|plugins|proto|test)" +
+	"/[a-z0-9_./-]*)`")
 
 func TestDocuments_NamePathsThatExist(t *testing.T) {
 	decisions, err := filepath.Glob(filepath.Join(root, "docs/decisions/*.md"))

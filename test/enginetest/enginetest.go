@@ -64,7 +64,8 @@ var migrated struct {
 }
 
 // EachMigrated is like EachBlank, but with databases that migrate has migrated. They are copies of the first one,
-// because migrating each would take a third of the time of the store's tests.
+// because migrating each would take a third of the time of the store's tests: every call in a test binary must pass the
+// same migrate.
 func EachMigrated(
 	t *testing.T, migrate func(t *testing.T, address string), f func(t *testing.T, database func(t *testing.T) string),
 ) {

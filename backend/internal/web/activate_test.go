@@ -207,7 +207,7 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	}
 }
 
-// A browser session that was shown a code while it was pending is told the code's outcome, and no other code's.
+// A browser session that saw a pending code sees the outcome of that code, but of no other.
 func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	f := newFake("BBBB-CCCC", "CCCC-DDDD", "DDDD-FFFF")
 	site := newSite(t, f)
@@ -229,8 +229,8 @@ func TestActivation_SaysWhatBecameOfACodeThatWasShown(t *testing.T) {
 	open(b, "DDDD-FFFF").want(http.StatusNotFound, "is not pending")
 }
 
-// A code may be valid for an hour. The browser session that saw it is told afterwards that it has expired, until the
-// code is forgotten.
+// A code may be valid for an hour. Afterwards the browser session that saw it learns that it has expired, until the
+// code is deleted.
 func TestActivation_RemembersACodeAsLongAsItMayBeValid(t *testing.T) {
 	now := time.Now()
 	f := newFake(code)

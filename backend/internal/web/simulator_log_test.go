@@ -150,7 +150,7 @@ func TestSimulatorLog_ShowsMedia(t *testing.T) {
 	s.see(`window.urls.size === 0`)
 }
 
-// Only the visible rows are in the page, in order, and assistive technology is told the total number.
+// The page contains only the visible rows, in order, and announces the total number to assistive technology.
 func TestSimulatorLog_IsVirtual(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.fillLog(3000)

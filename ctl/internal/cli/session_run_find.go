@@ -138,7 +138,7 @@ func isRecording(dir string) bool {
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file is meant to be a scenario. An invalid scenario counts, so that its errors are
+// isScenario reports whether a file looks like a scenario. It returns true for an invalid one, whose errors are then
 // reported.
 func isScenario(path string) bool {
 	data, err := readBounded(path)

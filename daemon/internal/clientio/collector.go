@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/internal/clientio"
 )
 
-// Collector stands in for a client whose process cannot write files: it collects the files, which are then returned in
-// the response to the call. It cannot read files. It is safe for concurrent use.
+// Collector replaces a client whose process cannot write files. It collects the files, which the response to the call
+// then contains. It cannot read files. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected

@@ -207,7 +207,8 @@ func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 		code, hint string
 	}{
 		{nil, "no_gateway", "assistantScript"},
-		{&glasses.Gateway{URL: "http://" + unusedAddress(t) + "/v1", Token: gatewayToken}, "gateway_unreachable", "ask again"},
+		{&glasses.Gateway{URL: "http://" + unusedAddress(t) + "/v1", Token: gatewayToken}, "gateway_unreachable",
+			"ask again"},
 		{&glasses.Gateway{URL: moved.URL + "/v1", Token: gatewayToken}, "gateway_", ""},
 	} {
 		t.Run(test.code, func(t *testing.T) {
