@@ -1,7 +1,6 @@
 package realdevice
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -10,8 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	// The tests wait for scans, for retries of the radio and for each other's browsers.
-	if err := flag.Set("test.parallel", "16"); err != nil {
-		panic(err)
-	}
+	reaper.Parallel(16)
 	os.Exit(reaper.Run(m.Run))
 }

@@ -5,8 +5,10 @@
 package reaper
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 )
 
 // variable is the environment variable that makes a process act as a watchdog. Its value is the directory to watch.
@@ -21,6 +23,14 @@ func init() {
 	if dir := os.Getenv(variable); dir != "" {
 		guard(dir)
 		os.Exit(0)
+	}
+}
+
+// Parallel lets n parallel tests of the binary run at the same time, however many processors there are, because most of
+// these tests wait for processes. Call it before the flags are parsed, so that -parallel takes precedence.
+func Parallel(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err) // only a test binary has this flag
 	}
 }
 

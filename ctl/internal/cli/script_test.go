@@ -2,7 +2,6 @@ package cli
 
 import (
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,9 +21,7 @@ var bin string
 
 func TestMain(m *testing.M) {
 	// The tests mostly wait for other programs.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	reaper.Parallel(6)
 	os.Exit(reaper.Run(func() int { return runTests(m) }))
 }
 

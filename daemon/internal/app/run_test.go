@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -38,9 +37,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// The tests mostly wait for other programs.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	reaper.Parallel(6)
 	os.Exit(reaper.Run(func() int {
 		var err error
 		if adapterDir, err = os.MkdirTemp("", "adapters"); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,9 +29,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// The tests mostly wait for other programs.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	reaper.Parallel(6)
 	os.Exit(reaper.Run(func() int {
 		var err error
 		if built, err = os.MkdirTemp("", "plug"); err != nil {

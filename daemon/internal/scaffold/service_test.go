@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -266,9 +265,7 @@ var (
 
 func TestMain(m *testing.M) {
 	// The tests mostly wait for other programs.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
+	reaper.Parallel(6)
 	os.Exit(reaper.Run(func() int {
 		dir, err := os.MkdirTemp("", "scaffold")
 		if err != nil {
