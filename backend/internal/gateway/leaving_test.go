@@ -232,7 +232,8 @@ func TestService_SurvivesAPanic(t *testing.T) {
 // One account can use only its share of the running calls, and of the answers that are read without an app.
 func TestService_SharesCallsBetweenAccounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := leavingWorld(t, reasoningProvider{0, time.Minute, true}, Limits{Calls: 16, Share: 8, Drains: 16})
+		w := leavingWorld(t, reasoningProvider{0, time.Minute, true},
+			Limits{Calls: 16, Share: 8, Drains: 16, Idle: 10 * time.Minute})
 		w.purse.posted = 1000 * credit.USD
 		call := func(account string) <-chan error {
 			done := make(chan error, 1)
