@@ -16,6 +16,7 @@ const (
 	ProblemSeveral         = "several_in_range" // more than one pair matches
 	ProblemSmallMTU        = "small_mtu"        // the MTU of the link is too small for these glasses
 	ProblemNoWebBluetooth  = "no_web_bluetooth" // this browser has no Web Bluetooth
+	ProblemBrowserStuck    = "browser_stuck"    // the browser no longer answers the page's calls
 	ProblemNotChosen       = "not_chosen"       // the user has to choose the peripheral in the browser
 	ProblemCancelled       = "cancelled"        // the user closed the browser's list
 )
@@ -25,7 +26,7 @@ func Problems() []string {
 	return []string{
 		ProblemNoBluetooth, ProblemRadioOff, ProblemNoPermission, ProblemNotInRange, ProblemBusyElsewhere,
 		ProblemNotPaired, ProblemServicesMissing, ProblemTimeout, ProblemLost, ProblemRefused, ProblemSeveral,
-		ProblemSmallMTU, ProblemNoWebBluetooth, ProblemNotChosen, ProblemCancelled,
+		ProblemSmallMTU, ProblemNoWebBluetooth, ProblemBrowserStuck, ProblemNotChosen, ProblemCancelled,
 	}
 }
 
@@ -34,6 +35,8 @@ var problemTexts = map[string][2]string{
 	ProblemNoWebBluetooth: {"this browser cannot use Bluetooth",
 		"open the address of this page in Chrome or Edge; on Linux run `servicectl glasses connect` instead, or start " +
 			"them with --enable-features=WebBluetooth"},
+	ProblemBrowserStuck: {"the browser's Bluetooth no longer answers this page",
+		"reload the page, and choose the glasses again"},
 	ProblemNoBluetooth: {"the browser finds no Bluetooth on this computer, or it is switched off",
 		"switch Bluetooth on, or use a USB adapter, and press the button again"},
 	ProblemRadioOff: {"Bluetooth is switched off",

@@ -9,7 +9,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/deviceaccess"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 )
 
 // OpenBluetooth is like Open, for a Chromium that uses Web Bluetooth over the D-Bus at the address bus.
@@ -57,9 +56,6 @@ func NewChooser(tab context.Context, t *testing.T) *Chooser {
 	}
 	return c
 }
-
-// Press activates a button with the keyboard, because a click would miss a button that the page is moving.
-func Press(button string) chromedp.Action[chromedp.Void] { return chromedp.SendKeys(button, kb.Enter) }
 
 // Pick chooses a device by name in the next list, and returns the names that were in the list. Chromium reports a
 // list again whenever a device appears, and crashes if a list is answered twice.

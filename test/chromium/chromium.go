@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/gofrs/flock"
 
 	"github.com/service-dev/service/test/reaper"
@@ -110,6 +111,28 @@ func Run[T any](tab context.Context, step chromedp.Action[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(tab, StepLimit)
 	defer cancel()
 	return chromedp.Run(ctx, step)
+}
+
+// Type waits until an element is visible, focuses it and types a text. Unlike chromedp.SendKeys it does not read the
+// element's attributes, which chromedp does without the lock that its own updates hold.
+func Type(selector, text string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+		if _, err = chromedp.Focus(selector, chromedp.NodeVisible)(ctx, tab); err != nil {
+			return none, err
+		}
+		return chromedp.KeyEvent(text)(ctx, tab)
+	}
+}
+
+// Press waits until a button is enabled and activates it with the keyboard, because a click would miss a button that
+// the page is moving.
+func Press(button string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+		if _, err = chromedp.WaitEnabled(button)(ctx, tab); err != nil {
+			return none, err
+		}
+		return Type(button, kb.Enter)(ctx, tab)
+	}
 }
 
 // Eventually waits until a JavaScript condition is true on a page, and reports whether it became true within StepLimit.

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/test/chromium"
 )
 
 const app = "com.example.records"
@@ -127,7 +129,7 @@ func TestAccountTools(t *testing.T) {
 func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 	browser := newBrowser(t)
 	run(t, browser, "sign in", chromedp.Navigate(b.url+"/signin?next=/account/mcp-access"),
-		chromedp.SendKeys("input[name=email]", "owner@example.org"), chromedp.SendKeys("input[name=password]",
+		chromium.Type("input[name=email]", "owner@example.org"), chromium.Type("input[name=password]",
 			password),
 		chromedp.Submit("input[name=email]"), until(`location.pathname === "/account/mcp-access"`))
 	picture(t, browser, "access")

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/test/chromium"
 )
 
 // agentPage is a page that an agent serves on its own port of this computer. It records the cookies that it receives.
@@ -133,9 +135,9 @@ func TestEmbeddedBackend_CookieGivesNoAccess(t *testing.T) {
 
 	// With the password, the owner can do the same.
 	run(t, browser, "name a key", chromedp.Navigate(at+"/account/projects/com.example.hello"),
-		chromedp.WaitVisible("#key-name"), chromedp.SendKeys("#key-name", "mine"), chromedp.Submit("#key-name"),
+		chromedp.WaitVisible("#key-name"), chromium.Type("#key-name", "mine"), chromedp.Submit("#key-name"),
 		chromedp.WaitVisible("#prove"))
-	run(t, browser, "make it", chromedp.SendKeys("#password", password), chromedp.Submit("#password"),
+	run(t, browser, "make it", chromium.Type("#password", password), chromedp.Submit("#password"),
 		chromedp.WaitVisible("#key"))
 }
 
@@ -166,7 +168,7 @@ func TestEmbeddedBackend_PlantedSessionLinksNothing(t *testing.T) {
 	}
 	page.visit(t, browser, site.Hostname())
 	run(t, browser, "approve as usual", chromedp.Navigate(second.VerificationURL), chromedp.WaitVisible("#password"),
-		chromedp.SendKeys("#password", password), chromedp.Click("#approve"), chromedp.WaitVisible("#password-error"))
+		chromium.Type("#password", password), chromedp.Click("#approve"), chromedp.WaitVisible("#password-error"))
 	if text := textOf(t, browser, "#password-error"); !strings.Contains(text, "not your current password") {
 		t.Errorf("the page says %q, want that the password is wrong", text)
 	}
@@ -216,7 +218,7 @@ func TestEmbeddedBackend_PagesThatAskForAProof(t *testing.T) {
 	approve(t, browser, first.VerificationURL, first.UserCode, "ada@example.org")
 	run(t, browser, "open another code", chromedp.Navigate(second.VerificationURL), chromedp.WaitVisible("#password"))
 	checkPage(t, browser, axe, "approve-password", "", maxPage)
-	run(t, browser, "enter a wrong password", chromedp.SendKeys("#password", "not the password"),
+	run(t, browser, "enter a wrong password", chromium.Type("#password", "not the password"),
 		chromedp.Click("#approve"), chromedp.WaitVisible("#password-error"))
 	checkPage(t, browser, axe, "approve-wrong-password", "", maxPage)
 	site := mustParse(t, first.VerificationURL)
@@ -225,10 +227,10 @@ func TestEmbeddedBackend_PagesThatAskForAProof(t *testing.T) {
 	run(t, browser, "raise the access", chromedp.Navigate("http://"+site.Host+"/account/mcp-access/all?level=read"),
 		chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#prove"))
 	checkPage(t, browser, axe, "prove", "", maxPage)
-	run(t, browser, "enter a wrong password", chromedp.SendKeys("#password", "not the password"),
+	run(t, browser, "enter a wrong password", chromium.Type("#password", "not the password"),
 		chromedp.Submit("#password"), chromedp.WaitVisible("#password-error"))
 	checkPage(t, browser, axe, "prove-wrong-password", "", maxPage)
-	run(t, browser, "enter the password", chromedp.SendKeys("#password", password), chromedp.Submit("#password"),
+	run(t, browser, "enter the password", chromium.Type("#password", password), chromedp.Submit("#password"),
 		until(`document.querySelector("[role=status]")`))
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/service-dev/service/glasses"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // arena is a transport on which hostile peers run beside a well-behaved session.
@@ -227,8 +228,8 @@ func browserArena(t *testing.T) arena {
 		case owner == ada:
 			browser := newBrowser(t)
 			run(t, browser, "sign in", chromedp.Navigate(b.url+"/s/"+s.id),
-				chromedp.SendKeys("input[name=email]", "ada@example.org"),
-				chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
+				chromium.Type("input[name=email]", "ada@example.org"),
+				chromium.Type("input[name=password]", password), chromedp.Submit("input[name=email]"),
 				until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
 		case !bare:
 			owner.puppet(t, s.id)

@@ -185,8 +185,8 @@ func approve(t *testing.T, browser context.Context, url, code, email string) {
 	}
 	picture(t, browser, "activate")
 	run(t, browser, "sign up",
-		chromedp.SendKeys("input[name=email]", email),
-		chromedp.SendKeys("input[name=password]", password),
+		chromium.Type("input[name=email]", email),
+		chromium.Type("input[name=password]", password),
 		chromedp.Click("input[name=accept]"),
 		chromedp.Submit("input[name=email]"),
 		chromedp.WaitVisible("#approve"))

@@ -63,12 +63,12 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	run(t, browser, "keep the last way in", chromedp.Click(`form[action$="/acme/unlink"] button`),
 		settings("only way left"))
 	run(t, browser, "set a password", chromedp.Click(`section[aria-labelledby=password-title] summary`),
-		chromedp.SendKeys("#new-password", password),
+		chromium.Type("#new-password", password),
 		chromedp.Submit("#new-password"), settings("new password is saved"))
 	run(t, browser, "unlink", chromedp.Click(`form[action$="/acme/unlink"] button`), settings("Not linked"))
 	signOut()
-	run(t, browser, "sign in with the password", chromedp.SendKeys("#email", "ada@example.org"),
-		chromedp.SendKeys("#password", password),
+	run(t, browser, "sign in with the password", chromium.Type("#email", "ada@example.org"),
+		chromium.Type("#password", password),
 		chromedp.Submit("#email"), settings("You have a password"))
 	if wrong := provider.Refusals(); len(wrong) > 0 {
 		t.Errorf("the provider refused requests because of %v", wrong)

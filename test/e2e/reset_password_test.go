@@ -27,11 +27,11 @@ func TestResetPassword_KeepsPasskeys(t *testing.T) {
 	status := func(words string) chromedp.Action[chromedp.Void] {
 		return until(fmt.Sprintf(`(document.querySelector("main [role=status], main [role=alert]")?.innerText ?? "").includes(%q)`, words))
 	}
-	run(t, browser, "sign up", chromedp.Navigate(url+"/signup"), chromedp.SendKeys("#email", "ada@example.org"),
-		chromedp.SendKeys("#password", "correct horse battery staple"), chromedp.Click("#accept"),
+	run(t, browser, "sign up", chromedp.Navigate(url+"/signup"), chromium.Type("#email", "ada@example.org"),
+		chromium.Type("#password", "correct horse battery staple"), chromedp.Click("#accept"),
 		chromedp.Click("main button[type=submit]"), until(`!!document.querySelector(".who")`))
-	run(t, browser, "add a passkey", chromedp.Navigate(url+"/account/settings"), chromedp.SendKeys("#passkey-name", "my laptop"),
-		chromedp.SendKeys("#passkey-password", "correct horse battery staple"),
+	run(t, browser, "add a passkey", chromedp.Navigate(url+"/account/settings"), chromium.Type("#passkey-name", "my laptop"),
+		chromium.Type("#passkey-password", "correct horse battery staple"),
 		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
 
 	if removed := resetPassword(w); removed != 0 {

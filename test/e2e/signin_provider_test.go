@@ -132,7 +132,7 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	run(t, browser, "keep the last way in", chromedp.Navigate(settings),
 		until(`document.body.innerText.includes("You have no password")`),
 		chromedp.Click(`form[action$="/acme/unlink"] button`), status("only way left"))
-	run(t, browser, "add a passkey", chromedp.Navigate(settings), chromedp.SendKeys("#passkey-name", "my laptop"),
+	run(t, browser, "add a passkey", chromedp.Navigate(settings), chromium.Type("#passkey-name", "my laptop"),
 		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
 	run(t, browser, "unlink the provider", chromedp.Click(`form[action$="/acme/unlink"] button`), status("Unlinked"))
 	run(t, browser, "keep the passkey", chromedp.Click(`form[action$="/remove"] button`), status("only way left"))
@@ -146,7 +146,7 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 		t.Errorf("the export lacks the person's data:\n%.2000s", exported)
 	}
 	run(t, browser, "delete the account", chromedp.Navigate(settings+"/delete"),
-		chromedp.SendKeys("#email", "ada@example.org"),
+		chromium.Type("#email", "ada@example.org"),
 		chromedp.Click("main button.danger"), until(`location.pathname === "/goodbye" && !document.querySelector(".who")`))
 	run(t, browser, "the passkey no longer works", chromedp.Navigate(b.url+"/signin"),
 		chromedp.Click("form[data-passkey] button"), status("was not accepted"))

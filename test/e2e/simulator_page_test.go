@@ -22,6 +22,7 @@ import (
 
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/render"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // simulated is a session of a real backend: its page in a browser, an app on its socket, and the agent's API.
@@ -88,8 +89,8 @@ func newSimulated(t *testing.T, model string) *simulated {
 	s.id, s.url, s.secret = session.SessionID, session.SessionURL, minted.AppSecret
 
 	s.browser = newBrowser(t)
-	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromedp.SendKeys("input[name=email]", "ada@example.org"),
-		chromedp.SendKeys("input[name=password]", password), chromedp.Submit("input[name=email]"),
+	run(t, s.browser, "sign in", chromedp.Navigate(s.url), chromium.Type("input[name=email]", "ada@example.org"),
+		chromium.Type("input[name=password]", password), chromedp.Submit("input[name=email]"),
 		until(`document.querySelector("#simulator")?.dataset.live === "yes"`))
 	s.measure("cold")
 	s.attach(session.AppEndpoint, minted.AppSecret)

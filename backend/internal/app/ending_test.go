@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // The simulator page explains why it stopped: the user was signed out, or another process revoked the link and so ended
@@ -27,8 +28,8 @@ func TestSimulatorPage_Ends(t *testing.T) {
 	}
 	signIn := func() {
 		t.Helper()
-		run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
-			chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
+		run(t, browser, chromedp.Navigate(s.SessionURL), chromium.Type("#email", "ada@example.org"),
+			chromium.Type("#password", testPassword), chromedp.Submit("#password"))
 		see(t, browser, "#socket", "Connected")
 	}
 	signIn()

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // newApp creates a backend as an operator would run it, with the given public address.
@@ -55,8 +56,8 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 		}
 	})
 	browser := newBrowser(t)
-	run(t, browser, chromedp.Navigate(site+"/signup?next=/account"), chromedp.SendKeys("#email", "ada@example.org"),
-		chromedp.SendKeys("#password", testPassword), chromedp.Click("#accept"), chromedp.Submit("#email"))
+	run(t, browser, chromedp.Navigate(site+"/signup?next=/account"), chromium.Type("#email", "ada@example.org"),
+		chromium.Type("#password", testPassword), chromedp.Click("#accept"), chromedp.Submit("#email"))
 	see(t, browser, "h1", "Overview")
 	see(t, browser, ".email", "ada@example.org")
 }

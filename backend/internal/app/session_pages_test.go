@@ -36,8 +36,8 @@ func TestSessionsPage_ShowsARealSession(t *testing.T) {
 	browser := newBrowser(t)
 	var s backendapi.Session
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
-	run(t, browser, chromedp.Navigate(b.url+"/signin?next=/account"), chromedp.SendKeys("#email", "ada@example.org"),
-		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
+	run(t, browser, chromedp.Navigate(b.url+"/signin?next=/account"), chromium.Type("#email", "ada@example.org"),
+		chromium.Type("#password", testPassword), chromedp.Submit("#password"))
 	see(t, browser, "#first", "First steps") // no app has attached yet
 	see(t, browser, ".screen", "Nothing shown yet")
 	run(t, browser, chromedp.Navigate(s.SessionURL))

@@ -191,8 +191,8 @@ func TestSimulatorPage_Lives(t *testing.T) {
 		&s); status != http.StatusCreated {
 		t.Fatalf("create session: got status %d, want 201", status)
 	}
-	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
-		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
+	run(t, browser, chromedp.Navigate(s.SessionURL), chromium.Type("#email", "ada@example.org"),
+		chromium.Type("#password", testPassword), chromedp.Submit("#password"))
 	see(t, browser, "#socket", "Connected")
 	see(t, browser, "#attach", "No app is connected")
 	shot(t, browser, "empty")

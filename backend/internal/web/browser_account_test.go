@@ -186,7 +186,7 @@ func TestProjects_SearchInTheBrowser(t *testing.T) {
 	s := walkIn(t, site)
 	s.open("/account/projects")
 	s.clickFor(`.pages a[rel=next]`, `document.querySelector(".pages").innerText.includes("101–122 of 122")`)
-	s.do(chromedp.SendKeys("#q", "bulk 11\r"))
+	s.do(chromium.Type("#q", "bulk 11\r"))
 	s.see(`document.querySelectorAll(".rows tbody tr").length === 11`) // 011 and 110 to 119
 	if q := eval[string](s, `document.querySelector("#q").value`); q != "bulk 11" {
 		t.Errorf("the field shows %q, want the search", q)
@@ -222,7 +222,7 @@ func TestCopy_KeysAndCommands(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	s := walkIn(t, site)
 	s.open(helloPath)
-	s.do(chromedp.SendKeys("#key-name", "nightly"), chromedp.Submit("#key-name"))
+	s.do(chromium.Type("#key-name", "nightly"), chromedp.Submit("#key-name"))
 	s.see(`document.querySelector(".copyable #key")`)
 	s.see(`document.activeElement.id === "key"`)
 	s.do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = async (text) => { window.copied = text; }`))
@@ -273,7 +273,7 @@ func TestFields_LookEditable(t *testing.T) {
 			t.Errorf("%s has the background %s, want white", field, got)
 		}
 	}
-	s.do(chromedp.SendKeys("#key-name", "nightly"), chromedp.Submit("#key-name"))
+	s.do(chromium.Type("#key-name", "nightly"), chromedp.Submit("#key-name"))
 	s.see(`document.querySelector("#key")`)
 	if got := eval[string](s, `getComputedStyle(document.querySelector("#key")).backgroundColor`); got == "rgb(255, 255, 255)" {
 		t.Error("a read-only field looks editable")

@@ -47,7 +47,7 @@ func TestConnectionPage_PreviewWithoutScripts(t *testing.T) {
 	s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
 	s.see(`document.querySelector("iframe").sandbox.length === 0`)
 	saved := s.frame()
-	s.do(chromedp.SendKeys("#title", " for cooks"), chromedp.Click(`[data-preview][formaction$="=disconnected"]`))
+	s.do(chromium.Type("#title", " for cooks"), chromedp.Click(`[data-preview][formaction$="=disconnected"]`))
 	entered := s.frameChanges(saved)
 	s.do(chromedp.Click(`[data-preview][formaction$="=connected"]`))
 	s.frameChanges(entered)
@@ -75,7 +75,7 @@ func TestConnectionPage_PreviewFollows(t *testing.T) {
 	s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
 	s.see(`document.querySelector("[data-preview]").ariaPressed === "true"`)
 	saved, entries := s.frame(), eval[int](s, `history.length`)
-	s.do(chromedp.SendKeys("#title", "!"))
+	s.do(chromium.Type("#title", "!"))
 	typed := s.frameChanges(saved)
 	s.see(`document.querySelectorAll("iframe").length === 1`)
 	s.do(chromedp.Click(`[data-preview][formaction$="=connected"]`))
@@ -88,7 +88,7 @@ func TestConnectionPage_PreviewFollows(t *testing.T) {
 	}
 	s.frameChanges(connected)
 	s.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#accent").select()`),
-		chromedp.SendKeys("#accent", "#00AA22"))
+		chromium.Type("#accent", "#00AA22"))
 	s.see(`document.querySelector("#accent-picker").value === "#00aa22"`)
 	if got := eval[string](s, `document.activeElement.id`); got != "accent" {
 		t.Errorf("the focus is on %q, want it to stay in the field", got)
@@ -114,16 +114,16 @@ func TestConnectionPage_AddsRows(t *testing.T) {
 				s.see(`document.querySelector("[data-preview]").ariaPressed === "true"`)
 			}
 			rows := eval[int](s, `document.querySelectorAll("[data-rows=phrase] [data-row]").length`)
-			s.do(chromedp.SendKeys("#title", " for cooks"), chromedp.SendKeys("#phrase-2", "go back"),
+			s.do(chromium.Type("#title", " for cooks"), chromium.Type("#phrase-2", "go back"),
 				chromedp.Click(`[value="add-phrase"]`))
 			s.see(`document.activeElement.id === "phrase-3"`)
 			if got := eval[int](s, `document.querySelectorAll("[data-rows=phrase] [data-row]").length`); got != rows+1 {
 				t.Errorf("%d rows, want %d", got, rows+1)
 			}
-			s.do(chromedp.SendKeys("#phrase-3", "stop"), chromedp.Click(`[value="add-toggle"]`))
+			s.do(chromium.Type("#phrase-3", "stop"), chromedp.Click(`[value="add-toggle"]`))
 			s.see(`document.activeElement.id === "toggle-id-3"`)
 			s.noObstacles("connection-page-rows-" + strings.ReplaceAll(name, " ", "-"))
-			s.do(chromedp.SendKeys("#toggle-id-3", "loud"), chromedp.SendKeys("#toggle-label-3", "Louder\r")) // Enter saves
+			s.do(chromium.Type("#toggle-id-3", "loud"), chromium.Type("#toggle-label-3", "Louder\r")) // Enter saves
 			s.see(`document.body.innerText.includes("Saved.")`)
 			if p := h.page; len(p.Phrases) != 3 || p.Phrases[2].Phrase != "stop" || !strings.Contains(p.Title, "for cooks") ||
 				p.Toggles[len(p.Toggles)-1].ID != "loud" {
@@ -143,12 +143,12 @@ func TestConnectionPage_AsksBeforeItForgets(t *testing.T) {
 		t.Error("the page asks although nothing was entered")
 	}
 	saved := s.frame()
-	s.do(chromedp.SendKeys("#title", "!"))
+	s.do(chromium.Type("#title", "!"))
 	s.frameChanges(saved)
 	if !eval[bool](s, asks) {
 		t.Error("the page does not ask about what was entered, after its preview")
 	}
-	s.do(chromedp.SendKeys("#title", "\r")) // Enter saves
+	s.do(chromium.Type("#title", "\r")) // Enter saves
 	s.see(`document.body.innerText.includes("Saved.")`)
 }
 
@@ -160,8 +160,8 @@ func TestConnectionPage_ShowsEveryProblem(t *testing.T) {
 			s.scheme(scheme)
 			s.withoutScripts()
 			s.do(chromedp.Navigate(s.site.URL + helloPath + "/connection-page"))
-			s.do(chromedp.SendKeys("#toggle-id-2", "not so"), chromedp.SendKeys("#supportUrl", "nowhere"),
-				chromedp.SendKeys("#privacyUrl", "http://example.org\r"))
+			s.do(chromium.Type("#toggle-id-2", "not so"), chromium.Type("#supportUrl", "nowhere"),
+				chromium.Type("#privacyUrl", "http://example.org\r"))
 			s.see(`document.activeElement.id === "summary"`)
 			if got := eval[string](s, `document.activeElement.innerText`); !strings.Contains(got, "Correct 3 fields") {
 				t.Errorf("the summary is %q, want all 3 fields", got)

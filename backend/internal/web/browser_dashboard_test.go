@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // walkIn opens a browser on the overview page, signed in as the account holder.
@@ -59,7 +60,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	}
 
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
-	s.do(chromedp.SendKeys("#key-name", "nightly"))
+	s.do(chromium.Type("#key-name", "nightly"))
 	click(`form[action$="/keys"] button`, `document.querySelector("#key")?.value.includes("canary")`)
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
 	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
@@ -93,11 +94,11 @@ func TestForms_AreAccessible(t *testing.T) {
 	}
 	open := func(path string) { s.do(chromedp.Navigate(site.URL + helloPath + path)) }
 	open("")
-	s.do(chromedp.SendKeys("#key-name", "nightly"), chromedp.Submit("#key-name"))
+	s.do(chromium.Type("#key-name", "nightly"), chromedp.Submit("#key-name"))
 	s.see(`document.querySelector("#key")`)
 	look("answer-key")
 	open("")
-	s.do(chromedp.SendKeys("#name", strings.Repeat("long", 30)), chromedp.Submit("#name"))
+	s.do(chromium.Type("#name", strings.Repeat("long", 30)), chromedp.Submit("#name"))
 	s.see(`document.querySelector("#name-error")`)
 	look("answer-name")
 	open("/assistant")
@@ -107,11 +108,11 @@ func TestForms_AreAccessible(t *testing.T) {
 	look("answer-conflict")
 	open("/credentials")
 	s.do(chromedp.Click(`[aria-labelledby="provider-openai"] summary`)) // no model uses the key, so the form is folded
-	s.do(chromedp.SendKeys("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
+	s.do(chromium.Type("#value-openai", "wrong"), chromedp.Submit("#value-openai"))
 	s.see(`document.querySelector("#value-openai-error")`)
 	look("answer-credential")
-	open("/connection-page")                            // the last page, because leaving it asks first
-	s.do(chromedp.SendKeys("#toggle-id-2", "not so\r")) // Enter sends the form
+	open("/connection-page")                        // the last page, because leaving it asks first
+	s.do(chromium.Type("#toggle-id-2", "not so\r")) // Enter sends the form
 	s.see(`document.querySelector("[aria-invalid]")`)
 	look("answer-page")
 }

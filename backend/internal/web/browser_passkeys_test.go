@@ -108,12 +108,12 @@ func newPasskeyStage(t *testing.T, change ...func(*Options)) (*pageTest, webauth
 func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	s, authenticator := newPasskeyStage(t)
 	s.signInAsAda()
-	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.Click("form[data-passkey] button"))
+	s.do(chromium.Type("#passkey-name", "my laptop"), chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
 	if eval[bool](s, `!!document.querySelector("[data-no-passkey]")`) {
 		t.Error("the page says that this browser does not support passkeys")
 	}
-	s.do(chromedp.SendKeys("#passkey-name", "once more"), chromedp.Click("form[data-passkey] button"))
+	s.do(chromium.Type("#passkey-name", "once more"), chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("has a passkey for your account already")`)
 
 	s.do(chromedp.Click(".who button"))
@@ -170,14 +170,14 @@ func TestPasskey_AsksForThePasswordInPlace(t *testing.T) {
 	}
 	late.Store(true)
 	const button = "form[data-passkey] button"
-	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.Click(button))
+	s.do(chromium.Type("#passkey-name", "my laptop"), chromedp.Click(button))
 	s.see(`document.activeElement.id === "passkey-password" && document.querySelector("[data-trouble]").innerText.includes("Enter your current password")`)
-	s.do(chromedp.SendKeys("#passkey-password", "not the password"), chromedp.Click(button))
+	s.do(chromium.Type("#passkey-password", "not the password"), chromedp.Click(button))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("not your current password") && document.querySelector("#passkey-password").value === ""`)
 	if name := eval[string](s, `document.querySelector("#passkey-name").value`); name != "my laptop" {
 		t.Errorf("the name became %q, want it kept", name)
 	}
 	s.picture("password-in-place")
-	s.do(chromedp.SendKeys("#passkey-password", adaPassword), chromedp.Click(button))
+	s.do(chromium.Type("#passkey-password", adaPassword), chromedp.Click(button))
 	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
 }

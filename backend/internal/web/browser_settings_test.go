@@ -15,6 +15,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/passkey"
+	"github.com/service-dev/service/test/chromium"
 )
 
 // newSettingsPageTest returns a browser on the sign-in pages, and the fake services behind them.
@@ -36,8 +37,8 @@ func (s *pageTest) open(path string) {
 func (s *pageTest) signInAsAda() {
 	s.t.Helper()
 	s.open("/signin?next=/account/settings")
-	s.do(chromedp.SendKeys("input[name=email]", "ada@example.org"),
-		chromedp.SendKeys("input[name=password]", adaPassword), chromedp.Submit("input[name=email]"))
+	s.do(chromium.Type("input[name=email]", "ada@example.org"),
+		chromium.Type("input[name=password]", adaPassword), chromedp.Submit("input[name=email]"))
 	s.see(`document.querySelector("h1").textContent === "Account settings"`)
 }
 
@@ -72,7 +73,7 @@ func TestSignIn_ByKeyboard(t *testing.T) {
 	if want := "Skip to content | Service | E-mail | Password | Sign in | Forgot your password? | Continue with Acme | Sign in with a passkey | Create an account"; got != want {
 		t.Errorf("the focus order is\n%s, want\n%s", got, want)
 	}
-	s.do(chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", adaPassword+"\r"))
+	s.do(chromium.Type("#email", "ada@example.org"), chromium.Type("#password", adaPassword+"\r"))
 	s.see(`location.pathname === "/" && document.body.innerText.includes("ada@example.org")`)
 }
 
@@ -80,8 +81,8 @@ func TestFormErrors_LinkToTheirFields(t *testing.T) {
 	s, _ := newSettingsPageTest(t)
 	s.signInAsAda()
 	s.do(chromedp.Click("section[aria-labelledby=password-title] summary"),
-		chromedp.SendKeys("#current-password", "not the password"),
-		chromedp.SendKeys("#new-password", "a new long password\r"))
+		chromium.Type("#current-password", "not the password"),
+		chromium.Type("#new-password", "a new long password\r"))
 	s.see(`document.querySelector("#summary")?.role === "alert" || document.querySelector("#summary")?.getAttribute("role") === "alert"`)
 	s.see(`document.activeElement.id === "current-password" && document.activeElement.getAttribute("aria-invalid") === "true"`)
 	s.do(chromedp.Focus("#summary a"), chromedp.KeyEvent("\r"))

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/backend/internal/passkey"
+	"github.com/service-dev/service/test/chromium"
 )
 
 var proofInput = regexp.MustCompile(`name="proof" value="([^"]+)"`)
@@ -170,13 +171,13 @@ func TestGrants_RaisingNeedsAProof(t *testing.T) {
 func TestProof_InTheBrowser(t *testing.T) {
 	s, _ := newPasskeyStage(t, asksProof, func(o *Options) { o.Accounts.(*fakeSettings).mail = false })
 	s.signInAsAda()
-	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.SendKeys("#passkey-password", adaPassword),
+	s.do(chromium.Type("#passkey-name", "my laptop"), chromium.Type("#passkey-password", adaPassword),
 		chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added")`)
 	s.open(page)
 	s.see(`document.querySelector(".ways")?.checkVisibility()`)
 	s.picture("approve-proof")
-	s.do(chromedp.SendKeys("#password", "not the password"), chromedp.Click("#approve"))
+	s.do(chromium.Type("#password", "not the password"), chromedp.Click("#approve"))
 	s.see(`document.querySelector("#password-error")?.innerText.includes("not your current password")`)
 	s.picture("approve-wrong")
 	s.do(chromedp.Click("form[data-passkey] button"))

@@ -231,7 +231,7 @@ func TestSimulatorPage_Hears(t *testing.T) {
 		!strings.Contains(p, `"final":true`) {
 		t.Errorf("the phrase sent %s, want a final transcript of it", p)
 	}
-	s.do(chromedp.SendKeys("#say-text", "turn left\r"))
+	s.do(chromium.Type("#say-text", "turn left\r"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"turn left"`) {
 		t.Errorf("the typed text sent %s, want a transcript of it", p)
 	}
@@ -301,7 +301,7 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
 	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
-	s.do(chromedp.Click(`.filter[data-chip="errors"]`), chromedp.SendKeys("#search", "points"))
+	s.do(chromedp.Click(`.filter[data-chip="errors"]`), chromium.Type("#search", "points"))
 	s.see(`document.querySelectorAll("#log > li").length === 1`)
 	s.do(chromedp.Evaluate[chromedp.Void](`const make = URL.createObjectURL.bind(URL);
 		URL.createObjectURL = (file) => { file.text().then((text) => { window.saved = text; }); return make(file); };`), chromedp.Click("#export"))

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/backend/internal/passkey"
+	"github.com/service-dev/service/test/chromium"
 )
 
 var opened = []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
@@ -122,7 +123,7 @@ func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	if eval[bool](s, `!!document.querySelector("[data-passkey]")`) {
 		t.Error("the sign-in at localhost offers passkeys, which are bound to the name")
 	}
-	s.do(chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", adaPassword),
+	s.do(chromium.Type("#email", "ada@example.org"), chromium.Type("#password", adaPassword),
 		chromedp.Submit("#email"))
 	s.see(`document.querySelector("h1")?.textContent === "Account settings"`)
 	if text := s.text("main"); !strings.Contains(text, "Passkeys work only at "+name) {
@@ -130,7 +131,7 @@ func TestSiteHost_BrowserThatDoesNotResolveIt(t *testing.T) {
 	}
 	s.open(page)
 	s.see(`document.querySelector("#password")`)
-	s.do(chromedp.SendKeys("#password", adaPassword), chromedp.Click("#approve"))
+	s.do(chromium.Type("#password", adaPassword), chromedp.Click("#approve"))
 	s.see(`location.href === "` + site.URL + `/activate/approved"`)
 }
 

@@ -27,6 +27,7 @@
 /** @typedef {"choose"|"connect"|"services"|"subscribe"|"write"} Step */
 
 const openTime = 20_000; // ms; some systems try to connect forever
+const answerTime = 5_000; // ms
 
 /**
  * The code for each DOMException, by the step that failed. Error texts differ between browsers and are not read.
@@ -70,6 +71,16 @@ export class Bluetooth {
     } catch {
       return "no_permission";
     }
+  }
+
+  /**
+   * Resolves to whether the browser answers this page's calls within answerTime. Chromium for Linux drops them all,
+   * without an error, after a connection has ended during a write. Only a reload helps.
+   */
+  static async answers() {
+    /** @type {Promise<boolean>} */
+    const late = new Promise((resolve) => setTimeout(resolve, answerTime, false));
+    return Promise.race([Bluetooth.problem().then(() => true), late]);
   }
 
   /**
@@ -118,6 +129,7 @@ export class Bluetooth {
     const attempt = {};
     link.opening = attempt;
     const timer = setTimeout(() => link.opening === attempt && this.end(key, "timeout"), openTime);
+    void Bluetooth.answers().then((yes) => yes || link.opening === attempt && this.end(key, "browser_stuck"));
     /** @type {Step} */
     let step = "connect";
     try {

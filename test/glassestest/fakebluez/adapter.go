@@ -137,6 +137,8 @@ func (a *adapter) handle(c *call) {
 
 func (c *call) notReady() { c.fail("NotReady", "Resource Not Ready") }
 
+func (c *call) notConnected() { c.fail("Failed", "Not connected") }
+
 func (c *call) inProgress() { c.fail("InProgress", "Operation already in progress") }
 
 func (a *adapter) discovering() bool {

@@ -14,6 +14,9 @@ import (
 const (
 	resolveAfter = 20     // from a connection until its services are resolved
 	connectLimit = 25_000 // for a device that does not answer
+	// From the end of a connection until its services are removed. By then, clients have got the errors of their last
+	// writes: if the services disappear first, Chromium stops answering the page.
+	removeAfter = 1_000
 )
 
 // device is a peripheral and the adapter's state of it.
@@ -40,6 +43,7 @@ type device struct {
 	characteristics map[dbus.ObjectPath]*characteristic
 	notified        int // counts notifications
 	held            *peripheral.Out
+	writes          []*call // not answered yet
 }
 
 func (d *device) advertisement() (peripheral.Advertisement, bool) {
@@ -215,7 +219,13 @@ func (d *device) disconnected(reason string) {
 		d.resolved = false
 		d.r.changed(d.path, deviceInterface, props("ServicesResolved", false))
 	}
-	d.removeTree()
+	d.held = nil
+	connection := d.connection
+	d.r.after(removeAfter, func() {
+		if d.connection == connection {
+			d.removeTree()
+		}
+	})
 	if d.r.opts.WithReasons {
 		d.r.emit(d.path, deviceInterface+".Disconnected", "org.bluez.Reason."+reason, "Connection ended")
 	}
@@ -226,6 +236,7 @@ func (d *device) disconnected(reason string) {
 func (d *device) remove() {
 	d.cancel()
 	d.disconnect(byLocal)
+	d.removeTree()
 	if d.known {
 		d.r.removed(d.path, "org.freedesktop.DBus.Properties", deviceInterface)
 	}
@@ -236,7 +247,7 @@ func (d *device) remove() {
 // reset clears the adapter's state of a device.
 func (d *device) reset() {
 	d.known, d.rssi, d.paired, d.trusted, d.connected, d.resolved = false, false, false, false, false, false
-	d.connecting, d.tree, d.characteristics, d.held = nil, nil, nil, nil
+	d.connecting, d.tree, d.characteristics, d.held, d.writes = nil, nil, nil, nil, nil
 }
 
 // pair answers Pair. If the client has an agent, it calls the agent first.
@@ -301,7 +312,7 @@ func (c *call) gattError(err error) {
 	case errors.Is(err, peripheral.ErrNotPermitted):
 		c.fail("NotPermitted", c.member+" not permitted")
 	case errors.Is(err, peripheral.ErrNotConnected):
-		c.fail("Failed", "Not connected")
+		c.notConnected()
 	case errors.Is(err, peripheral.ErrTooLong):
 		c.fail("InvalidValueLength", "Invalid value length")
 	default:

@@ -60,7 +60,7 @@ type Faults struct {
 	StaleServices bool // the services of an earlier firmware are found until RemoveDevice is called
 	RejectPairing bool // Pair fails with AuthenticationFailed
 	BusyWrites    int  // number of WriteValue calls that fail with InProgress
-	HangWrites    bool // WriteValue is not answered
+	HangWrites    bool // WriteValue is not answered until the connection has ended
 	// One of every N notifications is lost, sent twice, or sent after its successor; 0 means none.
 	LoseEach, RepeatEach, SwapEach int
 }

@@ -34,6 +34,7 @@ func (d *device) services() []peripheral.Service {
 
 // resolve publishes the services of a connected device.
 func (d *device) resolve() {
+	d.removeTree()
 	d.tree, d.characteristics = map[dbus.ObjectPath]object{}, map[dbus.ObjectPath]*characteristic{}
 	handle := 1
 	child := func(parent dbus.ObjectPath, kind string) dbus.ObjectPath {
@@ -77,10 +78,18 @@ func (d *device) removeTree() {
 		}
 	}
 	d.tree, d.characteristics, d.held = nil, nil, nil
+	for _, c := range d.writes {
+		c.notConnected()
+	}
+	d.writes = nil
 }
 
 // handleCharacteristic answers a call of org.bluez.GattCharacteristic1.
 func (d *device) handleCharacteristic(c *call, ch *characteristic) {
+	if !d.connected {
+		c.notConnected()
+		return
+	}
 	switch c.member {
 	case "WriteValue":
 		d.write(c, ch)
@@ -118,6 +127,7 @@ func (d *device) write(c *call, ch *characteristic) {
 	case !ok || len(value) > maxValue:
 		c.fail("InvalidArguments", "Invalid arguments in method call")
 	case d.faults.HangWrites:
+		d.writes = append(d.writes, c)
 	case d.faults.BusyWrites != 0:
 		d.faults.BusyWrites--
 		c.inProgress()
