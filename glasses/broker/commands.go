@@ -72,7 +72,7 @@ func (b *Broker) NotConnected(now time.Time, id string) []Output {
 }
 
 func (b *Broker) notConnected(now time.Time, id, message string) []Output {
-	if c := b.pending[id]; standsAlone(c.Type) {
+	if c := b.pending[id]; needsNoGlasses(c.Type) {
 		return b.answer(now, id, glasses.Result{OK: true}, glasses.ChipOf(c.Type), &c)
 	}
 	return b.FailCommand(now, id, glasses.CodeNotConnected, message)

@@ -22,12 +22,12 @@ func (c Command) Standing(before glasses.Standing) glasses.Standing {
 
 // ChangesStanding reports whether a successful command of this type may change the standing state.
 func (c Command) ChangesStanding() bool {
-	return c.Type == glasses.TypeTranscriptionStart || standsAlone(c.Type)
+	return c.Type == glasses.TypeTranscriptionStart || needsNoGlasses(c.Type)
 }
 
-// standsAlone reports whether a command succeeds without glasses. Glasses that attach later restore its settings and
+// needsNoGlasses reports whether a command succeeds without glasses. Glasses that attach later restore its settings and
 // do not restart what it stopped.
-func standsAlone(typ string) bool {
+func needsNoGlasses(typ string) bool {
 	return typ == glasses.TypePhrasesAnnounce || typ == glasses.TypeTranscriptionStop
 }
 

@@ -177,7 +177,7 @@ func TestProvider_Errors(t *testing.T) {
 
 			var cookies []string
 			visitor := func() *person {
-				provider.Spoil(oidctest.Faults{})
+				provider.SetFaults(oidctest.Faults{})
 				provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
 				return newPerson(t)
 			}
@@ -186,11 +186,11 @@ func TestProvider_Errors(t *testing.T) {
 				for _, c := range p.client.Jar.Cookies(p.at) {
 					cookies = append(cookies, c.Value)
 				}
-				calmRefusal(t, b, name, says, p)
+				checkRefusal(t, b, name, says, p)
 			}
 			for _, one := range broken {
 				someone := visitor()
-				provider.Spoil(one.faults)
+				provider.SetFaults(one.faults)
 				if one.who != (oidctest.Person{}) {
 					provider.Be(one.who)
 				}
@@ -276,8 +276,8 @@ func swapCode(t *testing.T, callback, other string) string {
 	return own.String()
 }
 
-// calmRefusal checks an error page: its text, its next step, and that no user is signed in.
-func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
+// checkRefusal checks an error page: its text, its next step, and that no user is signed in.
+func checkRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()
 	if p.status < 400 || p.status == http.StatusInternalServerError || !strings.Contains(text, says) {

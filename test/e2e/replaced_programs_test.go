@@ -16,7 +16,7 @@ import (
 
 // If the programs are deleted under a running daemon, running calls finish, the daemon exits, and the agent's next
 // call returns what to do. After the programs are installed again, the same agent works again.
-func TestRemovedPrograms_EndTheDaemonKindly(t *testing.T) {
+func TestRemovedPrograms_EndTheDaemonInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.install(t)

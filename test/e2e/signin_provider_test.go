@@ -71,7 +71,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 		{"foreign key", oidctest.Faults{ForeignKey: true}, "does not fit"},
 		{"no token", oidctest.Faults{NoIDToken: true}, "does not fit"},
 	} {
-		provider.Spoil(fault.faults)
+		provider.SetFaults(fault.faults)
 		someone := newPerson(t)
 		someone.viaAcme(b)
 		if text := someone.text(); someone.status < 400 || !strings.Contains(text, fault.want) ||
@@ -79,7 +79,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 			t.Errorf("%s: status %d, want an error page that explains it\n%s", fault.name, someone.status, text)
 		}
 	}
-	provider.Spoil(oidctest.Faults{})
+	provider.SetFaults(oidctest.Faults{})
 
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org"})
 	someone := newPerson(t)

@@ -222,12 +222,12 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 			t.Errorf("the uploads contain %q", secret)
 		}
 	}
-	saysNothingOfTheComputer(t, e)
+	checkListedValuesOnly(t, e)
 }
 
-// saysNothingOfTheComputer checks that requests contain only listed fields and values. It does not search for the
+// checkListedValuesOnly checks that requests contain only listed fields and values. It does not search for the
 // computer's name, because names such as "vm" or "linux" also occur in random ids and in words.
-func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
+func checkListedValuesOnly(t *testing.T, e *endpoint) {
 	t.Helper()
 	words := map[string][]string{
 		"os": {runtime.GOOS}, "arch": {runtime.GOARCH}, "version": {"0.1.0"}, "tool": {"listProjects"}, "client": {"servicectl"}, "clientVersion": {"0.1.0"},

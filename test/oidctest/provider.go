@@ -139,8 +139,8 @@ func (p *Provider) Be(who Person) {
 	p.person = who
 }
 
-// Spoil sets the faults of subsequent responses.
-func (p *Provider) Spoil(f Faults) {
+// SetFaults sets the faults of subsequent responses.
+func (p *Provider) SetFaults(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = f

@@ -25,7 +25,7 @@ import (
 // An operator finds in the log why no one can sign in: a wrong setting looks different from a provider that is down.
 func TestErrorsNameTheCause(t *testing.T) {
 	p, _ := started(t, nil)
-	p.Spoil(oidctest.Faults{SecretInBody: true})
+	p.SetFaults(oidctest.Faults{SecretInBody: true})
 	at := func(issuer, secret string) *Service {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "providers.yaml")
@@ -41,7 +41,7 @@ func TestErrorsNameTheCause(t *testing.T) {
 		return s
 	}
 	down, _ := started(t, nil)
-	down.Spoil(oidctest.Faults{DiscoveryDown: true})
+	down.SetFaults(oidctest.Faults{DiscoveryDown: true})
 	for issuer, want := range map[string]string{
 		p.Issuer + "/":          `calls itself "` + p.Issuer + `"`, // authentik's issuers end in a slash
 		p.Issuer + "/elsewhere": "404",

@@ -146,7 +146,7 @@ func TestFinish_FindsWhetherTheEmailIsVerified(t *testing.T) {
 func TestFinish_SendsSecretAsProviderWants(t *testing.T) {
 	for _, inBody := range []bool{false, true} {
 		p, s := started(t, nil)
-		p.Spoil(oidctest.Faults{SecretInBody: inBody})
+		p.SetFaults(oidctest.Faults{SecretInBody: inBody})
 		a := begin(t, s)
 		if _, err := s.Finish(t.Context(), a, visit(t, a)); err != nil || p.Calls("/token") != 1 {
 			t.Errorf("secret in the body %v: got %v and %d token requests, want success and 1", inBody, err, p.Calls("/token"))
@@ -210,7 +210,7 @@ func TestFaults(t *testing.T) {
 		"token endpoint": {oidctest.Faults{TokenStatus: 500}, ErrUnreachable},
 		"none":           {oidctest.Faults{}, nil},
 	} {
-		p.Spoil(c.faults)
+		p.SetFaults(c.faults)
 		a := begin(t, s)
 		_, err := s.Finish(t.Context(), a, visit(t, a))
 		if !errors.Is(err, c.want) {
@@ -225,7 +225,7 @@ func TestFaults(t *testing.T) {
 func TestBegin_ProviderRecovers(t *testing.T) {
 	now := time.Now()
 	p, s := started(t, func() time.Time { return now })
-	p.Spoil(oidctest.Faults{DiscoveryDown: true})
+	p.SetFaults(oidctest.Faults{DiscoveryDown: true})
 	for range 3 {
 		if _, err := s.Begin(t.Context(), "acme", callback); !errors.Is(err, ErrUnreachable) {
 			t.Errorf("provider down: got %v, want ErrUnreachable", err)
@@ -234,7 +234,7 @@ func TestBegin_ProviderRecovers(t *testing.T) {
 	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
 		t.Errorf("discovery ran %d times within %s, want 1", n, retryAfter)
 	}
-	p.Spoil(oidctest.Faults{})
+	p.SetFaults(oidctest.Faults{})
 	now = now.Add(retryAfter)
 	begin(t, s)
 	if _, err := s.Begin(t.Context(), "other", callback); !errors.Is(err, ErrUnknownProvider) {
