@@ -13,7 +13,7 @@ import (
 	contract "github.com/service-dev/service/internal/clientio"
 )
 
-// inspectSoon inspects a folder for which an unlimited inspection would take minutes.
+// inspectSoon inspects a folder for which an unlimited inspection would take minutes with the race detector.
 func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -35,7 +35,7 @@ func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
-			text := "glasses\n" + strings.Repeat(call, maxRead/len(call)-1)
+			text := "glasses\n" + strings.Repeat(call, maxRead/4/len(call))
 			write(t, filepath.Join(root, "a.py"), []byte(text))
 			if in := inspectSoon(t, ours, root); len(in.Phrases) > maxUses || in.FilesRead != 1 {
 				t.Errorf("%d phrases, %d files read; want at most maxUses and 1", len(in.Phrases), in.FilesRead)
