@@ -123,7 +123,7 @@ func ParseBenchRecord(data []byte) (r BenchRecord, err error) {
 	case !isKnown:
 		err = fmt.Errorf("deviceModel %.50q is not known", r.DeviceModel)
 	case !slices.Contains([]string{AgainstReal, AgainstEmulated, AgainstUnknown}, r.Against):
-		err = fmt.Errorf("against is %.50q, not real, emulated or unknown", r.Against)
+		err = fmt.Errorf("against must be real, emulated or unknown, not %.50q", r.Against)
 	case r.At.IsZero() || r.Carrier == "" || r.Service == "" || r.System == "":
 		err = fmt.Errorf("at, carrier, service or system is missing")
 	case len(r.Pictures.Ms) > r.Pictures.Asked:

@@ -34,7 +34,7 @@ var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},
 	"credit_reserved": {Status: http.StatusTooManyRequests, Type: "rate_limit_error", RetryAfter: 1,
-		Message: "calls in flight have reserved the account's credit: try again when they have ended"},
+		Message: "what is left of the account's credit is reserved for calls in flight: try again when they have ended"},
 	"credit_locked": {Status: http.StatusForbidden, Type: "permission_error",
 		Message: "the account's owner has to confirm the mail address before credit can be spent"},
 	"cap_reached": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",

@@ -25,8 +25,8 @@ const (
 	ToApps
 	// ToGlasses sends Data to the glasses.
 	ToGlasses
-	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, unless Row is
-	// from the service itself. If Row is a successful result, Answered is its command.
+	// Append adds Row to the event log. Unless the service itself sent Row, Append also acknowledges it to the sender
+	// of the frame being handled. If Row is a successful result, Answered is the command that it answers.
 	Append
 	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
 	Acknowledge

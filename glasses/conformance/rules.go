@@ -300,7 +300,7 @@ func (c *checker) wantEvent(ctx context.Context, control string, payload any, ev
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("%s was ok, but there is no %s event", control, event)
+			return fmt.Errorf("%s was answered with ok, but no %s event came within %v", control, event, streamTime)
 		}
 		before = []received{next}
 	}

@@ -69,7 +69,7 @@ type LinkState struct {
 	Problem string
 }
 
-// NewGlasses returns glasses whose links are all down. The next Tick asks the carrier to open the first one.
+// NewGlasses returns glasses that are not connected. The next Tick requests the first link from the carrier.
 func NewGlasses(model glasses.DeviceModel, d Driver, o device.Options) *Glasses {
 	g := &Glasses{driver: d}
 	o.Hardware, o.Unconfirmed = true, g.unconfirmed

@@ -40,7 +40,7 @@ func Parse(data []byte) (Scenario, error) {
 	}
 	var s Scenario
 	if err := fileShape().Decode(data, &s); err != nil {
-		return Scenario{}, numbered(err)
+		return Scenario{}, addStepExample(err)
 	}
 	if s.App != nil && len(s.App.Command) == 0 {
 		return Scenario{}, &Error{Path: "app.command", Message: "it is empty", Want: "the program to start",
@@ -60,7 +60,7 @@ func ParseSteps(data []byte) ([]Step, error) {
 	var l list
 	whole := slices.Concat([]byte(`{"steps":`), data, []byte("}"))
 	if err := stepsShape().Decode(whole, &l); err != nil {
-		return nil, numbered(err)
+		return nil, addStepExample(err)
 	}
 	return l.Steps, check(l.Steps)
 }
@@ -88,8 +88,8 @@ func (k Kind) Want() string { return stepsShape().Want("steps[]." + k.Name) }
 
 var stepPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^steps\[(\d+)\]`) })
 
-// numbered adds the example of a step to an error that has none.
-func numbered(err error) error {
+// addStepExample adds an example to an *Error that has none and whose path begins with steps[N].
+func addStepExample(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Example == "" && stepPattern().MatchString(e.Path) {
 		e.Example = `{"advance": 1000}`

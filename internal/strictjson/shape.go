@@ -34,8 +34,8 @@ type Rule struct {
 	Object bool
 	// Default is the value of a missing field: a string, a bool or an int64; nil means the zero value.
 	Default any
-	// Example is valid JSON for errors: the value itself, or an object that contains it. Nested values without an
-	// example of their own use it too.
+	// Example is the JSON that error messages show as an example: the value itself, or an object that contains it. It
+	// also applies to nested values that have no example of their own.
 	Example string
 }
 

@@ -35,8 +35,8 @@ type GatewayRange struct {
 }
 
 // GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight;
-// Free is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the mail
-// address. TopUp is the page for adding credit, or null if the backend has none.
+// Free is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the
+// email address. TopUp is the URL of the page for adding credit, or null if the backend has none.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`

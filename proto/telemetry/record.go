@@ -112,8 +112,8 @@ func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 
 // Plain parses an upload in the form that the daemon writes: compact JSON, each field once, no escapes. It allocates
 // only the records. ok is false for any other form, even a valid one; the caller must then parse the body strictly,
-// which returns the same result where both succeed. rejected is the number of events that are not in the list. The
-// records alias body.
+// which returns the same result where both succeed. rejected is the number of events whose name, fields, id or
+// time is not valid, and dropped the number of lost events that the upload reports. The records alias body.
 func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool) {
 	p := plain{rest: body}
 	if !p.take(`{"events":[`) {

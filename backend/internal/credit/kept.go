@@ -60,7 +60,7 @@ func (l *Ledger) logLost(ctx context.Context, s Settlement) {
 	if s.Charge == 0 {
 		return
 	}
-	l.o.Log.ErrorContext(ctx, "failed to charge call, the operator pays", "cost", s.Charge.String(), "hold", s.HoldID,
+	l.o.Log.ErrorContext(ctx, "failed to charge call; the operator pays", "cost", s.Charge.String(), "hold", s.HoldID,
 		"project", s.Call.Project, "model", s.Call.Model)
 }
 

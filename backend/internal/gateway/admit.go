@@ -78,7 +78,8 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	case c.script != nil:
 		return nil
 	case c.request.Images > 0 && m.imageTokens == 0:
-		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages", Message: "the model " + m.ID + " reads no images"}
+		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages",
+			Message: "the model " + m.ID + " does not accept images: remove them, or use a model that does"}
 	}
 	if c.own {
 		if err := c.takeOwnKey(ctx); err != nil {
@@ -101,8 +102,8 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	return nil
 }
 
-// inputBound returns the maximum number of input tokens that the provider can count. It is at most the model's
-// context.
+// inputBound returns an upper bound on the input tokens that the provider can report for this call. It never exceeds
+// the model's context.
 func (c *call) inputBound() int64 {
 	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
 }

@@ -217,7 +217,7 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 	u, err := url.Parse(e.BaseURL)
 	switch {
 	case !idForm.MatchString(e.ID):
-		return nil, errors.New("id is not 1 to 64 lower case letters, digits, dots, - and _")
+		return nil, errors.New("id must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit")
 	case len([]rune(p.Name)) > maxText:
 		return nil, fmt.Errorf("name is over %d characters", maxText)
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
@@ -265,7 +265,7 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	m.defaultOutput = cmp.Or(int64(e.DefaultOutput), min(defaultOutput, m.output))
 	switch {
 	case !idForm.MatchString(e.ID) || e.ID == Assistant:
-		return nil, errors.New("id is not 1 to 64 lower case letters, digits, dots, - and _, or it is assistant")
+		return nil, errors.New("id must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit, or it is assistant")
 	case len([]rune(m.Name)) > maxText || len([]rune(m.Description)) > maxText || len(m.upstream) > maxText:
 		return nil, fmt.Errorf("name, description or provider_model is over %d characters", maxText)
 	case m.Provider == nil:

@@ -123,7 +123,7 @@ func refusalOf(err error) *Refusal {
 			of = reserved.Of + "'s spending cap of this " + reserved.Cap
 		}
 		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
-			Message: "calls in flight have reserved the " + of + ": try again when they have ended",
+			Message: "what is left of the " + of + " is reserved for calls in flight: try again when they have ended",
 			Money:   map[string]any{"needed": reserved.Needed, "available": reserved.Available}}
 	case errors.As(err, &unproved):
 		return refuse(CodeCreditLocked, "the account's owner has to confirm the mail address before credit can be spent")

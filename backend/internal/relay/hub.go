@@ -48,7 +48,7 @@ type Options struct {
 	Sessions Sessions
 	Gateways Gateways // nil if there are none
 	Log      Log
-	Quota    sessions.Quota // limits of the event log; sessions.DefaultQuota
+	Quota    sessions.Quota // limits of the event log; sessions.DefaultQuota if zero
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// SiteOrigin is the origin of the pages, such as https://service.example.org. Pages with another scheme may not

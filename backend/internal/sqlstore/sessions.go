@@ -137,7 +137,7 @@ func (s *Store) Session(ctx context.Context, id string) (sessions.Session, error
 	return querySession(ctx, s.reads, selectSessions+`id = $1`, id)
 }
 
-// maxListed limits a list, because an account may have any number of sessions.
+// maxListed is the maximum number of sessions that OpenSessions returns; an account may have any number.
 const maxListed = 500
 
 // OpenSessions lists an account's open sessions, newest first.

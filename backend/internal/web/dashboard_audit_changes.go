@@ -54,7 +54,7 @@ func storedChanges(e audit.Entry) (changes []valueChange) {
 	return changes
 }
 
-// changedName returns the label of a field of the assistant, of a connection page or of caps.
+// changedName returns the label of a changed setting: a field of an assistant, a connection page or a spending cap.
 func changedName(name string) string {
 	if label, ok := settingNames[name]; ok {
 		return label

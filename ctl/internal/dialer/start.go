@@ -46,8 +46,8 @@ func (d Daemon) start(ctx context.Context) error {
 	return d.awaitReady(ctx, ready)
 }
 
-// run starts the daemon through the starter. If the starter is missing or fails, run starts the daemon directly and
-// returns the error.
+// run starts the daemon through the starter, or directly if the starter is missing or fails. It returns an error only
+// if the direct start fails.
 func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
 	if d.Starter != "" {
 		starter, err := spawn(d.Starter, []string{d.Starter, StarterVerb, d.Program}, env, stdio, ready)

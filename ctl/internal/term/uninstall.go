@@ -115,7 +115,7 @@ func (t *Terminal) UninstallReport(u Uninstalled) {
 		t.Remark("%s", problem)
 	}
 	if len(u.Failed) > 0 {
-		t.Next("correct that, then run the command again")
+		t.Next("fix the problems above, then run the command again")
 		return
 	}
 	t.Next("%s", removalStep(u))

@@ -33,7 +33,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	mux.HandleFunc(gatewayPath+"/", func(w http.ResponseWriter, r *http.Request) {
 		allowOrigin(w, r)
 		fail(w, &assistantscript.Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
-			Message: "a local session serves GET /v1/models and POST /v1/chat/completions"})
+			Message: "a local session serves only GET /v1/models, GET /v1/models/{id} and POST /v1/chat/completions"})
 	})
 }
 

@@ -23,8 +23,8 @@ type Target struct {
 // EmbeddedURL is the embedded backend's address before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address for display, because "embedded:<id>" means nothing to users. An empty address
-// is unknown.
+// DisplayName returns a backend's address for display, because "embedded:<id>" means nothing to users. It
+// returns "an unknown backend" if url is empty.
 func DisplayName(url string) string {
 	if url == "" {
 		return "an unknown backend"

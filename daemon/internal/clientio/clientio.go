@@ -125,7 +125,7 @@ func (r *Registry) forget(token string, c *conn) {
 	}
 }
 
-// ForToken returns the client that opened a connection with token before its call, or nil.
+// ForToken returns the client that opened its connection in advance with token, or nil if there is none.
 func (r *Registry) ForToken(token string) caller.IO {
 	if !clientio.IsToken(token) {
 		return nil

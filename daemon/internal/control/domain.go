@@ -17,7 +17,7 @@ import (
 type Accounts interface {
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
-	// Link returns the snapshot; its State is OtherBackend if another backend issued the link.
+	// Link returns the current link. Its State is OtherBackend if a backend other than the caller's issued it.
 	Link(ctx context.Context) account.Link
 	// Verify asks the backend whether the token is valid and returns the link with the verdict. Without a token it makes
 	// no request.

@@ -227,7 +227,8 @@ func (in *inspector) isBuildCopy(name, text string) bool {
 			func(ext string) bool { return slices.Contains(in.sources, stem+ext) })
 }
 
-// isCompiled reports whether a file is the output of a TypeScript compiler, or a loader.
+// isCompiled reports whether a generated file is, by its name, JavaScript (compiled or the loader) or a type
+// declaration.
 func isCompiled(name string) bool {
 	return extensions[path.Ext(name)] == "javascript" || strings.Contains(path.Base(name), ".d.")
 }

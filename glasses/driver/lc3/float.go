@@ -23,7 +23,7 @@ func cosine(k, n int) float64 {
 
 // exp2 returns 2 to the power of x.
 func exp2(x float64) float64 {
-	x = float64(x) // callers may pass a product
+	x = float64(x) // rounds a product that a caller passes, so that it is not fused with the addition below
 	whole := math.Floor(x + 0.5)
 	y := (x - whole) * math.Ln2
 	power := 1.0

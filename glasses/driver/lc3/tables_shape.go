@@ -24,10 +24,10 @@ var bandLimits = [bands + 1]int{
 	111, 116, 121, 127, 133, 139, 146, 153, 160,
 }
 
-// tnsOrderModel holds the cumulative frequencies, of 1024, of the orders 1 to 8.
+// tnsOrderModel holds the cumulative frequencies of the orders 1 to 8, out of 1024.
 var tnsOrderModel = [8]uint16{0, 14, 56, 156, 313, 494, 672, 839}
 
-// tnsCoefficientModels holds the cumulative frequencies, of 1024, of the quantized coefficients -8 to 8.
+// tnsCoefficientModels holds the cumulative frequencies of the quantized coefficients -8 to 8, out of 1024.
 var tnsCoefficientModels = [tnsMaxOrder][17]uint16{
 	{0, 1, 6, 21, 52, 106, 192, 289, 409, 568, 720, 831, 935, 994, 1016, 1022, 1023},
 	{0, 1, 2, 3, 4, 17, 60, 154, 293, 466, 626, 780, 911, 989, 1016, 1022, 1023},

@@ -188,7 +188,7 @@ func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case a := <-answer: // the link was opened meanwhile
+	case a := <-answer: // the link was opened just before ctx ended
 		return a.conn, a.err
 	default:
 	}

@@ -161,8 +161,8 @@ func byKind(str, array, object rule) rule {
 	}
 }
 
-// list accepts an array with up to most elements.
-func list(most int, element rule) rule {
+// list accepts an array of at limit limit elements.
+func list(limit int, element rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '[' {
 			return invalid(path, "is not a list")
@@ -172,8 +172,8 @@ func list(most int, element rule) rule {
 		start := len(d.out)
 		err := each(v, func(_ string, e jsontext.Value) error {
 			at := fmt.Sprintf("%s[%d]", path, n)
-			if n++; n > most {
-				return invalid(path, "has more than %d entries", most)
+			if n++; n > limit {
+				return invalid(path, "has more than %d entries", limit)
 			}
 			return d.unlessOmitted(start, "", func() error { return element(d, at, e) })
 		})
