@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) logout() *cobra.Command {
-	return query(a, "logout", "Forget the linked account on this machine",
+	return command.Query(a.Program, "logout", "Forget the linked account on this machine",
 		"Deletes only auth.json; the install id stays. Then it asks the backend to revoke the token\n"+
 			"and waits at most 3 s. It also succeeds if there was no link.",
 		(*client.Client).Logout,
@@ -36,7 +37,7 @@ func (a *app) declinePrivacy() *cobra.Command {
 
 func (a *app) decide(name, state, short string) *cobra.Command {
 	set := func(c *client.Client, ctx context.Context) (*client.Decision, error) { return c.SetConsent(ctx, state) }
-	return query(a, name, short, "", set, func(r *client.Decision) any {
+	return command.Query(a.Program, name, short, "", set, func(r *client.Decision) any {
 		object := consentJSON(r.GetConsent())
 		object["consent"], object["file"] = r.GetConsent().GetState(), r.GetFile()
 		return object

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/passwords"
 	"github.com/service-dev/service/internal/textfile"
@@ -31,7 +32,7 @@ const maxPasswordLine = 4 << 10
 const passwordTries = 3
 
 func (a *app) account() *cobra.Command {
-	return group("account", "Set a forgotten password", "", a.resetPassword())
+	return command.Group("account", "Set a forgotten password", "", a.resetPassword())
 }
 
 // resetOptions are the flags of account reset-password.
@@ -50,11 +51,11 @@ func (a *app) resetPassword() *cobra.Command {
 		Long: resetPasswordHelp,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if isTerminal := term.CanConfirm(a.in); isTerminal == o.stdin {
+			if isTerminal := term.CanConfirm(a.In); isTerminal == o.stdin {
 				return passwordSource(isTerminal)
 			}
-			return a.connected(cmd.Context(), func(c *client.Client) error {
-				return a.runResetPassword(cmd.Context(), c, first(args), o)
+			return a.WithClient(cmd.Context(), func(c *client.Client) error {
+				return a.runResetPassword(cmd.Context(), c, command.FirstArg(args), o)
 			})
 		},
 	}
@@ -68,11 +69,11 @@ func (a *app) resetPassword() *cobra.Command {
 // passwordSource returns an error if there is neither a terminal nor --stdin to read the password from.
 func passwordSource(isTerminal bool) error {
 	if isTerminal {
-		return &usageError{"--stdin reads a file or a pipe, but standard input is a terminal",
-			"run it without --stdin, which asks for the password"}
+		return &command.UsageError{Message: "--stdin reads a file or a pipe, but standard input is a terminal",
+			Next: "run it without --stdin, which asks for the password"}
 	}
-	return &usageError{"the password can be asked for only on a terminal",
-		"pass it with `servicectl account reset-password EMAIL --stdin < FILE`"}
+	return &command.UsageError{Message: "the password can be asked for only on a terminal",
+		Next: "pass it with `servicectl account reset-password EMAIL --stdin < FILE`"}
 }
 
 func (a *app) runResetPassword(ctx context.Context, c *client.Client, email string, o resetOptions) error {
@@ -91,7 +92,7 @@ func (a *app) runResetPassword(ctx context.Context, c *client.Client, email stri
 	if err != nil {
 		return err
 	}
-	return a.print(map[string]any{
+	return a.Print(map[string]any{
 		"accountId": reset.GetAccountId(), "email": p.Email, "browsersSignedOut": reset.GetBrowsers(),
 		"linksRevoked": reset.GetLinks(), "passkeysRemoved": reset.GetPasskeys(), "signInUrl": reset.GetSignInUrl(),
 	}, func() {
@@ -132,14 +133,15 @@ func chooseAccount(ctx context.Context, c *client.Client, email string) (*client
 	case len(list) == 1:
 		return list[0], nil
 	}
-	return nil, &usageError{"the embedded backend has several accounts", "name one of: " + strings.Join(emails, ", ")}
+	return nil, &command.UsageError{Message: "the embedded backend has several accounts",
+		Next: "name one of: " + strings.Join(emails, ", ")}
 }
 
 // newPassword reads the new password: twice from a terminal, or one line from standard input. A password typed on a
 // terminal is checked at once.
 func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string, error) {
 	if stdin {
-		line, err := bufio.NewReader(io.LimitReader(a.in, maxPasswordLine)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(a.In, maxPasswordLine)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", fmt.Errorf("read the password: %w", err)
 		}
@@ -166,14 +168,14 @@ func (a *app) newPassword(ctx context.Context, email string, stdin bool) (string
 // typedPassword asks for the new password until it is valid or the tries are used up. refused is the reason why the
 // last password is not valid.
 func (a *app) typedPassword(ctx context.Context, email string) (typed, refused string, err error) {
-	typed, err = a.Secret(ctx, a.in, term.PasswordQuestion(email))
+	typed, err = a.Secret(ctx, a.In, term.PasswordQuestion(email))
 	if err != nil {
 		return "", "", err
 	}
 	if err := passwords.Check(typed); err != nil {
 		return "", err.Error(), nil
 	}
-	again, err := a.Secret(ctx, a.in, term.PasswordAgainQuestion)
+	again, err := a.Secret(ctx, a.In, term.PasswordAgainQuestion)
 	if err == nil && again != typed {
 		refused = term.PasswordsDifferMessage
 	}
@@ -198,7 +200,7 @@ func (a *app) askWhatEnds(ctx context.Context, of *client.LocalAccount, o resetO
 			continue
 		}
 		var err error
-		if *q.ends, err = a.Confirm(ctx, a.in, q.question(int(q.count))); err != nil {
+		if *q.ends, err = a.Confirm(ctx, a.In, q.question(int(q.count))); err != nil {
 			return err
 		}
 	}

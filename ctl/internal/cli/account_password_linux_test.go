@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	backendbrowser "github.com/service-dev/service/test/browser"
 )
 
@@ -46,13 +47,13 @@ func (l *local) command(args ...string) *exec.Cmd {
 }
 
 // run runs servicectl without a terminal and returns its output.
-func (l *local) run(code int, input string, args ...string) (out, errOut string) {
+func (l *local) run(code command.Exit, input string, args ...string) (out, errOut string) {
 	l.Helper()
 	cmd := l.command(args...)
 	var o, e bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &o, &e
 	err := cmd.Run()
-	if got := cmd.ProcessState.ExitCode(); got != code {
+	if got := command.Exit(cmd.ProcessState.ExitCode()); got != code {
 		l.Fatalf("%v: got exit code %d (%v), want %d\n%s%s", args, got, err, code, o.String(), e.String())
 	}
 	return o.String(), e.String()
@@ -186,7 +187,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	p.answerSecret("New password", newPassword)
 	p.answerSecret("again: ", newPassword)
 	p.answer("The account has 1 linked agent, perhaps this machine's. Unlink as well? [y/N] ", "n")
-	shown := p.exits(exitYes)
+	shown := p.exits(command.ExitYes)
 	for _, want := range []string{"The password of ada@example.org is changed.", "browsers signed out: 1",
 		"linked agents that stay linked: 1",
 		"sign in at http://localhost" + l.backend[strings.LastIndexByte(l.backend, ':'):] + "/signin"} {
@@ -206,7 +207,7 @@ func TestResetPassword_OnTerminal(t *testing.T) {
 	if l.signsIn("ada@example.org", oldPassword) {
 		t.Error("the old password is still accepted")
 	}
-	l.run(exitYes, "", "whoami", "--refresh")
+	l.run(command.ExitYes, "", "whoami", "--refresh")
 	l.neverWritten(newPassword)
 }
 
@@ -220,7 +221,7 @@ func TestResetPassword_NarrowTerminal(t *testing.T) {
 	p.answerSecret("again: ", newPassword)
 	p.await("well? [y/N] ")
 	p.input("\x04")
-	shown := p.exits(exitYes)
+	shown := p.exits(command.ExitYes)
 	wantText(t, shown, "\nThe account has 1 linked agent,\nperhaps this machine's. Unlink as\nwell? [y/N] \nThe password of ",
 		"linked agents that stay linked: 1")
 }
@@ -248,38 +249,39 @@ func (l *local) neverWritten(text string) {
 func TestResetPassword_InScript(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
-	_, text := l.run(exitNo, newPassword, "account", "reset-password", "--stdin")
+	_, text := l.run(command.ExitNo, newPassword, "account", "reset-password", "--stdin")
 	wantText(t, text, "the embedded backend has no account yet", "servicectl login")
 	l.link("ada@example.org")
-	l.run(exitYes, "", "daemon", "stop")
-	_, text = l.run(exitUnknown, newPassword, "account", "reset-password", "ada@example.org")
+	l.run(command.ExitYes, "", "daemon", "stop")
+	_, text = l.run(command.ExitUnknown, newPassword, "account", "reset-password", "ada@example.org")
 	wantText(t, text, "only on a terminal", "--stdin")
 	if strings.Contains(text, "New password") {
 		t.Errorf("it asks without a terminal:\n%s", text)
 	}
-	_, text = l.run(exitNo, newPassword+"\n", "account", "reset-password", "eve@example.org", "--stdin")
+	_, text = l.run(command.ExitNo, newPassword+"\n", "account", "reset-password", "eve@example.org", "--stdin")
 	wantText(t, text, "no account of the embedded backend has the e-mail address eve@example.org", "ada@example.org")
-	out, _ := l.run(exitNo, "short\n", "account", "reset-password", "--stdin", "--json")
+	out, _ := l.run(command.ExitNo, "short\n", "account", "reset-password", "--stdin", "--json")
 	wantText(t, out, `"code": "password_not_accepted"`, "10 to 200 characters")
 
-	l.run(exitYes, "", "daemon", "stop")
-	out, _ = l.run(exitNo, "\xff\xfen\x00\n\x00", "account", "reset-password", "--stdin", "--json")
+	l.run(command.ExitYes, "", "daemon", "stop")
+	out, _ = l.run(command.ExitNo, "\xff\xfen\x00\n\x00", "account", "reset-password", "--stdin", "--json")
 	wantText(t, out, `"code": "password_not_accepted"`, "UTF-16")
 	// PowerShell begins files with a byte order mark, which is not part of the password.
-	out, _ = l.run(exitYes, "\ufeff"+newPassword+"\r\n", "account", "reset-password", "ADA@example.org", "--stdin", "--json")
-	wantText(t, out, `"email": "ada@example.org"`, `"linksRevoked": 0`, `"browsersSignedOut": 1`)
-	l.run(exitYes, "", "whoami", "--refresh")
-
-	out, _ = l.run(exitYes, oldPassword, "account", "reset-password", "--stdin", "--revoke-links", "--remove-passkeys",
+	out, _ = l.run(command.ExitYes, "\ufeff"+newPassword+"\r\n", "account", "reset-password", "ADA@example.org", "--stdin",
 		"--json")
+	wantText(t, out, `"email": "ada@example.org"`, `"linksRevoked": 0`, `"browsersSignedOut": 1`)
+	l.run(command.ExitYes, "", "whoami", "--refresh")
+
+	out, _ = l.run(command.ExitYes, oldPassword, "account", "reset-password", "--stdin", "--revoke-links",
+		"--remove-passkeys", "--json")
 	wantText(t, out, `"linksRevoked": 1`, `"passkeysRemoved": 0`)
-	l.run(exitNo, "", "whoami", "--refresh")
+	l.run(command.ExitNo, "", "whoami", "--refresh")
 	if !l.signsIn("ada@example.org", oldPassword) || l.signsIn("ada@example.org", newPassword) {
 		t.Error("the last password is not the one that is accepted")
 	}
 
 	l.link("bob@example.org")
-	_, text = l.run(exitUnknown, newPassword, "account", "reset-password", "--stdin")
+	_, text = l.run(command.ExitUnknown, newPassword, "account", "reset-password", "--stdin")
 	wantText(t, text, "has several accounts", "ada@example.org, bob@example.org")
 }
 
@@ -291,8 +293,8 @@ func TestResetPassword_RefusesOtherBackends(t *testing.T) {
 	cmd.Env = append(cmd.Env, "SERVICE_BACKEND_URL=https://backend.example.org")
 	cmd.Stdin = strings.NewReader(newPassword)
 	text, _ := cmd.CombinedOutput()
-	if got := cmd.ProcessState.ExitCode(); got != exitNo {
-		t.Errorf("got exit code %d, want %d", got, exitNo)
+	if got := command.Exit(cmd.ProcessState.ExitCode()); got != command.ExitNo {
+		t.Errorf("got exit code %d, want %d", got, command.ExitNo)
 	}
 	wantText(t, string(text), "https://backend.example.org/forgot")
 }
@@ -309,14 +311,14 @@ func TestResetPassword_CtrlC(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	p.input("\x03")
-	wantText(t, p.exits(exitCancelled), "cancelled")
+	wantText(t, p.exits(command.ExitCancelled), "cancelled")
 	if !p.echoes() {
 		t.Error("the terminal still hides what is typed")
 	}
 	if !l.signsIn("ada@example.org", oldPassword) {
 		t.Error("the old password is refused")
 	}
-	wantText(t, onTerminal(t, l.home, 80, nil, "account", "reset-password", "--stdin").exits(exitUnknown),
+	wantText(t, onTerminal(t, l.home, 80, nil, "account", "reset-password", "--stdin").exits(command.ExitUnknown),
 		"standard input is a terminal")
 }
 

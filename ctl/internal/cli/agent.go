@@ -14,17 +14,19 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/internal/programpath"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
 func (a *app) agent() *cobra.Command {
 	remove := func(g agents.Agent, _ agents.Program, dry bool) (agents.Change, error) { return g.Remove(dry) }
-	return group("agent", "Register service-mcp with your coding agents",
+	return command.Group("agent", "Register service-mcp with your coding agents",
 		"Each agent reads its own configuration file. Only the entry \"service\" in it is changed; a file that cannot be "+
 			"changed\n"+
 			"safely is not changed; the text to paste is printed instead.",
-		command("list", "List the coding agents with their state", "", func(context.Context) error { return a.listAgents() }),
+		command.New("list", "List the coding agents with their state", "",
+			func(context.Context) error { return a.listAgents() }),
 		a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
 		a.changeAgents("remove", "Remove service-mcp from your coding agents", remove))
 }
@@ -114,7 +116,7 @@ func (a *app) listAgents() error {
 	for _, g := range all {
 		rows = append(rows, rowOf(g, agents.Shim(shim, rendezvous.ToolsetAll)))
 	}
-	return a.print(map[string]any{"program": shim, "agents": rows}, func() {
+	return a.Print(map[string]any{"program": shim, "agents": rows}, func() {
 		table := [][]string{{"AGENT", "STATE", "FILE"}}
 		for _, r := range rows {
 			table = append(table, []string{r.ID, agentState(r), belowHome(r.File)})
@@ -185,20 +187,20 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 			row.Diff = done.Diff()
 		}
 		rows = append(rows, row)
-		if !a.json {
+		if !a.PrintsJSON {
 			a.AgentChanged(word, row.Name, row.File, row.Error, row.Snippet, row.Diff, changed, dry)
 		}
 	}
-	if len(chosen) == 0 && !a.json {
+	if len(chosen) == 0 && !a.PrintsJSON {
 		a.Say("No coding agent is registered: there is nothing to do.")
 	}
-	if a.json {
+	if a.PrintsJSON {
 		if err := a.JSON(map[string]any{"program": shim, "dryRun": dry, "agents": rows}); err != nil {
 			return err
 		}
 	}
 	if refused {
-		return exit(exitUnknown)
+		return command.ExitUnknown
 	}
 	return nil
 }
@@ -210,10 +212,10 @@ func unknownAgent(all []agents.Agent, name string) error {
 		ids = append(ids, g.ID)
 	}
 	next := "`servicectl agent list` shows the names"
-	if similar := similarTo(name, ids); len(similar) > 0 {
-		next = didYouMean("", similar)
+	if similar := command.SimilarTo(name, ids); len(similar) > 0 {
+		next = command.DidYouMean("", similar)
 	}
-	return &usageError{fmt.Sprintf("unknown agent %q", name), next}
+	return &command.UsageError{Message: fmt.Sprintf("unknown agent %q", name), Next: next}
 }
 
 // choose returns the named agents, or all agents found on this machine if no names are given. With remove, an agent

@@ -21,7 +21,7 @@ func (a *app) clientIO() *cobra.Command {
 		Args: cobra.NoArgs,
 		Long: "Started by service-mcp. Reads a token from stdin, connects to the daemon and executes its requests until " +
 			"stdin ends.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return serveClientIO(cmd.Context(), a.in) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveClientIO(cmd.Context(), a.In) },
 	}
 }
 

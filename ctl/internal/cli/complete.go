@@ -3,40 +3,19 @@ package cli
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/rendezvous"
 )
 
-// completionTime is how long a shell waits for completions.
-const completionTime = 2 * time.Second
-
-// complete completes the first argument with names from a running daemon. It does not start a daemon, because pressing
-// Tab must not have side effects, and ignores errors, because a shell does not show them.
-func (a *app) complete(names func(context.Context, *client.Client) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-		defer cancel()
-		c, err := client.Open(ctx, client.Options{Program: a.name, Running: true})
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer c.Close()
-		return names(ctx, c), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 func sessionIDs(ctx context.Context, c *client.Client) []string {
 	var answer struct{ Sessions []sessionFacts }
 	var ids []string
-	_, _ = ask(ctx, c, "getSessionStatus", map[string]any{}, &answer)
+	_, _ = command.CallTool(ctx, c, "getSessionStatus", map[string]any{}, &answer)
 	for _, s := range answer.Sessions {
 		ids = append(ids, cobra.CompletionWithDesc(s.SessionID, s.Transport+", "+s.DeviceModel))
 	}
@@ -127,7 +106,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"chip": valueOf(fixed(glasses.Chips()...)), "clock": valueOf(fixed("virtual", "real")),
 		"via": valueOf(fixed("auto", "bluez", "browser")), "range": valueOf(fixed("24h", "7d", "30d", "90d")),
 		"tools":   valueOf(fixed(rendezvous.ToolsetLocal)),
-		"session": valueOf(a.complete(sessionIDs)), "transport": valueOf(a.complete(transports)),
+		"session": valueOf(a.Complete(sessionIDs)), "transport": valueOf(a.Complete(transports)),
 	})
 }
 

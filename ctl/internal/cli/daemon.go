@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/programpath"
@@ -21,14 +22,14 @@ import (
 func (a *app) daemon() *cobra.Command {
 	var follow bool
 	var lines int
-	logs := command("logs", "Print the daemon's log", "",
+	logs := command.New("logs", "Print the daemon's log", "",
 		func(ctx context.Context) error { return a.logs(ctx, lines, follow) })
 	logs.Flags().BoolVarP(&follow, "follow", "f", false, "print new lines until Ctrl-C")
 	logs.Flags().IntVarP(&lines, "lines", "n", 200, "number of lines to print")
-	return group("daemon", "Run, stop or restart the daemon, or read its log", "", logs,
-		command("run", "Run the daemon in the foreground", "", func(context.Context) error { return runDaemon() }),
-		command("stop", "Ask the daemon to finish and exit", "", a.stopDaemon),
-		command("restart", "Stop the daemon and start the one in this program's folder",
+	return command.Group("daemon", "Run, stop or restart the daemon, or read its log", "", logs,
+		command.New("run", "Run the daemon in the foreground", "", func(context.Context) error { return runDaemon() }),
+		command.New("stop", "Ask the daemon to finish and exit", "", a.stopDaemon),
+		command.New("restart", "Stop the daemon and start the one in this program's folder",
 			"Connected agents continue with the new daemon. Each open call gets one clear error, and nothing is done "+
 				"twice.",
 			a.restartDaemon))
@@ -58,7 +59,7 @@ func (a *app) stopOrKill(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	pid, err := askToStop(ctx, d, a.name)
+	pid, err := askToStop(ctx, d, a.Name)
 	var refused *client.Error
 	if err == nil || !errors.As(err, &refused) || refused.Code != client.CodeNoAnswer && refused.Code != codeUnavailable {
 		return pid, err
@@ -138,7 +139,7 @@ func (a *app) restartDaemon(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	return a.print(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()}, func() {
+	return a.Print(map[string]any{"stoppedPid": old, "pid": s.GetPid(), "version": s.GetVersion()}, func() {
 		a.Say("The daemon was restarted: version %s, pid %d.", s.GetVersion(), s.GetPid())
 	})
 }
@@ -197,7 +198,7 @@ func ends(ctx context.Context, d dialer.Daemon, pid int64, limit time.Duration) 
 }
 
 func (a *app) stopped(pid int64) error {
-	return a.print(map[string]any{"stopped": pid != 0, "pid": pid}, func() {
+	return a.Print(map[string]any{"stopped": pid != 0, "pid": pid}, func() {
 		if pid == 0 {
 			a.Say("The daemon is not running.")
 		} else {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/internal/mcpclient"
 	"github.com/service-dev/service/internal/programpath"
 )
@@ -20,7 +21,7 @@ const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
 	var dir string
-	cmd := command("demo", "Walk through the main workflow as an agent would",
+	cmd := command.New("demo", "Walk through the main workflow as an agent would",
 		"Runs a daemon in a new directory, links an account, opens a simulator and runs an example app on it.\n"+
 			"Runs until Ctrl-C and leaves only that directory behind.",
 		func(ctx context.Context) error { return a.runDemo(ctx, dir) })
@@ -136,7 +137,7 @@ func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, i
 		return fmt.Errorf("call %s: %w", name, err)
 	}
 	if r.IsError {
-		return toolError(name, r.Structured)
+		return command.ToolError(name, r.Structured)
 	}
 	if err := json.Unmarshal(r.Structured, into); err != nil {
 		return fmt.Errorf("read the result of %s: %w", name, err)

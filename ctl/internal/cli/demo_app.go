@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -77,7 +76,7 @@ func stay(ctx context.Context, agent <-chan struct{}, app <-chan error) error {
 func (a *app) endDemo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
 	if err != nil {
 		return // no daemon to stop
 	}
@@ -90,16 +89,4 @@ func (a *app) endDemo(ctx context.Context) {
 		}
 	}
 	a.Remark("stopping the demo's daemon: it does not respond")
-}
-
-// toolError converts a tool's error result to a typed error.
-func toolError(name string, structured json.RawMessage) error {
-	var p struct {
-		Code, Message, FixHint string
-		Retryable              bool
-	}
-	if json.Unmarshal(structured, &p) != nil || p.Code == "" {
-		return fmt.Errorf("call %s: unreadable error result", name)
-	}
-	return &client.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/docs"
 )
@@ -47,7 +48,7 @@ func documented(mark string) string {
 
 func checkCommand(t *testing.T, page, line string) {
 	t.Helper()
-	a := &app{Terminal: term.New(io.Discard, io.Discard), name: "servicectl"}
+	a := &app{&command.Program{Terminal: term.New(io.Discard, io.Discard), Name: "servicectl"}}
 	args := strings.Fields(strings.NewReplacer(`query="scroll a list"`, "query=x", `"Even G1_27"`, "NAME").Replace(line))
 	cmd, rest, err := a.root().Find(args)
 	if err != nil || cmd.RunE == nil {

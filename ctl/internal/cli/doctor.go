@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/buildinfo"
@@ -27,7 +28,7 @@ type check struct {
 }
 
 func (a *app) doctor() *cobra.Command {
-	return command("doctor", "Check everything and say how to fix what fails",
+	return command.New("doctor", "Check everything and say how to fix what fails",
 		"Exit code: 0 no check failed, 1 a check failed.", a.runDoctor)
 }
 
@@ -45,9 +46,9 @@ func (a *app) runDoctor(ctx context.Context) error {
 		failed = failed || c.State == "fail"
 		rows = append(rows, term.Check(c))
 	}
-	err := a.print(map[string]any{"ok": !failed, "checks": checks}, func() { a.Checks(rows) })
+	err := a.Print(map[string]any{"ok": !failed, "checks": checks}, func() { a.Checks(rows) })
 	if err == nil && failed {
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return err
 }
@@ -140,7 +141,7 @@ func (a *app) daemonChecks(ctx context.Context) []check {
 
 // askStatus connects, starting the daemon if necessary, and requests its status within answerWait.
 func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, error) {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Lean: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -155,7 +156,7 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 }
 
 func failure(name string, err error) check {
-	p := problemOf(err)
+	p := command.ProblemOf(err)
 	// An unknown error gets code "usage" and a hint to run doctor, which is the command that is already running.
 	if p.Code == "usage" || strings.Contains(p.FixHint, "servicectl doctor") {
 		p.FixHint = "see the other checks"

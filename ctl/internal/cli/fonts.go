@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/render/fonts"
 )
@@ -25,31 +26,31 @@ func (a *app) fonts() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.connected(cmd.Context(), func(c *client.Client) error {
+			return a.WithClient(cmd.Context(), func(c *client.Client) error {
 				f, err := c.AddFont(cmd.Context(), data)
 				if err != nil {
 					return err
 				}
-				return a.print(map[string]any{"font": fontJSON(f)}, func() { a.FontAdded(f.GetName(), f.GetSha256()) })
+				return a.Print(map[string]any{"font": fontJSON(f)}, func() { a.FontAdded(f.GetName(), f.GetSha256()) })
 			})
 		},
 	}
 	remove := &cobra.Command{
 		Use: "remove NAME", Short: "Remove an added font", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.complete(fontNames),
+		ValidArgsFunction: a.Complete(fontNames),
 		Long:              "NAME is the font's name, or the first 8 or more digits of its SHA-256.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			f, err := c.RemoveFont(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"font": fontJSON(f)}, func() { a.FontRemoved(f.GetName()) })
+			return a.Print(map[string]any{"font": fontJSON(f)}, func() { a.FontRemoved(f.GetName()) })
 		}),
 	}
-	return group("fonts", "Add fonts for characters that the service's fonts lack",
+	return command.Group("fonts", "Add fonts for characters that the service's fonts lack",
 		"Local sessions on this machine use an added font for characters that none of the service's fonts has.",
 		add,
-		query(a, "list", "List the added fonts in the order in which they are tried", "",
+		command.Query(a.Program, "list", "List the added fonts in the order in which they are tried", "",
 			(*client.Client).Fonts, func(list []*client.Font) any {
 				out := []any{}
 				for _, f := range list {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/uncleared"
 )
@@ -25,15 +26,15 @@ func (a *app) glasses() *cobra.Command {
 	disconnect := &cobra.Command{
 		Use: "disconnect", Short: "Close this directory's session of real glasses", Args: cobra.NoArgs,
 		Long: "Clears the glasses and frees them. The session's log is deleted.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			ids, err := c.DisconnectGlasses(ctx)
 			if err != nil {
 				return err
 			}
-			return a.print(map[string]any{"sessionIds": append([]string{}, ids...)}, func() { a.GlassesDisconnected(ids) })
+			return a.Print(map[string]any{"sessionIds": append([]string{}, ids...)}, func() { a.GlassesDisconnected(ids) })
 		}),
 	}
-	return group("glasses", "Connect real glasses over Bluetooth",
+	return command.Group("glasses", "Connect real glasses over Bluetooth",
 		"Finds real glasses with this computer's Bluetooth and connects them to a local session. No account is needed.",
 		a.glassesList(), a.glassesConnect(), a.glassesCheck(), a.glassesBench(), disconnect,
 		a.glassesForget(), a.glassesConformance())
@@ -46,7 +47,7 @@ func (a *app) glassesList() *cobra.Command {
 		Use: "list", Short: "List the remembered glasses and those in range", Args: cobra.NoArgs,
 		Long: "Looks for glasses in range unless --known is given.\n" +
 			"Exit code: 0 listed, 1 Bluetooth cannot be used until you change something, 2 it failed otherwise.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			if err := checkSeconds("--seconds", seconds); err != nil {
 				return err
 			}
@@ -60,10 +61,10 @@ func (a *app) glassesList() *cobra.Command {
 			if err != nil && !errors.As(err, &problem) {
 				return err
 			}
-			if a.json {
+			if a.PrintsJSON {
 				out := map[string]any{"glasses": glassesJSON(list), "looked": !known && err == nil}
 				if err != nil {
-					out["error"] = problemOf(err)
+					out["error"] = command.ProblemOf(err)
 				}
 				return errors.Join(a.JSON(out), outcomeOf(err))
 			}
@@ -83,7 +84,7 @@ func outcomeOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return exit(exitOf(problemOf(err).Code))
+	return exitOf(command.ProblemOf(err).Code)
 }
 
 func checkSeconds(flag string, seconds int) error {
@@ -96,7 +97,7 @@ func checkSeconds(flag string, seconds int) error {
 // countdown shows on a terminal that can overwrite lines what the command is doing and for how long. The returned
 // function stops the countdown and waits until it has stopped.
 func (a *app) countdown(doing string, seconds int) (done func()) {
-	if a.json || !a.Moves || seconds == 0 {
+	if a.PrintsJSON || !a.Moves || seconds == 0 {
 		return func() {}
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -190,18 +191,18 @@ func (a *app) glassesConnect() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "connect [NAME]", Short: "Connect glasses to a session of this directory", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(knownGlasses),
+		ValidArgsFunction: a.Complete(knownGlasses),
 		Long: "NAME is a name that `glasses list` shows. Without one, it takes the glasses used last, or the only ones in\n" +
 			"range. Glasses that are not connected in time are connected later, by the session itself.\n" +
 			"On a terminal, new glasses show a test picture, and two questions follow (see `glasses check`).\n" +
 			"Exit code: 0 connected, 1 not connected yet, 2 it could not be tried.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := checkSeconds("--timeout", timeout); err != nil {
 				return err
 			}
-			wanted := map[string]string{"deviceModel": model, "name": first(args), "via": via}
+			wanted := map[string]string{"deviceModel": model, "name": command.FirstArg(args), "via": via}
 			answer, err := a.connectGlasses(ctx, c, wanted, timeout)
-			if err != nil || a.json || yes || !a.TTY || !term.CanConfirm(a.in) {
+			if err != nil || a.PrintsJSON || yes || !a.TTY || !term.CanConfirm(a.In) {
 				return err
 			}
 			return a.checkNewPanel(ctx, c, answer)
@@ -240,29 +241,29 @@ func (a *app) awaitGlasses(ctx context.Context, c *client.Client, wanted map[str
 		request["timeoutSeconds"] = max(1, int(time.Until(end).Seconds()))
 		answer = connectedGlasses{}
 		done := a.countdown("connecting the glasses", timeout)
-		raw, err = ask(ctx, c, "connectRealDevice", request, &answer)
+		raw, err = command.CallTool(ctx, c, "connectRealDevice", request, &answer)
 		done()
 		if err != nil {
 			return answer, raw, err
 		}
 		waits = answer.Glasses.URL != "" && answer.Glasses.URL != page && time.Now().Before(end)
-		if waits && !a.json {
+		if waits && !a.PrintsJSON {
 			a.GlassesPage(answer.Glasses.URL, answer.Glasses.Steps)
 		}
 	}
 	return answer, raw, nil
 }
 
-// reportConnection prints whether the glasses are connected. The error is exitNo if they are not connected yet.
+// reportConnection prints whether the glasses are connected. The error is command.ExitNo if they are not connected yet.
 func (a *app) reportConnection(answer connectedGlasses, raw json.RawMessage) error {
-	err := a.print(raw, func() {
+	err := a.Print(raw, func() {
 		a.GlassesConnection(answer.connection())
 		if notice := answer.Glasses.Notice; notice != "" {
 			a.GlassesNotice(notice)
 		}
 	})
 	if err == nil && answer.Status != "connected" {
-		err = exit(exitNo)
+		err = command.ExitNo
 	}
 	return err
 }

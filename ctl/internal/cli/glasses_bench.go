@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses"
@@ -44,14 +45,14 @@ func (a *app) glassesBench() *cobra.Command {
 	var anonymous bool
 	cmd := &cobra.Command{
 		Use: "bench [NAME]", Short: "Measure real glasses, and write a record of it", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(knownGlasses),
+		ValidArgsFunction: a.Complete(knownGlasses),
 		Long: "Takes at most ten minutes. Connects the glasses, times 20 full pictures, and asks you to tap, to speak and\n" +
 			"to break the connection for a moment; without a terminal it skips what needs you. The record is a JSON file\n" +
 			"with the measurements, the model and firmware of the glasses, and the versions of the service and the system.\n" +
 			"It never contains addresses and serial numbers.\n" +
 			"Exit code: 0 measured, 1 the glasses are not connected, 2 it could not be measured.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.bench(ctx, c, first(args), out, anonymous)
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.bench(ctx, c, command.FirstArg(args), out, anonymous)
 		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file for the record; must be new (default: a name with model and time)")
@@ -77,17 +78,17 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 	if err := checkOut(out); err != nil { // before the bench, which takes minutes
 		return err
 	}
-	hasPerson := !a.json && a.TTY && term.CanConfirm(a.in)
+	hasPerson := !a.PrintsJSON && a.TTY && term.CanConfirm(a.In)
 	if hasPerson {
 		b.record.Against = glasses.AgainstEmulated
-		isReal, err := a.Ask(ctx, a.in, term.BenchRealQuestion)
+		isReal, err := a.Ask(ctx, a.In, term.BenchRealQuestion)
 		if err != nil {
 			return err
 		}
 		if isReal {
 			b.record.Against = glasses.AgainstReal
 		}
-		b.lines = term.Lines(a.in)
+		b.lines = term.Lines(a.In)
 	}
 	at, wasConnected, err := b.connect(ctx, c, name)
 	if err != nil {
@@ -106,13 +107,13 @@ func (a *app) bench(ctx context.Context, c *client.Client, name, out string, ano
 	if err := b.describe(ctx, c, at, anonymous); err != nil {
 		return err
 	}
-	if out == "" && !a.json {
+	if out == "" && !a.PrintsJSON {
 		out = fmt.Sprintf("glasses-bench-%s-%s.json", b.record.DeviceModel, b.record.At.Format("20060102T150405Z"))
 	}
 	if err := writeRecord(out, b.record); err != nil {
 		return err
 	}
-	return a.print(b.record, func() { a.BenchRecord(b.record, out) })
+	return a.Print(b.record, func() { a.BenchRecord(b.record, out) })
 }
 
 // connect connects the glasses and measures the time, unless they were already connected.
@@ -149,7 +150,7 @@ func (b *benchRun) measure(ctx context.Context, at connectedGlasses) error {
 	}
 	defer glass.Close()
 	b.glass = glass
-	if !b.json {
+	if !b.PrintsJSON {
 		b.BenchBegin(at.Glasses.Name)
 	}
 	b.announce("pictures", "")
@@ -169,7 +170,7 @@ func (b *benchRun) measure(ctx context.Context, at connectedGlasses) error {
 
 // announce prints the next step.
 func (b *benchRun) announce(what, todo string) {
-	if b.step++; b.json {
+	if b.step++; b.PrintsJSON {
 		return
 	}
 	if b.lines == nil {
@@ -245,7 +246,7 @@ func (b *benchRun) reconnect(ctx context.Context) {
 func (b *benchRun) describe(ctx context.Context, c *client.Client, at connectedGlasses, anonymous bool) error {
 	var now connectedGlasses
 	request := map[string]any{"timeoutSeconds": 1, "name": at.Glasses.Name, "deviceModel": at.DeviceModel}
-	if _, err := ask(ctx, c, "connectRealDevice", request, &now); err != nil {
+	if _, err := command.CallTool(ctx, c, "connectRealDevice", request, &now); err != nil {
 		return err
 	}
 	panel, err := panelOf(ctx, c, at)

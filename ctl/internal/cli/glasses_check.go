@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/glassesapp"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses"
@@ -27,14 +28,14 @@ const (
 func (a *app) glassesForget() *cobra.Command {
 	return &cobra.Command{
 		Use: "forget NAME", Short: "Forget glasses that were connected to this computer", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.complete(knownGlasses),
+		ValidArgsFunction: a.Complete(knownGlasses),
 		Long: "Deletes their addresses and the answers about their panel. Glasses that are found later are new again.\n" +
 			"Exit code: 0 forgotten, 2 no such glasses are remembered.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			if err := c.ForgetGlasses(ctx, args[0]); err != nil {
 				return err
 			}
-			return a.print(map[string]string{"forgotten": args[0]}, func() { a.GlassesForgotten(args[0]) })
+			return a.Print(map[string]string{"forgotten": args[0]}, func() { a.GlassesForgotten(args[0]) })
 		}),
 	}
 }
@@ -42,17 +43,17 @@ func (a *app) glassesForget() *cobra.Command {
 func (a *app) glassesCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check [NAME]", Short: "Check with a test picture how glasses show pictures", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(knownGlasses),
+		ValidArgsFunction: a.Complete(knownGlasses),
 		Long: "Shows a test picture and asks two questions about it. From the answers the service learns whether this\n" +
 			"pair swaps light and dark and how many rows it has, shows the picture again and remembers what is right.\n" +
 			"`glasses connect` asks the same when glasses are new.\n" +
 			"Exit code: 0 right, 1 not right, not connected or no terminal, 2 it could not be checked.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
-			if a.json || !term.CanConfirm(a.in) {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			if a.PrintsJSON || !term.CanConfirm(a.In) {
 				return &client.Error{Code: codeNotConfirmed, Message: "the check asks questions, and there is no terminal",
 					FixHint: "run it on a terminal, without --json"}
 			}
-			answer, err := a.connectGlasses(ctx, c, map[string]string{"name": first(args)}, glassesWait)
+			answer, err := a.connectGlasses(ctx, c, map[string]string{"name": command.FirstArg(args)}, glassesWait)
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func (a *app) checkNewPanel(ctx context.Context, c *client.Client, at connectedG
 		return nil
 	}
 	err = a.checkPanel(ctx, c, at, known)
-	if errors.Is(err, exit(exitNo)) {
+	if errors.Is(err, command.ExitNo) {
 		return nil
 	}
 	return err
@@ -105,7 +106,7 @@ type panelCheck struct {
 }
 
 // checkPanel shows the test picture, asks whether it is right, and stores the settings that make it right. The error is
-// exitNo if no settings do.
+// command.ExitNo if no settings do.
 func (a *app) checkPanel(ctx context.Context, c *client.Client, at connectedGlasses, old *client.Panel) error {
 	glass, err := glassesapp.Attach(ctx, at.AppEndpoint, at.AppTokenFile, "servicectl glasses check")
 	if err != nil {
@@ -122,7 +123,7 @@ func (a *app) checkPanel(ctx context.Context, c *client.Client, at connectedGlas
 	err = p.run(ctx, old)
 	if errors.Is(err, io.EOF) {
 		a.PanelUnchecked()
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return err
 }
@@ -141,7 +142,7 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 	other, ok := panelcheck.Other(p.kind, known, isUpright, hasBorder)
 	if !ok {
 		p.PanelWrong(p.at.Glasses.Name)
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	panel.Inverted, panel.Rows = other.Inverted, int32(other.Rows)
 	p.PanelAgain()
@@ -159,7 +160,7 @@ func (p *panelCheck) run(ctx context.Context, old *client.Panel) error {
 	}
 	if err == nil {
 		p.PanelWrong(p.at.Glasses.Name)
-		err = exit(exitNo)
+		err = command.ExitNo
 	}
 	return err
 }
@@ -198,8 +199,8 @@ func (p *panelCheck) look(ctx context.Context, panel *client.Panel) (isUpright, 
 	if err != nil || !shown {
 		return true, false, err
 	}
-	if isUpright, err = p.Ask(ctx, p.in, term.PanelUprightQuestion); err == nil {
-		hasBorder, err = p.Ask(ctx, p.in, term.PanelBorderQuestion)
+	if isUpright, err = p.Ask(ctx, p.In, term.PanelUprightQuestion); err == nil {
+		hasBorder, err = p.Ask(ctx, p.In, term.PanelBorderQuestion)
 	}
 	return isUpright, hasBorder, err
 }
@@ -209,5 +210,5 @@ func (p *panelCheck) lookAgain(ctx context.Context, panel *client.Panel) (isRigh
 	if err != nil || !shown {
 		return false, err
 	}
-	return p.Ask(ctx, p.in, term.PanelAgainQuestion)
+	return p.Ask(ctx, p.In, term.PanelAgainQuestion)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/glasseshost"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/glasses/conformance"
@@ -55,18 +56,18 @@ func (a *app) conform(ctx context.Context, address string, m glasses.DeviceModel
 		if !l.Passed() {
 			failed++
 		}
-		if !a.json {
+		if !a.PrintsJSON {
 			a.ConformanceLine(l)
 		}
 	})
 	if err != nil {
 		return fmt.Errorf("check the glasses: %w", err)
 	}
-	err = a.print(map[string]any{"deviceModel": m.ID, "passed": failed == 0, "lines": lines}, func() {
+	err = a.Print(map[string]any{"deviceModel": m.ID, "passed": failed == 0, "lines": lines}, func() {
 		a.ConformanceEnd(len(lines), failed)
 	})
 	if err == nil && failed > 0 {
-		err = exit(exitNo)
+		err = command.ExitNo
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
@@ -36,7 +37,7 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 				}
 			}
 		}
-		a := &app{Terminal: term.New(&bytes.Buffer{}, &bytes.Buffer{}), name: name}
+		a := &app{&command.Program{Terminal: term.New(&bytes.Buffer{}, &bytes.Buffer{}), Name: name}}
 		root := a.root()
 		check(root)
 		if !strings.Contains(root.Long, "`servicectl agent add --all`") {

@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) login() *cobra.Command {
 	var replace bool
-	cmd := command("login", "Link this machine to an account",
+	cmd := command.New("login", "Link this machine to an account",
 		"Shows a code and opens a page on which you sign in and approve it.\n"+
 			"Waits for that until the code expires, usually ten minutes.\n"+
 			"Without a terminal it prints one JSON object per line: code, opened, waiting ..., then linked or error.\n"+
@@ -25,9 +26,9 @@ func (a *app) login() *cobra.Command {
 }
 
 func (a *app) runLogin(ctx context.Context, replace bool) error {
-	return a.connected(ctx, func(c *client.Client) (err error) {
+	return a.WithClient(ctx, func(c *client.Client) (err error) {
 		host, _ := os.Hostname()
-		if a.json || !a.TTY {
+		if a.PrintsJSON || !a.TTY {
 			return a.loginLines(ctx, c, host, replace)
 		}
 		if !replace {
@@ -50,7 +51,7 @@ func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) 
 	if s := link.GetState(); s != "linked" && s != "other_backend" {
 		return false, nil
 	}
-	return a.Confirm(ctx, a.in, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
+	return a.Confirm(ctx, a.In, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
 }
 
 // loginShown runs a login interactively on a terminal.
@@ -90,7 +91,7 @@ const codeWriteFailed = "auth_file_write_failed"
 // writtenOrNot returns the exit code for a successful login, which depends on whether auth.json was written.
 func writtenOrNot(linked *client.Linked) error {
 	if linked.GetWriteError() != "" {
-		return exit(exitUnknown)
+		return command.ExitUnknown
 	}
 	return nil
 }
@@ -160,9 +161,9 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 		},
 	})
 	if err != nil && ctx.Err() == nil {
-		p := problemOf(loginError(err))
+		p := command.ProblemOf(loginError(err))
 		_ = a.Line(errorLine{"error", p})
-		return exit(exitOf(p.Code))
+		return exitOf(p.Code)
 	}
 	if err != nil {
 		return err

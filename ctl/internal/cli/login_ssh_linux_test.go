@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 // overSSH returns the environment of a shell opened from another machine, with fake browsers that record their start in
@@ -51,7 +53,7 @@ func TestLogin_OverSSH(t *testing.T) {
 		}
 	}
 	l.approve(newPerson(t), url[0], "ada@example.org")
-	p.exits(exitYes)
+	p.exits(command.ExitYes)
 	if data, err := os.ReadFile(opened); err == nil {
 		t.Errorf("a browser was opened: %s", data)
 	}

@@ -9,13 +9,11 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/clientio"
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
-// Error codes for a page that does not exist (yet) and for an unknown session.
-const (
-	codeNoPage   = "page_not_found"
-	codeNotFound = "not_found"
-)
+// codeNoPage is the error code for a page that does not exist (yet).
+const codeNoPage = "page_not_found"
 
 // pages maps the arguments of open to paths below the backend's address. A session's page has an address of its own.
 var pages = map[string]string{"dashboard": "/account", "docs": "/docs", "session": ""}
@@ -30,8 +28,8 @@ func (a *app) openPage() *cobra.Command {
 			"Where no browser can be opened it prints the address and why.\n" +
 			"Exit code: 0 opened, 1 not opened, 2 could not be run.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
-			if first(args) == "session" {
-				return a.complete(sessionIDs)(cmd, args[1:], start)
+			if command.FirstArg(args) == "session" {
+				return a.Complete(sessionIDs)(cmd, args[1:], start)
 			}
 			return fixed(pageNames...)(cmd, args, start)
 		},
@@ -44,20 +42,20 @@ func (a *app) openPage() *cobra.Command {
 			switch {
 			case !known:
 				next := "open dashboard, docs or session"
-				if similar := similarTo(page, pageNames); len(similar) > 0 {
-					next = didYouMean("servicectl open ", similar)
+				if similar := command.SimilarTo(page, pageNames); len(similar) > 0 {
+					next = command.DidYouMean("servicectl open ", similar)
 				}
-				return &usageError{fmt.Sprintf("there is no page %q", page), next}
+				return &command.UsageError{Message: fmt.Sprintf("there is no page %q", page), Next: next}
 			case len(args) > 2 || len(args) == 2 && page != "session":
 				return fmt.Errorf("unexpected argument %q", args[len(args)-1])
 			}
 			return nil
 		},
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			var url string
 			var err error
-			if first(args) == "session" {
-				url, err = pageOfSession(ctx, c, first(args[1:]))
+			if command.FirstArg(args) == "session" {
+				url, err = pageOfSession(ctx, c, command.FirstArg(args[1:]))
 			} else {
 				url, err = pageOfBackend(ctx, c, append(args, "dashboard")[0])
 			}
@@ -69,13 +67,13 @@ func (a *app) openPage() *cobra.Command {
 	}
 }
 
-// show opens a page and prints its address. The error is exitNo if no browser was opened.
+// show opens a page and prints its address. The error is command.ExitNo if no browser was opened.
 func (a *app) show(ctx context.Context, url string) error {
 	r, err := clientio.Open(ctx, url)
 	if err != nil {
 		return err
 	}
-	err = a.print(struct {
+	err = a.Print(struct {
 		URL    string `json:"url"`
 		Opened bool   `json:"opened"`
 		Reason string `json:"reason,omitempty"`
@@ -84,7 +82,7 @@ func (a *app) show(ctx context.Context, url string) error {
 		a.Browser(url, r.Opened, r.Reason)
 	})
 	if err == nil && !r.Opened {
-		err = exit(exitNo)
+		err = command.ExitNo
 	}
 	return err
 }
@@ -113,7 +111,7 @@ func pageOfSession(ctx context.Context, c *client.Client, id string) (string, er
 		Session  sessionFacts
 		Sessions []sessionFacts
 	}
-	if _, err := ask(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &answer); err != nil {
+	if _, err := command.CallTool(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &answer); err != nil {
 		return "", err
 	}
 	for _, s := range append(answer.Sessions, answer.Session) {

@@ -7,13 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) plugin() *cobra.Command {
-	return group("plugin", "The daemon's adapters",
+	return command.Group("plugin", "The daemon's adapters",
 		"Adapters are programs that connect the daemon to a backend or to glasses. You can add your own for glasses.",
-		a.pluginAdd(), a.pluginRemove(), query(a, "list", "List the adapters with their state", "", (*client.Client).Plugins,
+		a.pluginAdd(), a.pluginRemove(),
+		command.Query(a.Program, "list", "List the adapters with their state", "", (*client.Client).Plugins,
 			func(list []*client.Plugin) any { return map[string]any{"plugins": pluginsJSON(list)} }, a.showPlugins))
 }
 

@@ -48,7 +48,7 @@ func (a *app) addPlugin(ctx context.Context, path string, yes bool) error {
 	if err := a.confirmAdapter(ctx, shown, term.AddAdapterQuestion, yes); err != nil {
 		return err
 	}
-	return a.connected(ctx, func(c *client.Client) error {
+	return a.WithClient(ctx, func(c *client.Client) error {
 		dir, err := rendezvous.Dir()
 		if err != nil {
 			return err
@@ -69,17 +69,17 @@ func (a *app) addPlugin(ctx context.Context, path string, yes bool) error {
 
 // confirmAdapter shows an adapter and asks for confirmation, unless the user passed --yes.
 func (a *app) confirmAdapter(ctx context.Context, shown term.Adapter, question string, yes bool) error {
-	if !a.json || !yes {
+	if !a.PrintsJSON || !yes {
 		a.ShowAdapter(shown)
 	}
 	if yes {
 		return nil
 	}
-	if !term.CanConfirm(a.in) {
+	if !term.CanConfirm(a.In) {
 		return &client.Error{Code: codeNotConfirmed, Message: "this must be confirmed, and the input is not a terminal",
 			FixHint: "pass --yes"}
 	}
-	ok, err := a.Confirm(ctx, a.in, question)
+	ok, err := a.Confirm(ctx, a.In, question)
 	if err == nil && !ok {
 		err = &client.Error{Code: codeNotConfirmed, Message: "nothing was changed", FixHint: "repeat it and answer y"}
 	}
@@ -90,9 +90,9 @@ func (a *app) pluginRemove() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use: "remove NAME", Short: "Remove an adapter that was added", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: a.complete(addedAdapters),
+		ValidArgsFunction: a.Complete(addedAdapters),
 		Long:              "Shows the adapter's path, owner and SHA-256, and asks. Its file stays.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.removePlugin(ctx, c, args[0], yes)
 		}),
 	}
@@ -127,5 +127,5 @@ func adapterOf(p *client.Plugin) term.Adapter {
 
 // printPlugin prints one adapter.
 func (a *app) printPlugin(p *client.Plugin, say func(term.Adapter)) error {
-	return a.print(map[string]any{"plugin": pluginsJSON([]*client.Plugin{p})[0]}, func() { say(adapterOf(p)) })
+	return a.Print(map[string]any{"plugin": pluginsJSON([]*client.Plugin{p})[0]}, func() { say(adapterOf(p)) })
 }

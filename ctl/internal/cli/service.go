@@ -14,12 +14,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) service() *cobra.Command {
-	cmd := group("service", "Run the daemon under the system's service manager (optional)",
+	cmd := command.Group("service", "Run the daemon under the system's service manager (optional)",
 		"Registers the daemon with your user's systemd (socket-activated), launchd or the Windows Task Scheduler.\n"+
 			"This is optional: without it, clients start the daemon on demand.")
 	for _, action := range []struct{ word, short, long string }{
@@ -30,7 +31,7 @@ func (a *app) service() *cobra.Command {
 		{"status", "Show the state known to the service manager", "Shows the state known to the service manager.\n" +
 			"Exit code: 0 installed and up, 1 not installed, stopped or failed, 2 unknown."},
 	} {
-		cmd.AddCommand(command(action.word, action.short, action.long, func(ctx context.Context) error {
+		cmd.AddCommand(command.New(action.word, action.short, action.long, func(ctx context.Context) error {
 			return a.runService(ctx, action.word)
 		}))
 	}
@@ -77,7 +78,7 @@ func (a *app) runService(ctx context.Context, action string) error {
 	if by := view.Daemon; by != nil && by.Managed {
 		view.State, view.PID = "running", int(by.PID)
 	}
-	err = a.print(view, func() { a.ServiceReport(action, view.Service, view.Daemon) })
+	err = a.Print(view, func() { a.ServiceReport(action, view.Service, view.Daemon) })
 	if err == nil && action == "status" {
 		return serviceExit(view)
 	}
@@ -90,9 +91,9 @@ func serviceExit(v serviceView) error {
 	case "running", "listening":
 		return nil
 	case "unknown":
-		return exit(exitUnknown)
+		return command.ExitUnknown
 	}
-	return exit(exitNo)
+	return command.ExitNo
 }
 
 // Time limits for an action of serviced, which allows 90 s for each command of the service manager. Installing takes
@@ -185,7 +186,7 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 
 // askServed returns the running daemon, or nil if none is running.
 func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		return nil, nil
 	}
@@ -203,7 +204,7 @@ func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
 
 // replace asks a running daemon to stop, so that the service manager's daemon can replace it.
 func (a *app) replace(ctx context.Context) error {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
 	if err != nil {
 		return err
 	}

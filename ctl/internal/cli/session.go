@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -11,65 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) session() *cobra.Command {
-	return group("session", "Inspect, record and replay glasses sessions, and run scenarios",
+	return command.Group("session", "Inspect, record and replay glasses sessions, and run scenarios",
 		"Covers local sessions (startLocalSimulation) and, with a linked account, browser sessions.\n"+
 			"Without an id, a command uses the session last used from this directory.",
 		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(),
 		a.sessionRecord(), a.sessionReplay(), a.sessionRun(), a.sessionEnv(), a.sessionSchema())
-}
-
-// ask calls a tool and decodes its result. It returns an error if the tool fails or needs an account.
-func ask(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, error) {
-	raw, _, err := askPictured(ctx, c, tool, args, into)
-	return raw, err
-}
-
-// askPictured is like ask but also returns the pictures in the result.
-func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
-	[]*client.Picture, error) {
-	text, err := json.Marshal(args)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := c.CallTool(ctx, tool, string(text), func(*client.Progress) {})
-	if err != nil {
-		return nil, nil, err
-	}
-	raw, err := decodeResult(tool, r, into)
-	return raw, r.GetImages(), missingSession(err, args)
-}
-
-// missingSession replaces the next step in a tool's error about an unknown session, because that step is written for
-// agents.
-func missingSession(err error, args map[string]any) error {
-	id, _ := args["sessionId"].(string)
-	var refused *client.Error
-	if id == "" || !errors.As(err, &refused) || refused.Code != codeNotFound {
-		return err
-	}
-	return &client.Error{Code: codeNotFound, Message: fmt.Sprintf("no session %q is open", id),
-		FixHint: "`servicectl session list` shows the open sessions"}
-}
-
-// decodeResult decodes a tool's result.
-func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, error) {
-	raw := rawJSON(r.GetStructured())
-	if r.GetIsError() {
-		return nil, toolError(tool, raw)
-	}
-	var status struct{ Status, Message string }
-	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
-		return nil, &client.Error{Code: status.Status, Message: "this requires an account, but none is linked",
-			FixHint: "run `servicectl login`"}
-	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, fmt.Errorf("decode the result of %s: %w", tool, err)
-	}
-	return raw, nil
 }
 
 // withSession adds a session id to a call's arguments. Without an id, the tool uses the latest session.
@@ -78,13 +28,6 @@ func withSession(id string, args map[string]any) map[string]any {
 		args["sessionId"] = id
 	}
 	return args
-}
-
-func first(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
 }
 
 // sessionFacts is a session in the result of getSessionStatus.
@@ -96,9 +39,9 @@ type sessionFacts struct {
 }
 
 func (a *app) sessionList() *cobra.Command {
-	return command("list", "List the open sessions", "", func(ctx context.Context) error {
+	return command.New("list", "List the open sessions", "", func(ctx context.Context) error {
 		var answer struct{ Sessions []sessionFacts }
-		return a.oneCall(ctx, "getSessionStatus", map[string]any{}, &answer, func() {
+		return a.PrintTool(ctx, "getSessionStatus", map[string]any{}, &answer, func() {
 			if len(answer.Sessions) == 0 {
 				a.Say("No session is open.")
 				return
@@ -120,9 +63,9 @@ func (a *app) sessionList() *cobra.Command {
 func (a *app) sessionShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show [ID]", Short: "Show a session and what its wearer sees", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(sessionIDs),
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.showSession(ctx, c, first(args))
+		ValidArgsFunction: a.Complete(sessionIDs),
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			return a.showSession(ctx, c, command.FirstArg(args))
 		}),
 	}
 }
@@ -151,7 +94,8 @@ type displayFacts struct {
 
 func (a *app) showSession(ctx context.Context, c *client.Client, id string) error {
 	var display displayFacts
-	shown, displayErr := ask(ctx, c, "getDisplayState", withSession(id, map[string]any{"picture": false}), &display)
+	shown, displayErr := command.CallTool(ctx, c, "getDisplayState", withSession(id, map[string]any{"picture": false}),
+		&display)
 	if id == "" {
 		if displayErr != nil {
 			return displayErr
@@ -159,14 +103,14 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 		id = display.SessionID
 	}
 	var answer struct{ Session sessionFacts }
-	raw, err := ask(ctx, c, "getSessionStatus", map[string]any{"sessionId": id}, &answer)
+	raw, err := command.CallTool(ctx, c, "getSessionStatus", map[string]any{"sessionId": id}, &answer)
 	if err != nil {
 		return err
 	}
-	if a.json {
+	if a.PrintsJSON {
 		out := map[string]any{"session": field(raw, "session"), "display": shown}
 		if displayErr != nil {
-			out["display"], out["error"] = nil, problemOf(displayErr)
+			out["display"], out["error"] = nil, command.ProblemOf(displayErr)
 		}
 		return a.JSON(out)
 	}
@@ -185,7 +129,7 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 	}
 	a.Pairs(rows)
 	if displayErr != nil {
-		a.Facts([]term.Fact{{Name: "display", Lead: term.Cell{Text: problemOf(displayErr).Message}}})
+		a.Facts([]term.Fact{{Name: "display", Lead: term.Cell{Text: command.ProblemOf(displayErr).Message}}})
 		return nil
 	}
 	focus := ""
@@ -227,10 +171,10 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
 		Use: "close [ID]", Short: "End a session for everybody; a local session's log is deleted",
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Args:              cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.summarized(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
+			return a.summarized(cmd.Context(), "closeSession", withSession(command.FirstArg(args), map[string]any{}))
 		},
 	}
 }
@@ -238,18 +182,7 @@ func (a *app) sessionClose() *cobra.Command {
 // summarized calls a tool and prints its summary.
 func (a *app) summarized(ctx context.Context, tool string, args map[string]any) error {
 	var answer struct{ Summary string }
-	return a.oneCall(ctx, tool, args, &answer, func() { a.Say("%s", answer.Summary) })
-}
-
-// oneCall calls a tool, decodes its result into into and prints it.
-func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, into any, say func()) error {
-	return a.connected(ctx, func(c *client.Client) error {
-		raw, err := ask(ctx, c, tool, args, into)
-		if err != nil {
-			return err
-		}
-		return a.print(raw, say)
-	})
+	return a.PrintTool(ctx, tool, args, &answer, func() { a.Say("%s", answer.Summary) })
 }
 
 // absolute makes a path absolute, because the daemon has a different working directory.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/glasses/scenario"
 )
 
@@ -23,15 +24,15 @@ type sessionVariables struct {
 func (a *app) sessionEnv() *cobra.Command {
 	return &cobra.Command{
 		Use: "env [ID]", Short: "Print the variables that an app needs to attach to the session", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
-			found, err := variablesOf(ctx, c, first(args))
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			found, err := variablesOf(ctx, c, command.FirstArg(args))
 			if err != nil {
 				return err
 			}
-			return a.print(found, func() {
+			return a.Print(found, func() {
 				for _, name := range slices.Sorted(maps.Keys(found.Environment)) {
 					a.Row("%s", assignment(runtime.GOOS, name, found.Environment[name]))
 				}
@@ -44,7 +45,7 @@ func (a *app) sessionEnv() *cobra.Command {
 func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
 	if id == "" {
 		var latest struct{ SessionID string }
-		if _, err := ask(ctx, c, "getEventLog", map[string]any{"limit": 1}, &latest); err != nil {
+		if _, err := command.CallTool(ctx, c, "getEventLog", map[string]any{"limit": 1}, &latest); err != nil {
 			return found, err
 		}
 		id = latest.SessionID
@@ -53,7 +54,7 @@ func variablesOf(ctx context.Context, c *client.Client, id string) (found sessio
 		Session     struct{ State string }
 		Environment map[string]string
 	}
-	if _, err := ask(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &status); err != nil {
+	if _, err := command.CallTool(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &status); err != nil {
 		return found, err
 	}
 	switch {
@@ -76,8 +77,8 @@ func assignment(goos, name, value string) string {
 }
 
 func (a *app) sessionSchema() *cobra.Command {
-	return command("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
+	return command.New("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
 		schema := json.RawMessage(scenario.Schema())
-		return a.print(schema, func() { a.Row("%s", strings.TrimSpace(string(schema))) })
+		return a.Print(schema, func() { a.Row("%s", strings.TrimSpace(string(schema))) })
 	})
 }

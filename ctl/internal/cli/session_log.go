@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses"
 )
@@ -26,15 +27,15 @@ func (a *app) sessionLog() *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use: "log [ID]", Short: "Print a session's event log", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Long: "One row per line: number, clock, chip, kind, type, payload. With --json each line is the row as " +
 			"JSON.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {
 				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(glasses.Chips(), ", "))
 			}
-			return a.connected(cmd.Context(), func(c *client.Client) error {
-				return a.printLog(cmd.Context(), c, first(args), o)
+			return a.WithClient(cmd.Context(), func(c *client.Client) error {
+				return a.printLog(cmd.Context(), c, command.FirstArg(args), o)
 			})
 		},
 	}
@@ -57,7 +58,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 	since, following := max(o.since, 0), false
 	for {
 		var page logPage
-		if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}),
+		if _, err := command.CallTool(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}),
 			&page); err != nil {
 			return a.over(err, following)
 		}
@@ -76,8 +77,8 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 			return nil
 		default:
 			var waited struct{ Status string }
-			if _, err := ask(ctx, c, "waitForEvent", map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30},
-				&waited); err != nil {
+			if _, err := command.CallTool(ctx, c, "waitForEvent",
+				map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30}, &waited); err != nil {
 				return a.over(err, following)
 			}
 		}
@@ -104,7 +105,7 @@ func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
 	if chip != "" && e.Chip != chip {
 		return closed
 	}
-	if a.json {
+	if a.PrintsJSON {
 		_ = a.Line(raw)
 		return closed
 	}

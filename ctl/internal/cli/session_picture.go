@@ -10,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 func (a *app) sessionPicture() *cobra.Command {
 	return &cobra.Command{
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Long:              "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{})
 		}),
 	}
@@ -26,10 +27,10 @@ func (a *app) sessionPicture() *cobra.Command {
 func (a *app) sessionSheet() *cobra.Command {
 	return &cobra.Command{
 		Use: "sheet [ID] FILE", Short: "Write a PNG file of the panel on every device model",
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Long:              "The file must not exist yet. Lists content that does not fit a model.",
 		Args:              cobra.RangeArgs(1, 2),
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
 		}),
 	}
@@ -58,7 +59,7 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 			Findings    []misfit `json:"findings"`
 		}
 	}
-	_, pictures, err := askPictured(ctx, c, "getDisplayState", withSession(id, options), &display)
+	_, pictures, err := command.CallPicturedTool(ctx, c, "getDisplayState", withSession(id, options), &display)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	if display.Models != nil {
 		answer["models"] = display.Models
 	}
-	return a.print(answer, func() {
+	return a.Print(answer, func() {
 		for _, m := range display.Models {
 			for _, f := range m.Findings {
 				a.Row("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/junit"
 	"github.com/service-dev/service/ctl/internal/term"
 )
@@ -21,7 +22,7 @@ func (a *app) sessionRecord() *cobra.Command {
 	var since int64
 	cmd := &cobra.Command{
 		Use: "record [ID] DIR", Short: "Record a session in a folder, as a test",
-		ValidArgsFunction: a.complete(sessionIDs),
+		ValidArgsFunction: a.Complete(sessionIDs),
 		Args:              cobra.RangeArgs(1, 2),
 		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session " +
 			"run DIR`.",
@@ -68,7 +69,7 @@ func (a *app) sessionReplay() *cobra.Command {
 			"--accept keeps the steps: what the recording claims must still hold. --accept-steps 3,7 takes only the\n" +
 			"differences of these steps, as the report numbers them, and reports the others.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
-		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)
 			if err != nil {
 				return err
@@ -150,7 +151,7 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 	}
 	start := time.Now()
 	r := &report{}
-	if r.raw, err = ask(ctx, c, "replaySession", args, r); err != nil {
+	if r.raw, err = command.CallTool(ctx, c, "replaySession", args, r); err != nil {
 		return nil, err
 	}
 	r.took = time.Since(start)
@@ -164,9 +165,9 @@ func (a *app) printReport(r *report, o reportOptions) error {
 			return err
 		}
 	}
-	err := a.print(r.raw, func() { a.ScenarioReport(r.summary()) })
+	err := a.Print(r.raw, func() { a.ScenarioReport(r.summary()) })
 	if err == nil && r.Verdict != "pass" {
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return err
 }

@@ -40,20 +40,20 @@ func (a *app) sessionRun() *cobra.Command {
 			"Needs no account, network or window. Without a FILE, COMMAND runs on a new session until it ends.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var command []string
+			var appCommand []string
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				args, command = args[:at], args[at:]
+				args, appCommand = args[:at], args[at:]
 			}
-			if err := o.check(args, command); err != nil {
+			if err := o.check(args, appCommand); err != nil {
 				return err
 			}
 			if len(args) == 0 {
-				return a.runApp(cmd.Context(), o, command)
+				return a.runApp(cmd.Context(), o, appCommand)
 			}
 			if o.watch {
-				return a.watchRuns(cmd.Context(), o, args, command)
+				return a.watchRuns(cmd.Context(), o, args, appCommand)
 			}
-			return a.runBatch(cmd.Context(), o, args, command)
+			return a.runBatch(cmd.Context(), o, args, appCommand)
 		},
 	}
 	o.flags(cmd)
@@ -71,9 +71,9 @@ func (a *app) sessionRun() *cobra.Command {
 }
 
 // check rejects flags that exclude each other before anything starts, and resolves the models.
-func (o *runOptions) check(files, command []string) error {
+func (o *runOptions) check(files, appCommand []string) error {
 	switch {
-	case len(files) == 0 && len(command) == 0:
+	case len(files) == 0 && len(appCommand) == 0:
 		return errors.New("name a scenario or a folder of scenarios, or put the app's command after --")
 	case len(files) == 0 && (o.junit != "" || o.html != "" || o.pictures != "" || o.watch || len(o.models) > 1):
 		return errors.New("there is no report without a scenario: name a scenario or a folder before --")
@@ -170,12 +170,12 @@ const (
 )
 
 // runBatch executes all runs once, prints the results and writes the reports.
-func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string) error {
+func (a *app) runBatch(ctx context.Context, o runOptions, args, appCommand []string) error {
 	jobs, single, err := findJobs(args, o.models)
 	if err != nil {
 		return err
 	}
-	b := &batch{app: a, options: o, args: args, command: command, jobs: jobs, single: single,
+	b := &batch{app: a, options: o, args: args, command: appCommand, jobs: jobs, single: single,
 		results: make([]result, len(jobs)), started: time.Now()}
 	if o.html != "" && o.pictures == "" {
 		if b.temp, err = os.MkdirTemp("", "service-run-"); err != nil {
@@ -187,7 +187,7 @@ func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string
 }
 
 func (b *batch) run(ctx context.Context) error {
-	c, err := b.app.open(ctx)
+	c, err := b.app.OpenClient(ctx)
 	if err == nil {
 		b.client = c
 		defer c.Close()

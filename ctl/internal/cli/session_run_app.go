@@ -3,25 +3,26 @@ package cli
 import (
 	"context"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/scenario"
 )
 
 // runApp runs a command as an app on its own session until the command exits. Meanwhile steps can run on the session,
 // because it is the last one used from this directory.
-func (a *app) runApp(ctx context.Context, o runOptions, command []string) error {
-	c, err := a.open(ctx)
+func (a *app) runApp(ctx context.Context, o runOptions, appCommand []string) error {
+	c, err := a.OpenClient(ctx)
 	if err != nil {
 		return err
 	}
-	defer a.close(c)
+	defer a.CloseClient(c)
 	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project,
-		transport: o.transport, command: command,
+		transport: o.transport, command: appCommand,
 		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(a.Err)}}
 	if o.clock == "" {
 		run.scenario.Clock = "real"
 	}
-	run.options.model = first(o.models)
+	run.options.model = command.FirstArg(o.models)
 	if err := run.start(ctx); err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 		return err
 	}
 	defer child.end()
-	if a.json {
+	if a.PrintsJSON {
 		if err := a.Line(map[string]any{"sessionId": run.opened.SessionID, "deviceModel": run.opened.DeviceModel,
 			"clock": run.scenario.Clock, "appEndpoint": run.opened.AppEndpoint}); err != nil {
 			return err
@@ -59,7 +60,7 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 		a.AppEnded(child.how())
 	}
 	if child.failed() {
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return nil
 }

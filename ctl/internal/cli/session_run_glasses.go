@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 // realDevice is the transport of real glasses.
@@ -59,7 +60,7 @@ func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil
 	}
-	f, late := &glassesFollower{run: r, isQuiet: r.app.json}, time.Now().Add(glassesRunWait)
+	f, late := &glassesFollower{run: r, isQuiet: r.app.PrintsJSON}, time.Now().Add(glassesRunWait)
 	for wait := firstLook; f.look(ctx); wait = min(2*wait, lastLook) {
 		left := time.Until(late)
 		if left <= 0 {
@@ -100,7 +101,7 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 		Session struct{ Glasses json.RawMessage }
 	}
 	args := map[string]any{"sessionId": f.run.opened.SessionID}
-	if _, err := ask(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
+	if _, err := command.CallTool(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
 		return ctx.Err() == nil // if the session is gone, the run itself reports it
 	}
 	var now realGlasses
@@ -119,7 +120,7 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 // sayGlasses prints the state of a run's glasses: the full result for a program, the next step for a user.
 func (a *app) sayGlasses(session string, isConnected bool, now realGlasses, full json.RawMessage) {
 	switch {
-	case a.json:
+	case a.PrintsJSON:
 		_ = a.Line(map[string]any{"sessionId": session, "glasses": full}) // the run continues without output
 	case isConnected:
 		a.RunGlassesConnected(now.Name)

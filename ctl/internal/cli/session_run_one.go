@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/glasses/scenario"
 )
 
@@ -109,7 +110,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decodeResult("startLocalSimulation", answer, &r.opened); err != nil {
+	if _, err := command.DecodeResult("startLocalSimulation", answer, &r.opened); err != nil {
 		end()
 		return err
 	}
@@ -143,7 +144,8 @@ func (r *scenarioRun) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	var closed struct{}
-	if _, err := ask(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID}, &closed); err != nil {
+	if _, err := command.CallTool(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID},
+		&closed); err != nil {
 		r.app.Remark("closing the session: %v", err)
 	}
 }
@@ -163,7 +165,7 @@ func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 		}
 	}()
 	var answer struct{ Status string }
-	_, err := ask(waiting, r.client, "waitForEvent", map[string]any{
+	_, err := command.CallTool(waiting, r.client, "waitForEvent", map[string]any{
 		"sessionId": r.opened.SessionID, "type": "app.attached", "since": 0, "timeoutSeconds": int(attachWait.Seconds()),
 	}, &answer)
 	ended := errors.Is(context.Cause(waiting), gone)

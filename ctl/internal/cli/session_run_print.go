@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
@@ -18,7 +19,7 @@ var states = map[runState]string{notRun: "not run", passed: "passed", failed: "f
 
 // progress prints the job that is starting.
 func (b *batch) progress(i int) {
-	if b.app.json {
+	if b.app.PrintsJSON {
 		return
 	}
 	b.mu.Lock()
@@ -34,7 +35,7 @@ func (b *batch) finish(i int, res result) {
 	if b.options.failFast && (res.state == failed || res.state == broken) {
 		b.stopped = true
 	}
-	if b.app.json {
+	if b.app.PrintsJSON {
 		return
 	}
 	b.app.RunProgress("")
@@ -56,7 +57,7 @@ func (b *batch) lineOf(i int) term.Run {
 	}
 	switch res.state {
 	case broken:
-		p := problemOf(res.err)
+		p := command.ProblemOf(res.err)
 		r.Failures, r.Output = []term.Failure{{Why: p.Message + "\nnext: " + p.FixHint}}, res.output
 	case failed:
 		r.Failures, r.Left, r.Output = res.report.failures(), res.left, res.output
@@ -122,10 +123,10 @@ func (r *report) appFailed(how string) {
 
 // print prints the results of the runs and returns the error that sets the exit code.
 func (b *batch) print(ctx context.Context) error {
-	if b.single && (!b.options.quiet || b.app.json) {
+	if b.single && (!b.options.quiet || b.app.PrintsJSON) {
 		return b.printSingle()
 	}
-	if b.app.json {
+	if b.app.PrintsJSON {
 		if err := b.app.JSON(b.object()); err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (b *batch) printSingle() error {
 		report.forgetFiles()
 	}
 	err := b.app.printReport(&report, reportOptions{})
-	if !b.app.json {
+	if !b.app.PrintsJSON {
 		b.app.RunReports(b.written, b.next())
 	}
 	return err
@@ -249,9 +250,9 @@ func (b *batch) code(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Canceled
 	case worst == failed:
-		return exit(exitNo)
+		return command.ExitNo
 	case worst != passed:
-		return exit(exitUnknown)
+		return command.ExitUnknown
 	}
 	return nil
 }
@@ -278,7 +279,7 @@ func (b *batch) object() map[string]any {
 			o.Report = report.raw
 		}
 		if res.state == broken {
-			p := problemOf(res.err)
+			p := command.ProblemOf(res.err)
 			o.Error = &p
 		}
 		runs = append(runs, o)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/junit"
 	page "github.com/service-dev/service/ctl/internal/report"
 	"github.com/service-dev/service/internal/fileowner"
@@ -59,7 +60,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	case passed, failed:
 		s = res.report.suite()
 	case broken:
-		s.Error = problemOf(res.err).Message
+		s.Error = command.ProblemOf(res.err).Message
 	case interrupted:
 		s.Error = "interrupted: the run was stopped before it finished"
 	case notRun:
@@ -100,7 +101,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		State: page.State(states[res.state]), Took: res.took, Output: res.output}
 	switch res.state {
 	case broken:
-		p := problemOf(res.err)
+		p := command.ProblemOf(res.err)
 		r.Problem, r.Hint = p.Message, p.FixHint
 	case interrupted:
 		r.Problem = "The run was stopped before it finished."

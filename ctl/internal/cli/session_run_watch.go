@@ -9,19 +9,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/watch"
 )
 
 // watchRuns repeats all runs whenever a scenario, or another file in its folder or in the working directory, changes.
 // Ctrl-C stops it together with the apps that it started.
-func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []string) error {
+func (a *app) watchRuns(ctx context.Context, o runOptions, args, appCommand []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {
 		return err
 	}
 	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || a.prints(path) })
 	if failed := (*watch.Error)(nil); errors.As(err, &failed) {
-		return &usageError{failed.Error(), failed.Next}
+		return &command.UsageError{Message: failed.Error(), Next: failed.Next}
 	} else if err != nil {
 		return err
 	}
@@ -29,13 +30,13 @@ func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []strin
 	var written []string
 	for {
 		run := watch.Span{From: time.Now()}
-		err := a.runBatch(ctx, o, args, command)
+		err := a.runBatch(ctx, o, args, appCommand)
 		run.To = time.Now()
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
-		if told := exit(0); err != nil && !errors.As(err, &told) {
-			a.code(err)
+		if told := command.Exit(0); err != nil && !errors.As(err, &told) {
+			a.Report(err)
 		}
 		a.Watching(written)
 		var changed []string

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/uncleared"
@@ -20,7 +21,7 @@ import (
 )
 
 func (a *app) status() *cobra.Command {
-	return command("status", "Show what the daemon is doing",
+	return command.New("status", "Show what the daemon is doing",
 		"Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and what is wrong "+
 			"with them.\n"+
 			"Starts nothing and asks only the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
@@ -39,7 +40,7 @@ func (a *app) runStatus(ctx context.Context) error {
 		return a.notRunning()
 	}
 	// A lean connection also works with a daemon whose protocol is incompatible, so that its status can be shown.
-	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
 			return err
@@ -55,7 +56,7 @@ func (a *app) runStatus(ctx context.Context) error {
 		return namedSilent(err, c.Daemon)
 	}
 	wrong := needs(s)
-	return a.print(statusJSON(s, wrong), func() {
+	return a.Print(statusJSON(s, wrong), func() {
 		a.showStatus(s)
 		a.Needs(wrong)
 	})
@@ -83,7 +84,7 @@ func (a *app) notRunning() error {
 		return err
 	}
 	paths := daemon.Paths
-	err = a.print(map[string]any{
+	err = a.Print(map[string]any{
 		"running": false, "configDir": paths.Dir, "controlSocket": paths.Control, "mcpSocket": paths.MCP,
 		"client": clientJSON(),
 	}, func() {
@@ -96,7 +97,7 @@ func (a *app) notRunning() error {
 	if err != nil {
 		return err
 	}
-	return exit(exitNo)
+	return command.ExitNo
 }
 
 func clientJSON() map[string]any {

@@ -14,15 +14,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
 func (a *app) telemetry() *cobra.Command {
 	var follow bool
-	tail := command("tail", "Print the events recorded on this machine",
+	tail := command.New("tail", "Print the events recorded on this machine",
 		"One event per line, whether uploaded or not. With --json each line is the event in the format of the upload.",
 		func(ctx context.Context) error {
-			return a.connected(ctx, func(c *client.Client) error {
+			return a.WithClient(ctx, func(c *client.Client) error {
 				t, err := c.Telemetry(ctx)
 				if err != nil {
 					return err
@@ -31,13 +32,13 @@ func (a *app) telemetry() *cobra.Command {
 			})
 		})
 	tail.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
-	return group("telemetry", "Inspect and erase recorded usage events",
+	return command.Group("telemetry", "Inspect and erase recorded usage events",
 		"Usage events are anonymous. service-mcp accept-privacy and decline-privacy decide whether they are uploaded;\n"+
 			"SERVICE_TELEMETRY=0 and DO_NOT_TRACK=1 stop it for one shell.",
-		query(a, "status", "Show what is uploaded, where, and which setting decides", "",
+		command.Query(a.Program, "status", "Show what is uploaded, where, and which setting decides", "",
 			(*client.Client).Telemetry, telemetryJSON, a.showTelemetry),
 		tail,
-		command("purge", "Erase events here and at every backend that received them",
+		command.New("purge", "Erase events here and at every backend that received them",
 			"Erases the local log, events waiting for upload, and this install id's events at backends: the one that is set "+
 				"up,\n"+
 				"and each one that received events before.\n"+
@@ -83,12 +84,12 @@ func stampMs(ms int64) any {
 }
 
 func (a *app) purgeTelemetry(ctx context.Context) error {
-	return a.connected(ctx, func(c *client.Client) error {
+	return a.WithClient(ctx, func(c *client.Client) error {
 		p, err := c.PurgeTelemetry(ctx)
 		if err != nil {
 			return err
 		}
-		err = a.print(map[string]any{
+		err = a.Print(map[string]any{
 			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
 			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
 		}, func() {
@@ -99,7 +100,7 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 			})
 		})
 		if err == nil && p.GetBackend() == "failed" {
-			return exit(exitUnknown)
+			return command.ExitUnknown
 		}
 		return err
 	})
@@ -153,7 +154,7 @@ func unreadableLog(err error) error {
 }
 
 func (a *app) telemetryLine(line []byte) error {
-	if a.json && json.Valid(line) {
+	if a.PrintsJSON && json.Valid(line) {
 		return a.Line(json.RawMessage(line))
 	}
 	a.TelemetryEvent(line)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 // telemetryFollows implements `follows TOOL`: a follower of the telemetry log prints a call that is made while it
@@ -40,7 +42,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	for lines.Scan() { // discards the rest of the output
 	}
 	var exit *exec.ExitError
-	if err := follower.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCancelled {
+	if err := follower.Wait(); !errors.As(err, &exit) || command.Exit(exit.ExitCode()) != command.ExitCancelled {
 		ts.Fatalf("the follower exited with %v, want the code for Ctrl-C", err)
 	}
 }

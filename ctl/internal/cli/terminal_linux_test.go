@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 // terminal is a program on a pseudo-terminal with its output.
@@ -104,11 +106,11 @@ func (p *terminal) input(text string) {
 }
 
 // exits waits until the program exits with code and returns the terminal's output.
-func (p *terminal) exits(code int) string {
+func (p *terminal) exits(code command.Exit) string {
 	p.Helper()
 	_ = p.cmd.Wait()
 	p.reader.Wait()
-	if got := p.cmd.ProcessState.ExitCode(); got != code {
+	if got := command.Exit(p.cmd.ProcessState.ExitCode()); got != code {
 		p.Fatalf("%v: got exit code %d, want %d\n%s", p.cmd.Args, got, code, p.text())
 	}
 	return p.text()

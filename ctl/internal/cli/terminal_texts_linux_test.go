@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 var (
@@ -45,7 +47,7 @@ func TestLogin_NamesTheAddressOnATerminalOnly(t *testing.T) {
 		t.Fatalf("there is no URL on the terminal:\n%s", p.text())
 	}
 	l.approve(newPerson(t), found[0], "ada@example.org")
-	shown := p.exits(exitYes)
+	shown := p.exits(command.ExitYes)
 	wantText(t, shown, "Linked as ada@example.org on this machine.", "next:", "`servicectl open`")
 	if n := strings.Count(strings.Replace(shown, found[0], "", 1), found[1]); n != 1 {
 		t.Errorf("the code is shown %d times besides the URL, want once:\n%s", n, shown)
@@ -53,10 +55,10 @@ func TestLogin_NamesTheAddressOnATerminalOnly(t *testing.T) {
 	if wide := tooWide(shown, 80); len(wide) > 0 {
 		t.Errorf("lines are broken by the terminal:\n%s", strings.Join(wide, "\n"))
 	}
-	out, _ := l.run(exitYes, "", "tool", "call", "whoAmI")
-	who, _ := l.run(exitYes, "", "whoami", "--json")
+	out, _ := l.run(command.ExitYes, "", "tool", "call", "whoAmI")
+	who, _ := l.run(command.ExitYes, "", "whoami", "--json")
 	auth, _ := os.ReadFile(filepath.Join(l.home, ".service", "auth.json"))
-	logs, _ := l.run(exitYes, "", "daemon", "logs")
+	logs, _ := l.run(command.ExitYes, "", "daemon", "logs")
 	for name, text := range map[string]string{"whoAmI": out, "whoami": who, "auth.json": string(auth), "log": logs} {
 		if strings.Contains(text, "ada@") || text == "" {
 			t.Errorf("%s is empty or contains the e-mail address:\n%s", name, text)
@@ -72,7 +74,7 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	l.link("ada@example.org")
-	l.run(exitYes, "", "tool", "call", "createSimulatorSession", "--arg", "project=com.example.averylongprojectname")
+	l.run(command.ExitYes, "", "tool", "call", "createSimulatorSession", "--arg", "project=com.example.averylongprojectname")
 	commands := [][]string{{"status"}, {"doctor"}, {"whoami"}, {"telemetry", "status"}, {"plugin", "list"},
 		{"session", "list"}, {"session", "show"}, {"fonts", "list"}, {"tool", "list"}, {"usage"}, {"--help"},
 		{"session", "run", "--help"}, {"open", "session"}, {"open", "dashbord"}, {"glasses", "list", "--known"}}
@@ -89,20 +91,20 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 		}
 	}
 	for env, want := range map[string]bool{"TERM=xterm": true, "TERM=dumb": false, "NO_COLOR=1": false, "NO_COLOR=": true} {
-		text := onTerminal(t, l.home, 80, []string{env}, "status").exits(exitYes)
+		text := onTerminal(t, l.home, 80, []string{env}, "status").exits(command.ExitYes)
 		if got := strings.Contains(text, "\x1b[32mrunning\x1b[0m"); got != want || !want && strings.Contains(text, "\x1b") {
 			t.Errorf("%s: colours %v, want %v:\n%q", env, got, want, text)
 		}
-		text = onTerminal(t, l.home, 80, []string{env}, "nosuch").exits(exitUnknown)
+		text = onTerminal(t, l.home, 80, []string{env}, "nosuch").exits(command.ExitUnknown)
 		if got := strings.Contains(text, "\x1b[31mservicectl:\x1b[0m"); got != want {
 			t.Errorf("%s: a coloured error %v, want %v:\n%q", env, got, want, text)
 		}
 	}
-	out, errOut := l.run(exitYes, "", "telemetry", "status")
+	out, errOut := l.run(command.ExitYes, "", "telemetry", "status")
 	if strings.Contains(out+errOut, "\x1b") || len(tooWide(out+errOut, 80)) == 0 {
 		t.Errorf("piped output is coloured or wrapped:\n%s%s", out, errOut)
 	}
-	sessions := onTerminal(t, l.home, 60, nil, "session", "list").exits(exitYes)
+	sessions := onTerminal(t, l.home, 60, nil, "session", "list").exits(command.ExitYes)
 	age := regexp.MustCompile(`(?m)^  age +\d+ s$`)
 	page := regexp.MustCompile(`(?m)^  page +http://service-[0-9a-f]+\.localhost:\d+/s/ses_[a-z0-9]+$`)
 	if !age.MatchString(sessions) || !page.MatchString(sessions) {
@@ -115,14 +117,14 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	complete := func(words ...string) string {
-		out, _ := l.run(exitYes, "", append([]string{"__complete"}, words...)...)
+		out, _ := l.run(command.ExitYes, "", append([]string{"__complete"}, words...)...)
 		return out
 	}
 	if out := complete("session", "show", ""); strings.Contains(out, "loc_") {
 		t.Errorf("a session without a daemon:\n%s", out)
 	}
-	l.run(exitNo, "", "status") // no daemon was started
-	l.run(exitYes, "", "tool", "call", "startLocalSimulation")
+	l.run(command.ExitNo, "", "status") // no daemon was started
+	l.run(command.ExitYes, "", "tool", "call", "startLocalSimulation")
 	for _, tc := range []struct{ words, want string }{
 		{"session show ", "loc_"}, {"session close ", "loc_"}, {"session replay recording --session ", "loc_"},
 		{"open session ", "loc_"}, {"open d", "dashboard"}, {"agent add ", "claude-code"}, {"agent remove cursor c", "codex"},

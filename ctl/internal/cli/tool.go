@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 )
 
 func (a *app) tool() *cobra.Command {
 	var pairs []string
 	call := &cobra.Command{
 		Use: "call NAME [JSON]", Short: "Call a tool as an agent would", Args: cobra.RangeArgs(1, 2),
-		ValidArgsFunction: a.complete(toolNames),
+		ValidArgsFunction: a.Complete(toolNames),
 		Long: "Prints the tool's structured result. Arguments are one JSON object, or --arg name=value; a value that is\n" +
 			"JSON is passed as JSON.\n" +
 			"Exit code: 0 done, 1 the tool refused or an account has to be linked, 2 it could not be called.",
@@ -25,14 +26,14 @@ func (a *app) tool() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.connected(cmd.Context(), func(c *client.Client) error {
+			return a.WithClient(cmd.Context(), func(c *client.Client) error {
 				return a.callTool(cmd.Context(), c, args[0], arguments)
 			})
 		},
 	}
 	call.Flags().StringArrayVar(&pairs, "arg", nil, "one argument, name=value (may be repeated)")
-	return group("tool", "Use the agent's tools by hand", "", call,
-		query(a, "list", "List the tools", "", (*client.Client).Tools,
+	return command.Group("tool", "Use the agent's tools by hand", "", call,
+		command.Query(a.Program, "list", "List the tools", "", (*client.Client).Tools,
 			func(list []*client.Tool) any { return map[string]any{"tools": toolsJSON(list)} }, a.showTools))
 }
 
@@ -53,18 +54,10 @@ func toolsJSON(list []*client.Tool) []map[string]any {
 	for _, t := range list {
 		out = append(out, map[string]any{
 			"name": t.GetName(), "title": t.GetTitle(), "description": t.GetDescription(), "needsAccount": t.GetNeedsAccount(),
-			"inputSchema": rawJSON(t.GetInputSchema()), "outputSchema": rawJSON(t.GetOutputSchema()),
+			"inputSchema": command.RawJSON(t.GetInputSchema()), "outputSchema": command.RawJSON(t.GetOutputSchema()),
 		})
 	}
 	return out
-}
-
-// rawJSON returns JSON text unchanged, and null for text that is not JSON.
-func rawJSON(text string) json.RawMessage {
-	if !json.Valid([]byte(text)) {
-		return json.RawMessage("null")
-	}
-	return json.RawMessage(text)
 }
 
 // toolArguments returns the arguments of a call as a JSON object.
@@ -103,7 +96,7 @@ func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments st
 	if err != nil {
 		return err
 	}
-	if err := a.JSON(rawJSON(r.GetStructured())); err != nil {
+	if err := a.JSON(command.RawJSON(r.GetStructured())); err != nil {
 		return err
 	}
 	var status struct{ Status, Code string }
@@ -112,7 +105,7 @@ func (a *app) callTool(ctx context.Context, c *client.Client, name, arguments st
 		a.suggestTool(ctx, c, name)
 	}
 	if r.GetIsError() || status.Status == "auth_required" {
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return nil
 }
@@ -124,7 +117,7 @@ func (a *app) suggestTool(ctx context.Context, c *client.Client, name string) {
 	for _, t := range tools {
 		known = append(known, t.GetName())
 	}
-	if similar := similarTo(name, known); len(similar) > 0 {
-		a.Next("%s", didYouMean("servicectl tool call ", similar))
+	if similar := command.SimilarTo(name, known); len(similar) > 0 {
+		a.Next("%s", command.DidYouMean("servicectl tool call ", similar))
 	}
 }

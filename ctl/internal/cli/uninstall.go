@@ -10,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/agents"
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/purge"
 	"github.com/service-dev/service/ctl/internal/term"
@@ -21,7 +22,7 @@ const codeNotState = "not_a_state_directory"
 
 func (a *app) uninstall() *cobra.Command {
 	var purged, yes bool
-	cmd := command("uninstall", "Undo what the service set up for you",
+	cmd := command.New("uninstall", "Undo what the service set up for you",
 		"Removes service-mcp from your coding agents and the OS service, and stops the daemon. It keeps your settings and\n"+
 			"your data unless you pass --purge, which also revokes this machine's link and deletes the state directory, after\n"+
 			"a question. It does not remove the programs: it says how.\n"+
@@ -63,11 +64,11 @@ func (a *app) runUninstall(ctx context.Context, purged, yes bool) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
-	if err := a.print(done, func() { a.UninstallReport(done) }); err != nil {
+	if err := a.Print(done, func() { a.UninstallReport(done) }); err != nil {
 		return err
 	}
 	if len(done.Failed) > 0 {
-		return exit(exitUnknown)
+		return command.ExitUnknown
 	}
 	return nil
 }
@@ -85,17 +86,17 @@ func (a *app) confirmPurge(ctx context.Context, dir string, yes bool) (*purge.St
 	case err != nil:
 		return nil, err
 	}
-	if !a.json || !yes {
+	if !a.PrintsJSON || !yes {
 		a.PurgeWarning(dir, state.Has, state.Sessions, state.Others)
 	}
 	if yes {
 		return &state, nil
 	}
-	if !term.CanConfirm(a.in) {
+	if !term.CanConfirm(a.In) {
 		return nil, &client.Error{Code: codeNotConfirmed, Message: "this must be confirmed, and the input is not a terminal",
 			FixHint: "pass --yes"}
 	}
-	ok, err := a.Confirm(ctx, a.in, term.PurgeQuestion)
+	ok, err := a.Confirm(ctx, a.In, term.PurgeQuestion)
 	if err == nil && !ok {
 		err = &client.Error{Code: codeNotConfirmed, Message: "nothing was changed", FixHint: "repeat it and answer y"}
 	}
@@ -155,7 +156,7 @@ func (a *app) deleteState(ctx context.Context, state purge.State, done *term.Uni
 // endLink revokes this machine's link and returns the outcome.
 func (a *app) endLink(ctx context.Context) string {
 	link := term.LinkUnknown
-	_ = a.connected(ctx, func(c *client.Client) error { // the report says that the outcome is unknown
+	_ = a.WithClient(ctx, func(c *client.Client) error { // the report says that the outcome is unknown
 		r, err := c.Logout(ctx)
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 )
@@ -21,17 +22,18 @@ func TestUninstall_AsksOnATerminal(t *testing.T) {
 		t.Fatalf("there is no URL on the terminal:\n%s", login.text())
 	}
 	l.approve(newPerson(t), found[0], "ada@example.org")
-	login.exits(exitYes)
+	login.exits(command.ExitYes)
 
 	p := onTerminal(t, l.home, 80, nil, "uninstall", "--purge")
 	p.answer("Delete all of this? [y/N] ", "")
-	wantText(t, p.exits(exitNo), "the link to your account; it is revoked", "the embedded backend", "nothing was changed")
+	wantText(t, p.exits(command.ExitNo), "the link to your account; it is revoked", "the embedded backend",
+		"nothing was changed")
 	if _, err := os.Stat(filepath.Join(l.home, ".service", "auth.json")); err != nil {
 		t.Fatalf("after the answer no: %v", err)
 	}
 	p = onTerminal(t, l.home, 80, nil, "uninstall", "--purge")
 	p.answer("Delete all of this? [y/N] ", "y")
-	shown := p.exits(exitYes)
+	shown := p.exits(command.ExitYes)
 	wantText(t, shown, "The link to your account is revoked.", "The daemon is stopped.",
 		"Deleted: "+filepath.Join(l.home, ".service"), "close your coding agents")
 	if wide := tooWide(shown, 80); len(wide) > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/ctl/internal/upgrade"
 	"github.com/service-dev/service/internal/buildinfo"
@@ -25,7 +26,7 @@ const (
 
 func (a *app) upgrade() *cobra.Command {
 	var check bool
-	cmd := command("upgrade", "Say how to upgrade, and whether there is a newer version",
+	cmd := command.New("upgrade", "Say how to upgrade, and whether there is a newer version",
 		"Prints the command with which to upgrade, for the way in which this copy was installed. It changes nothing.\n"+
 			"With --check it also looks for the newest release and verifies its signature; without, it uses no network.\n"+
 			"Exit code with --check: 0 up to date, 1 there is a newer version, 2 it could not be determined.",
@@ -47,11 +48,11 @@ func (a *app) runUpgrade(ctx context.Context, check bool) error {
 		}
 	}
 	view.Command, view.Download = installed.Command(view.Newest)
-	if err := a.print(view, func() { a.UpgradeReport(view) }); err != nil {
+	if err := a.Print(view, func() { a.UpgradeReport(view) }); err != nil {
 		return err
 	}
 	if view.Newer {
-		return exit(exitNo)
+		return command.ExitNo
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/crypto/blake2b"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/upgrade"
 	"github.com/service-dev/service/internal/buildinfo"
 )
@@ -63,23 +64,23 @@ func TestUpgradeCheck(t *testing.T) {
 	defer func() { buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = version, url, k }()
 	for name, c := range map[string]struct {
 		version, url, key string
-		exit              int
+		exit              command.Exit
 		code              string // expected error code
 		words             string
 	}{
-		"older":             {"1.3.9", fresh, key, exitNo, "", "newest        1.4.0"},
-		"equal":             {"1.4.0", fresh, key, exitYes, "", "It is up to date."},
-		"newer":             {"1.5.0", fresh, key, exitYes, "", "It is up to date."},
-		"no releases":       {"1.3.9", "", key, exitUnknown, codeNoReleases, "servicectl upgrade"},
-		"development":       {"dev", fresh, key, exitUnknown, codeDevelopmentVersion, "1.4.0"},
-		"nothing there":     {"1.3.9", fresh + "/none", key, exitUnknown, codeReleasesUnreached, "404"},
-		"not signed by key": {"1.3.9", fresh, other, exitUnknown, codeReleasesUntrusted, "install nothing"},
-		"signed long ago":   {"1.3.9", stale, old, exitUnknown, codeReleasesStale, "sign the list again"},
+		"older":             {"1.3.9", fresh, key, command.ExitNo, "", "newest        1.4.0"},
+		"equal":             {"1.4.0", fresh, key, command.ExitYes, "", "It is up to date."},
+		"newer":             {"1.5.0", fresh, key, command.ExitYes, "", "It is up to date."},
+		"no releases":       {"1.3.9", "", key, command.ExitUnknown, codeNoReleases, "servicectl upgrade"},
+		"development":       {"dev", fresh, key, command.ExitUnknown, codeDevelopmentVersion, "1.4.0"},
+		"nothing there":     {"1.3.9", fresh + "/none", key, command.ExitUnknown, codeReleasesUnreached, "404"},
+		"not signed by key": {"1.3.9", fresh, other, command.ExitUnknown, codeReleasesUntrusted, "install nothing"},
+		"signed long ago":   {"1.3.9", stale, old, command.ExitUnknown, codeReleasesStale, "sign the list again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = c.version, c.url, c.key
 			var out, errs bytes.Buffer
-			if exit := Main([]string{"servicectl", "upgrade", "--check"}, strings.NewReader(""), &out, &errs); exit != c.exit ||
+			if exit := Main([]string{"servicectl", "upgrade", "--check"}, strings.NewReader(""), &out, &errs); exit != int(c.exit) ||
 				!strings.Contains(out.String()+errs.String(), c.words) {
 				t.Errorf("exit %d, want %d and %q:\n%s%s", exit, c.exit, c.words, &out, &errs)
 			}
@@ -91,7 +92,7 @@ func TestUpgradeCheck(t *testing.T) {
 				Error  struct{ Code, FixHint string }
 			}
 			if err := json.Unmarshal(out.Bytes(), &answer); err != nil || answer.Error.Code != c.code ||
-				answer.Newer != (c.exit == exitNo) || (answer.Newest == "1.4.0") != (c.code == "") {
+				answer.Newer != (c.exit == command.ExitNo) || (answer.Newest == "1.4.0") != (c.code == "") {
 				t.Errorf("--json: %s", &out)
 			}
 		})

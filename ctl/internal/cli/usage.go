@@ -23,7 +23,7 @@ func (a *app) usage() *cobra.Command {
 					args[name] = value
 				}
 			}
-			return a.oneCall(cmd.Context(), "getGatewayUsage", args, &u, func() { a.showUsage(u) })
+			return a.PrintTool(cmd.Context(), "getGatewayUsage", args, &u, func() { a.showUsage(u) })
 		},
 	}
 	flags := cmd.Flags()

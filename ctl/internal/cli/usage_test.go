@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -12,7 +13,7 @@ import (
 // printed returns the command's standard output and its remarks.
 func printed(u backendapi.GatewayUsage) (string, string) {
 	var out, remarks bytes.Buffer
-	a := &app{Terminal: term.New(&out, &remarks), name: "servicectl"}
+	a := &app{&command.Program{Terminal: term.New(&out, &remarks), Name: "servicectl"}}
 	a.showUsage(u)
 	return out.String(), remarks.String()
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
@@ -30,7 +31,7 @@ type whoamiOutput struct {
 
 func (a *app) whoami() *cobra.Command {
 	var refresh bool
-	cmd := command("whoami", "Show the install id and the linked account",
+	cmd := command.New("whoami", "Show the install id and the linked account",
 		"Shows installId, accountId, tier and when the authorisation expires, but never the token.\n"+
 			"Exit code: 0 linked, 1 not linked, 2 linked but the backend cannot be reached.",
 		func(ctx context.Context) error { return a.runWhoami(ctx, refresh) })
@@ -39,7 +40,7 @@ func (a *app) whoami() *cobra.Command {
 }
 
 func (a *app) runWhoami(ctx context.Context, refresh bool) error {
-	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
+	c, err := client.Open(ctx, client.Options{Program: a.Name, Lean: true})
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	if err != nil {
 		return err
 	}
-	if err := a.print(whoamiJSON(id), func() { a.showWhoami(id) }); err != nil {
+	if err := a.Print(whoamiJSON(id), func() { a.showWhoami(id) }); err != nil {
 		return err
 	}
 	return verdict(id.GetVerdict())
@@ -69,9 +70,9 @@ func verdict(v string) error {
 	case "linked":
 		return nil
 	case "not_linked":
-		return exit(exitNo)
+		return command.ExitNo
 	}
-	return exit(exitUnknown)
+	return command.ExitUnknown
 }
 
 func whoamiJSON(id *client.Identity) whoamiOutput {
@@ -116,7 +117,7 @@ func (a *app) showWhoami(id *client.Identity) {
 	a.Pairs(rows)
 	if id.GetVerdict() == "unknown" {
 		a.Remark("cannot tell whether the link is still valid: %s", term.Dash(l.GetDetail()))
-		a.Next("run `%s whoami --refresh` when the backend can be reached", a.name)
+		a.Next("run `%s whoami --refresh` when the backend can be reached", a.Name)
 	} else if next := term.NextStep(l.GetState()); next != "" {
 		if l.GetDetail() != "" {
 			a.Remark("%s", l.GetDetail())
