@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/ctl/internal/command"
+	"github.com/service-dev/service/ctl/internal/procgroup"
 	"github.com/service-dev/service/internal/mcpclient"
 	"github.com/service-dev/service/internal/programpath"
 )
@@ -71,7 +72,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	defer a.endDemo(ctx)
 	cmd := exec.Command(shim) //nolint:noctx // it exits when its input closes
 	cmd.Stderr = a.Err
-	ownGroup(cmd) // Ctrl-C at the terminal must not end it
+	procgroup.Separate(cmd) // Ctrl-C at the terminal must not end it
 	agent, err := mcpclient.Start(ctx, cmd, mcpclient.Options{Name: "servicectl-demo"})
 	if err != nil {
 		return err

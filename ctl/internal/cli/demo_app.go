@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/procgroup"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/internal/mcpclient"
 	"github.com/service-dev/service/internal/programpath"
@@ -35,7 +36,7 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session) e
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
-	endWithParent(cmd)
+	procgroup.EndWithParent(cmd)
 	if err := cmd.Start(); ctx.Err() != nil {
 		return nil
 	} else if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/client"
+	"github.com/service-dev/service/ctl/internal/procgroup"
 )
 
 // child is the app under test.
@@ -54,7 +55,7 @@ func (r *scenarioRun) startApp() (*child, error) {
 	cmd.WaitDelay = endWait
 	mark := runVariable + "=" + rand.Text()
 	cmd.Env = append(cmd.Env, mark)
-	ownGroup(cmd)
+	procgroup.Separate(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, &client.Error{Code: codeNoApp, Message: fmt.Sprintf("starting the app: %v", err),
 			FixHint: "check the command after --, or app.command and app.dir of the scenario"}
@@ -70,7 +71,7 @@ func (r *scenarioRun) startApp() (*child, error) {
 // end stops the app and everything it started, and waits for the app. It may be called more than once.
 func (c *child) end() {
 	c.once.Do(func() {
-		askGroup(c.cmd)
+		procgroup.Terminate(c.cmd)
 		left := newStrays(c.mark, c.cmd.Process.Pid)
 		left.ask()
 		late := time.Now().Add(endWait)
@@ -80,7 +81,7 @@ func (c *child) end() {
 		case <-c.done:
 		case <-timer.C:
 		}
-		killGroup(c.cmd)
+		procgroup.Kill(c.cmd)
 		left.killAfter(late) // stray processes may hold the app's output open, and done waits for its end
 		<-c.done
 	})

@@ -1,0 +1,24 @@
+//go:build unix
+
+package procgroup
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Separate puts a process that is not started yet into a group of its own, so that the whole group can be ended at once
+// and the terminal's Ctrl-C does not reach it. It also applies EndWithParent.
+func Separate(cmd *exec.Cmd) {
+	EndWithParent(cmd)
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+}
+
+// Terminate asks the process and its group to exit.
+func Terminate(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+
+// Kill kills the process and its group.
+func Kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
