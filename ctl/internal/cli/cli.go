@@ -1,6 +1,6 @@
-// Package cli is the command line of servicectl, with one file per command; service-mcp offers a few of these
-// commands. Commands call the daemon through ctl/internal/client and print through ctl/internal/term; they contain no
-// rules about accounts, links or tools.
+// Package cli is the command line of servicectl, with one file per command; the commands of sessions are in package
+// session. service-mcp offers a few of these commands. Commands call the daemon through ctl/internal/client and print
+// through ctl/internal/term; they contain no rules about accounts, links or tools.
 package cli
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/cli/session"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/glasses/driver"
@@ -73,7 +74,7 @@ func (a *app) root() *cobra.Command {
 		return root
 	}
 	section(root, "begin", "To begin:", a.agent(), a.doctor(), a.demo())
-	section(root, "apps", "Apps and glasses:", a.session(), a.glasses(), a.fonts(), a.tool())
+	section(root, "apps", "Apps and glasses:", session.Command(a.Program), a.glasses(), a.fonts(), a.tool())
 	section(root, "account", "Account:", append(account, a.account(), a.openPage(), a.usage(), a.telemetry())...)
 	section(root, "machine", "This machine:", a.status(), a.daemon(), a.service(), a.plugin(), a.upgrade(),
 		a.uninstall(), a.version())

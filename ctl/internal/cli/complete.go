@@ -6,21 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/cli/session"
 	"github.com/service-dev/service/ctl/internal/client"
-	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/glasses"
 	"github.com/service-dev/service/internal/rendezvous"
 )
-
-func sessionIDs(ctx context.Context, c *client.Client) []string {
-	var answer struct{ Sessions []sessionFacts }
-	var ids []string
-	_, _ = command.CallTool(ctx, c, "getSessionStatus", map[string]any{}, &answer)
-	for _, s := range answer.Sessions {
-		ids = append(ids, cobra.CompletionWithDesc(s.SessionID, s.Transport+", "+s.DeviceModel))
-	}
-	return ids
-}
 
 func toolNames(ctx context.Context, c *client.Client) []string {
 	var names []string
@@ -106,7 +96,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"chip": valueOf(fixed(glasses.Chips()...)), "clock": valueOf(fixed("virtual", "real")),
 		"via": valueOf(fixed("auto", "bluez", "browser")), "range": valueOf(fixed("24h", "7d", "30d", "90d")),
 		"tools":   valueOf(fixed(rendezvous.ToolsetLocal)),
-		"session": valueOf(a.Complete(sessionIDs)), "transport": valueOf(a.Complete(transports)),
+		"session": valueOf(a.Complete(session.IDs)), "transport": valueOf(a.Complete(transports)),
 	})
 }
 

@@ -30,8 +30,8 @@ func (a *app) demo() *cobra.Command {
 	return cmd
 }
 
-// session is the result of createSimulatorSession; its status is auth_required, active or resumed.
-type session struct {
+// simulatorSession is the result of createSimulatorSession; its status is auth_required, active or resumed.
+type simulatorSession struct {
 	Status          string `json:"status"`
 	DeviceCode      string `json:"deviceCode"`
 	UserCode        string `json:"userCode"`
@@ -86,7 +86,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 }
 
 // demoSession creates a simulator session, after linking an account if none is linked.
-func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
+func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (simulatorSession, error) {
 	s, err := createSession(ctx, agent)
 	if err != nil || s.Status != "auth_required" {
 		return s, err
@@ -101,15 +101,15 @@ func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session
 		return s, loginError(err)
 	}
 	a.DemoLinked(linked.AccountID)
-	var retried session
+	var retried simulatorSession
 	if json.Unmarshal(linked.Retried, &retried) == nil && retried.SessionURL != "" {
 		return retried, nil
 	}
 	return createSession(ctx, agent)
 }
 
-func createSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
-	var s session
+func createSession(ctx context.Context, agent *mcpclient.Client) (simulatorSession, error) {
+	var s simulatorSession
 	err := callTool(ctx, agent, "createSimulatorSession", map[string]any{"project": demoProject}, &s, nil)
 	return s, err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // demoApp runs the example app on the session until Ctrl-C, or until the app or the daemon exits.
-func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session) error {
+func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s simulatorSession) error {
 	path, err := programpath.Beside("hello-glasses")
 	if err != nil {
 		return err

@@ -168,21 +168,7 @@ func unclearedNeeds(list []*client.Glasses) (needs []term.Need) {
 type connectedGlasses struct {
 	Status, SessionID, DeviceModel, AppEndpoint, AppTokenFile string
 
-	Glasses realGlasses
-}
-
-// realGlasses is the state of real glasses in tool results.
-type realGlasses struct {
-	Name, Carrier, URL string
-	Notice             string
-	Steps              []string
-	Links              []realLink
-	Problem            *struct{ Code, Message, FixHint string }
-}
-
-type realLink struct {
-	Key, State, Firmware string
-	RSSI, BatteryPercent int
+	Glasses client.GlassesState
 }
 
 func (a *app) glassesConnect() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/service-dev/service/ctl/internal/cli/session"
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/clientio"
 	"github.com/service-dev/service/ctl/internal/command"
@@ -29,7 +30,7 @@ func (a *app) openPage() *cobra.Command {
 			"Exit code: 0 opened, 1 not opened, 2 could not be run.",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 			if command.FirstArg(args) == "session" {
-				return a.Complete(sessionIDs)(cmd, args[1:], start)
+				return a.Complete(session.IDs)(cmd, args[1:], start)
 			}
 			return fixed(pageNames...)(cmd, args, start)
 		},
@@ -107,11 +108,16 @@ func pageOfBackend(ctx context.Context, c *client.Client, page string) (string, 
 
 // pageOfSession returns the address of a session's page. Without an id it uses the newest session that has one.
 func pageOfSession(ctx context.Context, c *client.Client, id string) (string, error) {
+	type page struct{ SessionURL string }
 	var answer struct {
-		Session  sessionFacts
-		Sessions []sessionFacts
+		Session  page
+		Sessions []page
 	}
-	if _, err := command.CallTool(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &answer); err != nil {
+	args := map[string]any{}
+	if id != "" {
+		args["sessionId"] = id
+	}
+	if _, err := command.CallTool(ctx, c, "getSessionStatus", args, &answer); err != nil {
 		return "", err
 	}
 	for _, s := range append(answer.Sessions, answer.Session) {

@@ -74,7 +74,8 @@ func TestTexts_FitTheTerminal(t *testing.T) {
 	t.Parallel()
 	l := newLocal(t)
 	l.link("ada@example.org")
-	l.run(command.ExitYes, "", "tool", "call", "createSimulatorSession", "--arg", "project=com.example.averylongprojectname")
+	l.run(command.ExitYes, "", "tool", "call", "createSimulatorSession", "--arg",
+		"project=com.example.averylongprojectname")
 	commands := [][]string{{"status"}, {"doctor"}, {"whoami"}, {"telemetry", "status"}, {"plugin", "list"},
 		{"session", "list"}, {"session", "show"}, {"fonts", "list"}, {"tool", "list"}, {"usage"}, {"--help"},
 		{"session", "run", "--help"}, {"open", "session"}, {"open", "dashbord"}, {"glasses", "list", "--known"}}

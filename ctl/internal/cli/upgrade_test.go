@@ -80,8 +80,8 @@ func TestUpgradeCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			buildinfo.Version, buildinfo.ReleaseURL, buildinfo.ReleaseKey = c.version, c.url, c.key
 			var out, errs bytes.Buffer
-			if exit := Main([]string{"servicectl", "upgrade", "--check"}, strings.NewReader(""), &out, &errs); exit != int(c.exit) ||
-				!strings.Contains(out.String()+errs.String(), c.words) {
+			exit := Main([]string{"servicectl", "upgrade", "--check"}, strings.NewReader(""), &out, &errs)
+			if exit != int(c.exit) || !strings.Contains(out.String()+errs.String(), c.words) {
 				t.Errorf("exit %d, want %d and %q:\n%s%s", exit, c.exit, c.words, &out, &errs)
 			}
 			out.Reset()

@@ -40,3 +40,18 @@ func (c *Client) ForgetGlasses(ctx context.Context, name string) error {
 	_, err := c.api.ForgetGlasses(ctx, &controlv1.ForgetGlassesRequest{Caller: c.caller, Name: name})
 	return refusal(err)
 }
+
+// GlassesState is the state of real glasses in the results of tools.
+type GlassesState struct {
+	Name, Carrier, URL string
+	Notice             string
+	Steps              []string
+	Links              []GlassesLink
+	Problem            *struct{ Code, Message, FixHint string }
+}
+
+// GlassesLink is the Bluetooth connection to one part of a pair of glasses.
+type GlassesLink struct {
+	Key, State, Firmware string
+	RSSI, BatteryPercent int
+}

@@ -15,12 +15,12 @@ const codeNotFound = "not_found"
 // CallTool calls a tool and decodes its result. It returns an error if the tool fails or needs an account.
 func CallTool(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
 	error) {
-	raw, _, err := CallPicturedTool(ctx, c, tool, args, into)
+	raw, _, err := CallToolWithPictures(ctx, c, tool, args, into)
 	return raw, err
 }
 
-// CallPicturedTool is like CallTool but also returns the pictures in the result.
-func CallPicturedTool(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (
+// CallToolWithPictures is like CallTool but also returns the pictures in the result.
+func CallToolWithPictures(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (
 	json.RawMessage, []*client.Picture, error) {
 	text, err := json.Marshal(args)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -23,19 +23,19 @@ type logOptions struct {
 	chip   string
 }
 
-func (a *app) sessionLog() *cobra.Command {
+func (p *program) log() *cobra.Command {
 	var o logOptions
 	cmd := &cobra.Command{
 		Use: "log [ID]", Short: "Print a session's event log", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.Complete(sessionIDs),
+		ValidArgsFunction: p.Complete(IDs),
 		Long: "One row per line: number, clock, chip, kind, type, payload. With --json each line is the row as " +
 			"JSON.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {
 				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(glasses.Chips(), ", "))
 			}
-			return a.WithClient(cmd.Context(), func(c *client.Client) error {
-				return a.printLog(cmd.Context(), c, command.FirstArg(args), o)
+			return p.WithClient(cmd.Context(), func(c *client.Client) error {
+				return p.printLog(cmd.Context(), c, command.FirstArg(args), o)
 			})
 		},
 	}
@@ -54,22 +54,22 @@ type logPage struct {
 	Truncated bool
 }
 
-func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOptions) error {
+func (p *program) printLog(ctx context.Context, c *client.Client, id string, o logOptions) error {
 	since, following := max(o.since, 0), false
 	for {
 		var page logPage
 		if _, err := command.CallTool(ctx, c, "getEventLog", withSession(id, map[string]any{"since": since, "limit": 500}),
 			&page); err != nil {
-			return a.over(err, following)
+			return p.over(err, following)
 		}
 		following = o.follow
 		if page.Truncated {
-			a.Remark("older rows are missing: the event log keeps only the latest ones")
+			p.Remark("older rows are missing: the event log keeps only the latest ones")
 		}
 		id, since = page.SessionID, page.Next
 		closed := page.Truncated && len(page.Events) == 0 // a backend deletes the log with the session
 		for _, raw := range page.Events {
-			closed = a.printRow(raw, o.chip) || closed
+			closed = p.printRow(raw, o.chip) || closed
 		}
 		switch {
 		case page.More:
@@ -79,24 +79,24 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 			var waited struct{ Status string }
 			if _, err := command.CallTool(ctx, c, "waitForEvent",
 				map[string]any{"sessionId": id, "since": since, "timeoutSeconds": 30}, &waited); err != nil {
-				return a.over(err, following)
+				return p.over(err, following)
 			}
 		}
 	}
 }
 
 // over treats not_found as the end of a session that is being followed, because closing a local session deletes it.
-func (a *app) over(err error, following bool) error {
+func (p *program) over(err error, following bool) error {
 	var refused *client.Error
 	if following && errors.As(err, &refused) && refused.Code == "not_found" {
-		a.Remark("the session was closed")
+		p.Remark("the session was closed")
 		return nil
 	}
 	return err
 }
 
 // printRow prints a row if it matches the chip. It reports whether the row is the session's last one.
-func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
+func (p *program) printRow(raw json.RawMessage, chip string) (closed bool) {
 	var e glasses.Event
 	if json.Unmarshal(raw, &e) != nil {
 		return false
@@ -105,11 +105,11 @@ func (a *app) printRow(raw json.RawMessage, chip string) (closed bool) {
 	if chip != "" && e.Chip != chip {
 		return closed
 	}
-	if a.PrintsJSON {
-		_ = a.Line(raw)
+	if p.PrintsJSON {
+		_ = p.Line(raw)
 		return closed
 	}
-	a.EventRow(term.Row{Seq: e.Seq, AtMs: e.At, Chip: e.Chip, Kind: e.Kind, Type: e.Type, Sender: e.Sender,
+	p.EventRow(term.Row{Seq: e.Seq, AtMs: e.At, Chip: e.Chip, Kind: e.Kind, Type: e.Type, Sender: e.Sender,
 		Payload: string(e.Payload)})
 	return closed
 }

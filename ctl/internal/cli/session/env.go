@@ -1,8 +1,7 @@
-package cli
+package session
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"runtime"
 	"slices"
@@ -12,29 +11,28 @@ import (
 
 	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
-	"github.com/service-dev/service/glasses/scenario"
 )
 
-// sessionVariables is the output of session env.
-type sessionVariables struct {
+// variables is the output of session env.
+type variables struct {
 	SessionID   string            `json:"sessionId"`
 	Environment map[string]string `json:"environment"`
 }
 
-func (a *app) sessionEnv() *cobra.Command {
+func (p *program) env() *cobra.Command {
 	return &cobra.Command{
 		Use: "env [ID]", Short: "Print the variables that an app needs to attach to the session", Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: a.Complete(sessionIDs),
+		ValidArgsFunction: p.Complete(IDs),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
-		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: p.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			found, err := variablesOf(ctx, c, command.FirstArg(args))
 			if err != nil {
 				return err
 			}
-			return a.Print(found, func() {
+			return p.Print(found, func() {
 				for _, name := range slices.Sorted(maps.Keys(found.Environment)) {
-					a.Row("%s", assignment(runtime.GOOS, name, found.Environment[name]))
+					p.Row("%s", assignment(runtime.GOOS, name, found.Environment[name]))
 				}
 			})
 		}),
@@ -42,7 +40,7 @@ func (a *app) sessionEnv() *cobra.Command {
 }
 
 // variablesOf returns the environment variables for apps of a session, by default the session used last.
-func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
+func variablesOf(ctx context.Context, c *client.Client, id string) (found variables, err error) {
 	if id == "" {
 		var latest struct{ SessionID string }
 		if _, err := command.CallTool(ctx, c, "getEventLog", map[string]any{"limit": 1}, &latest); err != nil {
@@ -65,7 +63,7 @@ func variablesOf(ctx context.Context, c *client.Client, id string) (found sessio
 		return found, &client.Error{Code: "not_found", Message: "this machine has no secret of session " + id,
 			FixHint: "call createSimulatorSession on this machine, which stores one"}
 	}
-	return sessionVariables{SessionID: id, Environment: status.Environment}, nil
+	return variables{SessionID: id, Environment: status.Environment}, nil
 }
 
 // assignment formats a variable assignment for the usual shell of an operating system.
@@ -74,11 +72,4 @@ func assignment(goos, name, value string) string {
 		return "$env:" + name + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
 	}
 	return "export " + name + "='" + strings.ReplaceAll(value, "'", `'\''`) + "'"
-}
-
-func (a *app) sessionSchema() *cobra.Command {
-	return command.New("schema", "Print the JSON Schema of scenario files, for editors", "", func(context.Context) error {
-		schema := json.RawMessage(scenario.Schema())
-		return a.Print(schema, func() { a.Row("%s", strings.TrimSpace(string(schema))) })
-	})
 }

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 
 // watchRuns repeats all runs whenever a scenario, or another file in its folder or in the working directory, changes.
 // Ctrl-C stops it together with the apps that it started.
-func (a *app) watchRuns(ctx context.Context, o runOptions, args, appCommand []string) error {
+func (p *program) watchRuns(ctx context.Context, o runOptions, args, appCommand []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {
 		return err
 	}
-	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || a.prints(path) })
+	w, err := watch.New(roots, func(path string) bool { return o.writes(path) || p.prints(path) })
 	if failed := (*watch.Error)(nil); errors.As(err, &failed) {
 		return &command.UsageError{Message: failed.Error(), Next: failed.Next}
 	} else if err != nil {
@@ -30,15 +30,15 @@ func (a *app) watchRuns(ctx context.Context, o runOptions, args, appCommand []st
 	var written []string
 	for {
 		run := watch.Span{From: time.Now()}
-		err := a.runBatch(ctx, o, args, appCommand)
+		err := p.runBatch(ctx, o, args, appCommand)
 		run.To = time.Now()
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
 		if told := command.Exit(0); err != nil && !errors.As(err, &told) {
-			a.Report(err)
+			p.Report(err)
 		}
-		a.Watching(written)
+		p.Watching(written)
 		var changed []string
 		if changed, written, err = w.Next(ctx, run); err != nil {
 			return err
@@ -46,7 +46,7 @@ func (a *app) watchRuns(ctx context.Context, o runOptions, args, appCommand []st
 		for i, path := range written {
 			written[i] = nameOf(path)
 		}
-		a.RunsAgain(nameOf(changed[0]), len(changed)-1)
+		p.RunsAgain(nameOf(changed[0]), len(changed)-1)
 	}
 }
 
@@ -61,7 +61,7 @@ func (o *runOptions) writes(path string) bool {
 }
 
 // prints reports whether standard output or standard error is redirected to a path.
-func (a *app) prints(path string) bool {
+func (p *program) prints(path string) bool {
 	info, err := os.Stat(path)
 	goesTo := func(stream io.Writer) bool {
 		file, ok := stream.(*os.File)
@@ -71,7 +71,7 @@ func (a *app) prints(path string) bool {
 		own, err := file.Stat()
 		return err == nil && os.SameFile(own, info)
 	}
-	return goesTo(a.Out) || goesTo(a.Err)
+	return goesTo(p.Out) || goesTo(p.Err)
 }
 
 // watchedFolders returns the working directory and the folders of the scenarios and their apps, without duplicates and

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ const attachWait = 30 * time.Second
 
 // scenarioRun is the run of one scenario on one session.
 type scenarioRun struct {
-	app     *app
+	program *program
 	client  *client.Client
 	options reportOptions
 	project string
@@ -146,7 +146,7 @@ func (r *scenarioRun) close(ctx context.Context) {
 	var closed struct{}
 	if _, err := command.CallTool(ctx, r.client, "closeSession", map[string]any{"sessionId": r.opened.SessionID},
 		&closed); err != nil {
-		r.app.Remark("closing the session: %v", err)
+		r.program.Remark("closing the session: %v", err)
 	}
 }
 

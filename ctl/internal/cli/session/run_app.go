@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 
 // runApp runs a command as an app on its own session until the command exits. Meanwhile steps can run on the session,
 // because it is the last one used from this directory.
-func (a *app) runApp(ctx context.Context, o runOptions, appCommand []string) error {
-	c, err := a.OpenClient(ctx)
+func (p *program) runApp(ctx context.Context, o runOptions, appCommand []string) error {
+	c, err := p.OpenClient(ctx)
 	if err != nil {
 		return err
 	}
-	defer a.CloseClient(c)
-	run := scenarioRun{app: a, client: c, options: o.reportOptions, project: o.project,
+	defer p.CloseClient(c)
+	run := scenarioRun{program: p, client: c, options: o.reportOptions, project: o.project,
 		transport: o.transport, command: appCommand,
-		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(a.Err)}}
+		scenario: scenario.Scenario{Clock: o.clock}, output: &outputTail{also: term.Stream(p.Err)}}
 	if o.clock == "" {
 		run.scenario.Clock = "real"
 	}
@@ -39,13 +39,13 @@ func (a *app) runApp(ctx context.Context, o runOptions, appCommand []string) err
 		return err
 	}
 	defer child.end()
-	if a.PrintsJSON {
-		if err := a.Line(map[string]any{"sessionId": run.opened.SessionID, "deviceModel": run.opened.DeviceModel,
+	if p.PrintsJSON {
+		if err := p.Line(map[string]any{"sessionId": run.opened.SessionID, "deviceModel": run.opened.DeviceModel,
 			"clock": run.scenario.Clock, "appEndpoint": run.opened.AppEndpoint}); err != nil {
 			return err
 		}
 	} else if !o.quiet {
-		a.AppRuns(run.opened.SessionID, run.opened.DeviceModel, run.scenario.Clock)
+		p.AppRuns(run.opened.SessionID, run.opened.DeviceModel, run.scenario.Clock)
 	}
 	stop := run.followGlasses(ctx)
 	defer stop()
@@ -57,7 +57,7 @@ func (a *app) runApp(ctx context.Context, o runOptions, appCommand []string) err
 	stop()
 	end()
 	if !o.quiet {
-		a.AppEnded(child.how())
+		p.AppEnded(child.how())
 	}
 	if child.failed() {
 		return command.ExitNo

@@ -1,11 +1,9 @@
-package cli
+package session
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -19,12 +17,12 @@ var states = map[runState]string{notRun: "not run", passed: "passed", failed: "f
 
 // progress prints the job that is starting.
 func (b *batch) progress(i int) {
-	if b.app.PrintsJSON {
+	if b.program.PrintsJSON {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.app.RunProgress(fmt.Sprintf("%d of %d  %s", i+1, len(b.jobs), b.jobs[i].title()))
+	b.program.RunProgress(fmt.Sprintf("%d of %d  %s", i+1, len(b.jobs), b.jobs[i].title()))
 }
 
 // finish stores the result of a job and prints its line.
@@ -35,10 +33,10 @@ func (b *batch) finish(i int, res result) {
 	if b.options.failFast && (res.state == failed || res.state == broken) {
 		b.stopped = true
 	}
-	if b.app.PrintsJSON {
+	if b.program.PrintsJSON {
 		return
 	}
-	b.app.RunProgress("")
+	b.program.RunProgress("")
 	if b.single || b.options.quiet || res.state == notRun {
 		return
 	}
@@ -46,7 +44,7 @@ func (b *batch) finish(i int, res result) {
 	for _, j := range b.jobs {
 		wide = max(wide, utf8.RuneCountInString(j.title()))
 	}
-	b.app.RunLine(b.lineOf(i), min(wide, 60))
+	b.program.RunLine(b.lineOf(i), min(wide, 60))
 }
 
 func (b *batch) lineOf(i int) term.Run {
@@ -65,69 +63,13 @@ func (b *batch) lineOf(i int) term.Run {
 	return r
 }
 
-// failures returns the failures of a run.
-func (r *report) failures() (list []term.Failure) {
-	if r.AppLeft != "" { // first, because other failures may result from it
-		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
-	}
-	for _, missing := range r.MissingFonts { // second, because other failures may result from it
-		if r.Verdict != "pass" {
-			list = append(list, term.Failure{What: missing})
-		}
-	}
-	for i, s := range r.Steps {
-		if s.Verdict == "fail" {
-			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})
-		}
-	}
-	for _, d := range r.summary().Diffs {
-		f := term.Failure{Why: d.Message,
-			What: fmt.Sprintf("step %d  not as recorded: %s %s", d.Step, d.Kind, d.Path)}
-		if d.Want != "" || d.Got != "" {
-			f.Why += fmt.Sprintf("\nwant %s\ngot  %s", term.Dash(d.Want), term.Dash(d.Got))
-		}
-		list = append(list, f)
-	}
-	for _, line := range r.moreDiffs() {
-		list = append(list, term.Failure{What: "not as recorded: " + line})
-	}
-	return list
-}
-
-// stepAppRuns is the name of the failed step for an app that did not stay attached.
-const stepAppRuns = "the app runs to the end"
-
-// allSteps returns the steps, plus stepAppRuns if the app did not stay attached.
-func (r *report) allSteps() []reportStep {
-	if r.AppLeft == "" {
-		return r.Steps
-	}
-	return append(slices.Clone(r.Steps),
-		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
-}
-
-// appFailed marks the run as failed because the app's process exited with an error or after leaving the session early.
-// It adds how the process exited to AppLeft, so that the report contains both facts once.
-func (r *report) appFailed(how string) {
-	r.Verdict = "fail"
-	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"
-	var object map[string]any
-	if json.Unmarshal(r.raw, &object) != nil {
-		return
-	}
-	object["verdict"], object["appLeft"] = r.Verdict, r.AppLeft
-	if raw, err := json.Marshal(object); err == nil {
-		r.raw = raw
-	}
-}
-
 // print prints the results of the runs and returns the error that sets the exit code.
 func (b *batch) print(ctx context.Context) error {
-	if b.single && (!b.options.quiet || b.app.PrintsJSON) {
+	if b.single && (!b.options.quiet || b.program.PrintsJSON) {
 		return b.printSingle()
 	}
-	if b.app.PrintsJSON {
-		if err := b.app.JSON(b.object()); err != nil {
+	if b.program.PrintsJSON {
+		if err := b.program.JSON(b.object()); err != nil {
 			return err
 		}
 		return b.code(ctx)
@@ -136,9 +78,9 @@ func (b *batch) print(ctx context.Context) error {
 	for i := range b.jobs {
 		lines = append(lines, b.lineOf(i))
 	}
-	b.app.RunFailures(lines)
+	b.program.RunFailures(lines)
 	total := b.totals()
-	b.app.RunsVerdict(term.Runs{State: states[total.worst()], Verdict: total.verdict(), Took: b.took, Files: b.written,
+	b.program.RunsVerdict(term.Runs{State: states[total.worst()], Verdict: total.verdict(), Took: b.took, Files: b.written,
 		Next: b.next()})
 	return b.code(ctx)
 }
@@ -148,7 +90,7 @@ func (b *batch) printSingle() error {
 	res := b.results[0]
 	if res.err != nil {
 		if res.output != "" && res.state == broken {
-			b.app.AppOutput(res.output)
+			b.program.AppOutput(res.output)
 		}
 		return res.err
 	}
@@ -156,52 +98,20 @@ func (b *batch) printSingle() error {
 		return context.Canceled // the run was cancelled before it began
 	}
 	if res.left != "" {
-		b.app.Remark("the app exited before the run ended (%s)", res.left)
+		b.program.Remark("the app exited before the run ended (%s)", res.left)
 	}
 	if res.state == failed {
-		b.app.AppOutput(res.output)
+		b.program.AppOutput(res.output)
 	}
 	report := *res.report
 	if b.temp != "" {
 		report.forgetFiles()
 	}
-	err := b.app.printReport(&report, reportOptions{})
-	if !b.app.PrintsJSON {
-		b.app.RunReports(b.written, b.next())
+	err := b.program.printReport(&report, reportOptions{})
+	if !b.program.PrintsJSON {
+		b.program.RunReports(b.written, b.next())
 	}
 	return err
-}
-
-// forgetFiles removes the paths of pictures that are deleted when the command exits.
-func (r *report) forgetFiles() {
-	r.Pictures, r.Diffs = nil, append(r.Diffs[:0:0], r.Diffs...)
-	for i := range r.Diffs {
-		r.Diffs[i].WantFile, r.Diffs[i].GotFile, r.Diffs[i].DiffFile = "", "", ""
-	}
-	var value any
-	if json.Unmarshal(r.raw, &value) != nil {
-		return
-	}
-	dropFiles(value)
-	if raw, err := json.Marshal(value); err == nil {
-		r.raw = raw
-	}
-}
-
-func dropFiles(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, name := range []string{"file", "wantFile", "gotFile", "diffFile", "frames", "moreFrames"} {
-			delete(v, name)
-		}
-		for _, member := range v {
-			dropFiles(member)
-		}
-	case []any:
-		for _, entry := range v {
-			dropFiles(entry)
-		}
-	}
 }
 
 // totals counts the runs by state.

@@ -1,12 +1,9 @@
-package cli
+package session
 
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,9 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/ctl/internal/command"
-	"github.com/service-dev/service/ctl/internal/junit"
 	page "github.com/service-dev/service/ctl/internal/report"
-	"github.com/service-dev/service/internal/fileowner"
 )
 
 // Limits for the pictures in an HTML report: their total size and the size of one picture, in bytes.
@@ -26,56 +21,6 @@ const (
 	maxReportBytes    = 24 << 20
 	maxReportPicture  = 4 << 20
 )
-
-// writeReports writes the requested reports, even for an interrupted batch.
-func (b *batch) writeReports(stopped bool) error {
-	if file := b.options.junit; file != "" {
-		var suites []junit.Suite
-		for i := range b.jobs {
-			suites = append(suites, b.suiteOf(i, stopped))
-		}
-		if err := writeReport(file, junit.Encode(suites...)); err != nil {
-			return err
-		}
-		b.written = append(b.written, file)
-	}
-	if b.options.html == "" {
-		return nil
-	}
-	data, err := page.Encode(b.page(stopped))
-	if err != nil {
-		return err
-	}
-	if err := writeReport(b.options.html, data); err != nil {
-		return err
-	}
-	b.written = append(b.written, b.options.html)
-	return nil
-}
-
-func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
-	j, res := b.jobs[i], b.results[i]
-	s := junit.Suite{Took: res.took, Output: res.output}
-	switch res.state {
-	case passed, failed:
-		s = res.report.suite()
-	case broken:
-		s.Error = command.ProblemOf(res.err).Message
-	case interrupted:
-		s.Error = "interrupted: the run was stopped before it finished"
-	case notRun:
-		s.NotRun = whyNot[stopped]
-	}
-	s.Name = j.title()
-	if b.single {
-		s.Name = cmp.Or(j.scenario.Name, "scenario")
-	}
-	return s
-}
-
-// whyNot maps whether the command was interrupted to the reason why a run was not started.
-var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
-	false: "not run: an earlier run failed"}
 
 // page returns the batch as an HTML report. If not all pictures fit, those of failed runs take precedence.
 func (b *batch) page(stopped bool) page.Page {
@@ -226,100 +171,3 @@ func (r *report) film() []filmFrame {
 	slices.SortStableFunc(list, func(a, b filmFrame) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
-
-// next returns the command that repeats only the first failed run, or advice on how to see why a single run failed. It
-// returns "" if there is no advice.
-func (b *batch) next() string {
-	for i, j := range b.jobs {
-		if b.results[i].state != failed {
-			continue
-		}
-		if len(b.jobs) == 1 {
-			if b.options.html == "" {
-				return "add --html report.html to see what the wearer saw"
-			}
-			return ""
-		}
-		var models []string
-		if j.model != "" {
-			models = []string{j.model}
-		}
-		return b.line([]string{j.name}, models)
-	}
-	return ""
-}
-
-// line returns a command line that runs the files on the models with this command's app.
-func (b *batch) line(files, models []string) string {
-	words := []string{"servicectl", "session", "run"}
-	for _, file := range files {
-		words = append(words, shellWord(file))
-	}
-	if len(models) > 0 {
-		words = append(words, "--models", strings.Join(models, ","))
-	}
-	if b.options.project != "" {
-		words = append(words, "--project", shellWord(b.options.project))
-	}
-	if len(b.command) > 0 {
-		words = append(words, "--")
-		for _, word := range b.command {
-			words = append(words, shellWord(word))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// shellWord quotes a word for a shell if necessary.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// writeReport replaces a report atomically, so that no reader sees a partial one. It follows a symbolic link, and
-// writes directly to a device or pipe.
-func writeReport(file string, data []byte) error {
-	fail := func(err error) error { return fmt.Errorf("write the report: %w", err) }
-	target := file
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		target = real
-	}
-	mode, keepOwner := fs.FileMode(0o644), func(*os.File) error { return nil }
-	if info, err := os.Stat(target); err == nil {
-		if !info.Mode().IsRegular() {
-			if err := os.WriteFile(target, data, mode); err != nil {
-				return fail(err)
-			}
-			return nil
-		}
-		mode = info.Mode().Perm()
-		keepOwner = func(f *os.File) error { return fileowner.KeepOwner(f, info) }
-	}
-	temp, err := os.CreateTemp(filepath.Dir(target), reportTemp+"*")
-	if err != nil {
-		return fail(err)
-	}
-	_, err = temp.Write(data)
-	for _, step := range []func() error{
-		func() error { return keepOwner(temp) }, func() error { return temp.Chmod(mode) }, temp.Sync, temp.Close,
-		func() error { return os.Rename(temp.Name(), target) },
-	} {
-		if err == nil {
-			err = step()
-		}
-	}
-	if err != nil {
-		_ = temp.Close()
-		_ = os.Remove(temp.Name())
-		return fail(err)
-	}
-	return nil
-}
-
-// reportTemp is the prefix of the temporary file of a report.
-const reportTemp = ".service-report-"

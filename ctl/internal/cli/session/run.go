@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ type runOptions struct {
 	parallel                        int
 }
 
-func (a *app) sessionRun() *cobra.Command {
+func (p *program) run() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use: "run [FILE|FOLDER...] [-- COMMAND...]", Short: "Run scenarios headless: session, app, steps, report",
@@ -48,12 +48,12 @@ func (a *app) sessionRun() *cobra.Command {
 				return err
 			}
 			if len(args) == 0 {
-				return a.runApp(cmd.Context(), o, appCommand)
+				return p.runApp(cmd.Context(), o, appCommand)
 			}
 			if o.watch {
-				return a.watchRuns(cmd.Context(), o, args, appCommand)
+				return p.watchRuns(cmd.Context(), o, args, appCommand)
 			}
-			return a.runBatch(cmd.Context(), o, args, appCommand)
+			return p.runBatch(cmd.Context(), o, args, appCommand)
 		},
 	}
 	o.flags(cmd)
@@ -129,7 +129,7 @@ func (o *runOptions) expandModels() error {
 
 // batch is all runs of one command.
 type batch struct {
-	app     *app
+	program *program
 	options runOptions
 	args    []string // as typed, for reports
 	command []string // the app's command line
@@ -170,12 +170,12 @@ const (
 )
 
 // runBatch executes all runs once, prints the results and writes the reports.
-func (a *app) runBatch(ctx context.Context, o runOptions, args, appCommand []string) error {
+func (p *program) runBatch(ctx context.Context, o runOptions, args, appCommand []string) error {
 	jobs, single, err := findJobs(args, o.models)
 	if err != nil {
 		return err
 	}
-	b := &batch{app: a, options: o, args: args, command: appCommand, jobs: jobs, single: single,
+	b := &batch{program: p, options: o, args: args, command: appCommand, jobs: jobs, single: single,
 		results: make([]result, len(jobs)), started: time.Now()}
 	if o.html != "" && o.pictures == "" {
 		if b.temp, err = os.MkdirTemp("", "service-run-"); err != nil {
@@ -187,7 +187,7 @@ func (a *app) runBatch(ctx context.Context, o runOptions, args, appCommand []str
 }
 
 func (b *batch) run(ctx context.Context) error {
-	c, err := b.app.OpenClient(ctx)
+	c, err := b.program.OpenClient(ctx)
 	if err == nil {
 		b.client = c
 		defer c.Close()
@@ -205,7 +205,7 @@ func (b *batch) run(ctx context.Context) error {
 		if verdict == nil {
 			return writeErr
 		}
-		b.app.Remark("%v", writeErr)
+		b.program.Remark("%v", writeErr)
 	}
 	return verdict
 }
@@ -268,7 +268,7 @@ func (b *batch) runJob(ctx context.Context, i int) result {
 		return result{}
 	}
 	start := time.Now()
-	run := scenarioRun{app: b.app, client: b.client, options: b.options.reportOptions, project: b.options.project,
+	run := scenarioRun{program: b.program, client: b.client, options: b.options.reportOptions, project: b.options.project,
 		transport: b.options.transport, command: b.command, file: j.file, scenario: j.scenario}
 	run.options.model, run.options.film = j.model, b.options.html != ""
 	run.options.pictures = b.picturesOf(i)

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 	if r.transport != realDevice {
 		return nil
 	}
-	f, late := &glassesFollower{run: r, isQuiet: r.app.PrintsJSON}, time.Now().Add(glassesRunWait)
+	f, late := &glassesFollower{run: r, isQuiet: r.program.PrintsJSON}, time.Now().Add(glassesRunWait)
 	for wait := firstLook; f.look(ctx); wait = min(2*wait, lastLook) {
 		left := time.Until(late)
 		if left <= 0 {
@@ -79,7 +79,7 @@ func (r *scenarioRun) awaitGlasses(ctx context.Context) error {
 type glassesFollower struct {
 	run         *scenarioRun
 	said        string
-	now         realGlasses
+	now         client.GlassesState
 	isConnected bool
 	isQuiet     bool // check the glasses without printing
 }
@@ -104,29 +104,29 @@ func (f *glassesFollower) look(ctx context.Context) bool {
 	if _, err := command.CallTool(ctx, f.run.client, "getSessionStatus", args, &answer); err != nil {
 		return ctx.Err() == nil // if the session is gone, the run itself reports it
 	}
-	var now realGlasses
+	var now client.GlassesState
 	if json.Unmarshal(answer.Session.Glasses, &now) != nil || len(now.Links) == 0 {
 		return true // the state is not known yet
 	}
-	f.isConnected = !slices.ContainsFunc(now.Links, func(l realLink) bool { return l.State != "up" })
+	f.isConnected = !slices.ContainsFunc(now.Links, func(l client.GlassesLink) bool { return l.State != "up" })
 	f.now = now
 	if text := fmt.Sprint(f.isConnected, now.URL, now.Problem); text != f.said && !f.isQuiet {
 		f.said = text
-		f.run.app.sayGlasses(f.run.opened.SessionID, f.isConnected, now, answer.Session.Glasses)
+		f.run.program.sayGlasses(f.run.opened.SessionID, f.isConnected, now, answer.Session.Glasses)
 	}
 	return !f.isConnected
 }
 
 // sayGlasses prints the state of a run's glasses: the full result for a program, the next step for a user.
-func (a *app) sayGlasses(session string, isConnected bool, now realGlasses, full json.RawMessage) {
+func (p *program) sayGlasses(session string, isConnected bool, now client.GlassesState, full json.RawMessage) {
 	switch {
-	case a.PrintsJSON:
-		_ = a.Line(map[string]any{"sessionId": session, "glasses": full}) // the run continues without output
+	case p.PrintsJSON:
+		_ = p.Line(map[string]any{"sessionId": session, "glasses": full}) // the run continues without output
 	case isConnected:
-		a.RunGlassesConnected(now.Name)
+		p.RunGlassesConnected(now.Name)
 	case now.URL != "":
-		a.GlassesPage(now.URL, now.Steps)
+		p.GlassesPage(now.URL, now.Steps)
 	case now.Problem != nil:
-		a.RunGlassesMissing(now.Problem.Message, now.Problem.FixHint)
+		p.RunGlassesMissing(now.Problem.Message, now.Problem.FixHint)
 	}
 }

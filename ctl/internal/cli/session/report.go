@@ -1,89 +1,22 @@
-package cli
+package session
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/service-dev/service/ctl/internal/client"
 	"github.com/service-dev/service/ctl/internal/command"
 	"github.com/service-dev/service/ctl/internal/junit"
 	"github.com/service-dev/service/ctl/internal/term"
+	"github.com/service-dev/service/internal/fileowner"
 )
-
-func (a *app) sessionRecord() *cobra.Command {
-	var name, session string
-	var since int64
-	cmd := &cobra.Command{
-		Use: "record [ID] DIR", Short: "Record a session in a folder, as a test",
-		ValidArgsFunction: a.Complete(sessionIDs),
-		Args:              cobra.RangeArgs(1, 2),
-		Long: "The folder must be new, empty or an older recording. Run it against a later build of the app with `session " +
-			"run DIR`.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				session, args = args[0], args[1:]
-			}
-			dir, err := absolute(args[0])
-			if err != nil {
-				return err
-			}
-			call := withSession(session, map[string]any{"dir": dir, "since": since})
-			if name != "" {
-				call["name"] = name
-			}
-			return a.summarized(cmd.Context(), "recordSession", call)
-		},
-	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the recording in reports (default: the folder's name)")
-	cmd.Flags().Int64Var(&since, "since", 0, "record only rows after this one of the log")
-	return cmd
-}
-
-// reportOptions are the flags of commands that print a report.
-type reportOptions struct {
-	session, junit, pictures string
-	model                    string // device model to run on instead of the scenario's; only for session run
-	film                     bool   // also keep pictures of every change on the panel; only for session run
-	accept                   bool   // update the recording to the app's current behaviour
-	acceptSteps              []int  // update it only for the steps with these numbers
-}
-
-func (o *reportOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the report as JUnit XML to this file")
-	cmd.Flags().StringVar(&o.pictures, "pictures", "", "write pictures and differences to this folder, new or empty")
-}
-
-func (a *app) sessionReplay() *cobra.Command {
-	var o reportOptions
-	cmd := &cobra.Command{
-		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
-		Args: cobra.ExactArgs(1),
-		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
-			"--accept keeps the steps: what the recording claims must still hold. --accept-steps 3,7 takes only the\n" +
-			"differences of these steps, as the report numbers them, and reports the others.\n" +
-			"Exit code: 0 passed, 1 failed, 2 could not be run.",
-		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			report, err := replay(ctx, c, args[0], o)
-			if err != nil {
-				return err
-			}
-			return a.printReport(report, o)
-		}),
-	}
-	cmd.Flags().BoolVar(&o.accept, "accept", false, "update the recording after an intended change of the app")
-	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only the differences in these steps, e.g. 3,7")
-	cmd.MarkFlagsMutuallyExclusive("accept", "accept-steps")
-	cmd.Flags().StringVar(&o.session, "session", "", "session id (default: the session used last)")
-	o.flags(cmd)
-	return cmd
-}
 
 // reportStep is a step of a report.
 type reportStep struct {
@@ -129,43 +62,14 @@ type report struct {
 	output string // the app's output, if this command started it
 }
 
-func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
-	path, err := absolute(file)
-	if err != nil {
-		return nil, err
-	}
-	args := withSession(o.session, map[string]any{"file": path, "allSteps": true, "accept": o.accept})
-	if len(o.acceptSteps) > 0 {
-		args["acceptSteps"] = o.acceptSteps
-	}
-	if o.pictures != "" {
-		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
-			return nil, err
-		}
-	}
-	if o.model != "" {
-		args["deviceModel"] = o.model
-	}
-	if o.film {
-		args["film"] = true
-	}
-	start := time.Now()
-	r := &report{}
-	if r.raw, err = command.CallTool(ctx, c, "replaySession", args, r); err != nil {
-		return nil, err
-	}
-	r.took = time.Since(start)
-	return r, nil
-}
-
 // printReport prints a report, writes it as JUnit if requested, and returns the exit code.
-func (a *app) printReport(r *report, o reportOptions) error {
+func (p *program) printReport(r *report, o reportOptions) error {
 	if o.junit != "" {
 		if err := writeReport(o.junit, junit.Encode(r.suite())); err != nil {
 			return err
 		}
 	}
-	err := a.Print(r.raw, func() { a.ScenarioReport(r.summary()) })
+	err := p.Print(r.raw, func() { p.ScenarioReport(r.summary()) })
 	if err == nil && r.Verdict != "pass" {
 		return command.ExitNo
 	}
@@ -269,3 +173,134 @@ func (r *report) suite() junit.Suite {
 	}
 	return s
 }
+
+// failures returns the failures of a run.
+func (r *report) failures() (list []term.Failure) {
+	if r.AppLeft != "" { // first, because other failures may result from it
+		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
+	}
+	for _, missing := range r.MissingFonts { // second, because other failures may result from it
+		if r.Verdict != "pass" {
+			list = append(list, term.Failure{What: missing})
+		}
+	}
+	for i, s := range r.Steps {
+		if s.Verdict == "fail" {
+			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})
+		}
+	}
+	for _, d := range r.summary().Diffs {
+		f := term.Failure{Why: d.Message,
+			What: fmt.Sprintf("step %d  not as recorded: %s %s", d.Step, d.Kind, d.Path)}
+		if d.Want != "" || d.Got != "" {
+			f.Why += fmt.Sprintf("\nwant %s\ngot  %s", term.Dash(d.Want), term.Dash(d.Got))
+		}
+		list = append(list, f)
+	}
+	for _, line := range r.moreDiffs() {
+		list = append(list, term.Failure{What: "not as recorded: " + line})
+	}
+	return list
+}
+
+// stepAppRuns is the name of the failed step for an app that did not stay attached.
+const stepAppRuns = "the app runs to the end"
+
+// allSteps returns the steps, plus stepAppRuns if the app did not stay attached.
+func (r *report) allSteps() []reportStep {
+	if r.AppLeft == "" {
+		return r.Steps
+	}
+	return append(slices.Clone(r.Steps),
+		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
+}
+
+// appFailed marks the run as failed because the app's process exited with an error or after leaving the session early.
+// It adds how the process exited to AppLeft, so that the report contains both facts once.
+func (r *report) appFailed(how string) {
+	r.Verdict = "fail"
+	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"
+	var object map[string]any
+	if json.Unmarshal(r.raw, &object) != nil {
+		return
+	}
+	object["verdict"], object["appLeft"] = r.Verdict, r.AppLeft
+	if raw, err := json.Marshal(object); err == nil {
+		r.raw = raw
+	}
+}
+
+// forgetFiles removes the paths of pictures that are deleted when the command exits.
+func (r *report) forgetFiles() {
+	r.Pictures, r.Diffs = nil, append(r.Diffs[:0:0], r.Diffs...)
+	for i := range r.Diffs {
+		r.Diffs[i].WantFile, r.Diffs[i].GotFile, r.Diffs[i].DiffFile = "", "", ""
+	}
+	var value any
+	if json.Unmarshal(r.raw, &value) != nil {
+		return
+	}
+	dropFiles(value)
+	if raw, err := json.Marshal(value); err == nil {
+		r.raw = raw
+	}
+}
+
+func dropFiles(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range []string{"file", "wantFile", "gotFile", "diffFile", "frames", "moreFrames"} {
+			delete(v, name)
+		}
+		for _, member := range v {
+			dropFiles(member)
+		}
+	case []any:
+		for _, entry := range v {
+			dropFiles(entry)
+		}
+	}
+}
+
+// writeReport replaces a report atomically, so that no reader sees a partial one. It follows a symbolic link, and
+// writes directly to a device or pipe.
+func writeReport(file string, data []byte) error {
+	fail := func(err error) error { return fmt.Errorf("write the report: %w", err) }
+	target := file
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		target = real
+	}
+	mode, keepOwner := fs.FileMode(0o644), func(*os.File) error { return nil }
+	if info, err := os.Stat(target); err == nil {
+		if !info.Mode().IsRegular() {
+			if err := os.WriteFile(target, data, mode); err != nil {
+				return fail(err)
+			}
+			return nil
+		}
+		mode = info.Mode().Perm()
+		keepOwner = func(f *os.File) error { return fileowner.KeepOwner(f, info) }
+	}
+	temp, err := os.CreateTemp(filepath.Dir(target), reportTemp+"*")
+	if err != nil {
+		return fail(err)
+	}
+	_, err = temp.Write(data)
+	for _, step := range []func() error{
+		func() error { return keepOwner(temp) }, func() error { return temp.Chmod(mode) }, temp.Sync, temp.Close,
+		func() error { return os.Rename(temp.Name(), target) },
+	} {
+		if err == nil {
+			err = step()
+		}
+	}
+	if err != nil {
+		_ = temp.Close()
+		_ = os.Remove(temp.Name())
+		return fail(err)
+	}
+	return nil
+}
+
+// reportTemp is the prefix of the temporary file of a report.
+const reportTemp = ".service-report-"

@@ -1,4 +1,4 @@
-package cli
+package session
 
 import (
 	"context"
@@ -13,25 +13,13 @@ import (
 	"github.com/service-dev/service/ctl/internal/command"
 )
 
-func (a *app) sessionPicture() *cobra.Command {
+func (p *program) picture() *cobra.Command {
 	return &cobra.Command{
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
-		ValidArgsFunction: a.Complete(sessionIDs),
+		ValidArgsFunction: p.Complete(IDs),
 		Long:              "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
-		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.writePicture(ctx, c, args, map[string]any{})
-		}),
-	}
-}
-
-func (a *app) sessionSheet() *cobra.Command {
-	return &cobra.Command{
-		Use: "sheet [ID] FILE", Short: "Write a PNG file of the panel on every device model",
-		ValidArgsFunction: a.Complete(sessionIDs),
-		Long:              "The file must not exist yet. Lists content that does not fit a model.",
-		Args:              cobra.RangeArgs(1, 2),
-		RunE: a.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
-			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
+		RunE: p.RunWithClient(func(ctx context.Context, c *client.Client, args []string) error {
+			return p.writePicture(ctx, c, args, map[string]any{})
 		}),
 	}
 }
@@ -46,7 +34,7 @@ type misfit struct {
 
 // writePicture saves the picture of getDisplayState with this process's permissions; the daemon only draws it. args are
 // an optional session id and the file name.
-func (a *app) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
+func (p *program) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
 	id, file := "", args[len(args)-1]
 	if len(args) == 2 {
 		id = args[0]
@@ -59,7 +47,7 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 			Findings    []misfit `json:"findings"`
 		}
 	}
-	_, pictures, err := command.CallPicturedTool(ctx, c, "getDisplayState", withSession(id, options), &display)
+	_, pictures, err := command.CallToolWithPictures(ctx, c, "getDisplayState", withSession(id, options), &display)
 	if err != nil {
 		return err
 	}
@@ -78,13 +66,13 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	if display.Models != nil {
 		answer["models"] = display.Models
 	}
-	return a.Print(answer, func() {
+	return p.Print(answer, func() {
 		for _, m := range display.Models {
 			for _, f := range m.Findings {
-				a.Row("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
+				p.Row("%s: %s %s %q", m.DeviceModel, f.Kind, f.Path, f.Text)
 			}
 		}
-		a.Say("Wrote %s.", path)
+		p.Say("Wrote %s.", path)
 	})
 }
 
