@@ -144,3 +144,16 @@ func TestReadme_ListsEachTool(t *testing.T) {
 		t.Errorf("the table of tools in README.md lists\n%v, want\n%v", listed, want)
 	}
 }
+
+// The table of test/e2e, which checks who may call which tool, has a row for each tool.
+func TestAuthorisation_ListsEachTool(t *testing.T) {
+	table, err := os.ReadFile("../../../test/e2e/testdata/authorisation.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range newWorld().catalogue().List() {
+		if !strings.Contains(string(table), "\n| "+tool.Name+" | ") {
+			t.Errorf("test/e2e/testdata/authorisation.md has no row for %s", tool.Name)
+		}
+	}
+}
