@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -85,6 +86,28 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	}
 	if calls := h.called(); len(calls) > 0 {
 		t.Errorf("a refused request had an effect: %v", calls)
+	}
+}
+
+// The tests open each page without a parameter: the previous one as somebody without an account, and test/e2e in a
+// browser. Questions before a change look alike, so that test/e2e does not open each.
+func TestDashboard_PagesAreTested(t *testing.T) {
+	data, err := os.ReadFile("../../../test/e2e/pages_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pattern := range accountPages {
+		path, isGet := strings.CutPrefix(pattern, "GET ")
+		if !isGet || strings.Contains(path, "{") {
+			continue
+		}
+		if !slices.ContainsFunc(pagesOfAccount, func(p string) bool { return p == path || strings.HasPrefix(p, path+"?") }) {
+			t.Errorf("pagesOfAccount does not list %s", path)
+		}
+		if path != "/account/links/revoke-all" && !strings.Contains(string(data), `"`+path+`"`) &&
+			!strings.Contains(string(data), `"`+path+`?`) {
+			t.Errorf("test/e2e/pages_test.go does not open %s", path)
+		}
 	}
 }
 
