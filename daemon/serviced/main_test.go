@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // runMain runs serviced without input.
@@ -41,6 +43,19 @@ func TestAdapterOf(t *testing.T) {
 	} {
 		if adapter, isAdapter := adapterOf(argv0); (adapter != nil) != want.found || isAdapter != want.isAdapter {
 			t.Errorf("%q: found %t, adapter %t, want %+v", argv0, adapter != nil, isAdapter, want)
+		}
+	}
+}
+
+// serviced contains the adapter of each program plugins/service-plugin-<name>.
+func TestAdapters_AreThePrograms(t *testing.T) {
+	programs, err := filepath.Glob("../../plugins/" + programpath.AdapterPrefix + "*")
+	if err != nil || len(programs) != len(adapters) {
+		t.Errorf("serviced contains %d adapters, want one for each of %v (error %v)", len(adapters), programs, err)
+	}
+	for _, program := range programs {
+		if adapters[filepath.Base(program)] == nil {
+			t.Errorf("serviced does not contain the adapter of %s", program)
 		}
 	}
 }

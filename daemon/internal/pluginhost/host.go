@@ -29,7 +29,11 @@ const (
 )
 
 // shipped lists the adapters that are installed with the service, in display order.
-func shipped() []string { return []string{HTTP, Local, LocalSim, BrowserSim, RealDevice} }
+func shipped() []string {
+	return []string{
+		HTTP, Local, LocalSim, BrowserSim, RealDevice,
+	}
+}
 
 // shippedFile returns the file of a shipped adapter. It is serviced, which acts as the adapter whose program name it is
 // started with, so that the adapters share its code on disk and in memory. A file in the same folder with the adapter's

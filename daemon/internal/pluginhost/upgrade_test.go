@@ -1,11 +1,13 @@
 package pluginhost
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -188,6 +190,32 @@ func TestShipped_RunAsLinksAndAlone(t *testing.T) {
 			if err != nil || !strings.HasPrefix(string(out), name+" ") {
 				t.Errorf("%s version printed %q: %v", filepath.Join(dir, name), out, err)
 			}
+		}
+	}
+}
+
+// The daemon lists the adapter of each program plugins/service-plugin-<name>, and describes those that are transports.
+func TestShipped_AreThePrograms(t *testing.T) {
+	programs, err := filepath.Glob("../../../plugins/" + programpath.AdapterPrefix + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Unavailable(errors.New("no adapter runs"))
+	var listed []string
+	for _, p := range h.Plugins() {
+		listed = append(listed, p.Name)
+	}
+	if len(listed) != len(programs) {
+		t.Errorf("the daemon lists %v, want one adapter for each of %v", listed, programs)
+	}
+	for _, program := range programs {
+		name := strings.TrimPrefix(filepath.Base(program), programpath.AdapterPrefix)
+		if !slices.Contains(listed, name) {
+			t.Errorf("the daemon does not list %s", name)
+		}
+		isTransport := slices.ContainsFunc(h.Transports(), func(d backend.Transport) bool { return d.Name == name })
+		if isBackend := name == HTTP || name == Local; isTransport == isBackend {
+			t.Errorf("%s: is a backend %t, is a transport %t, want one of them", name, isBackend, isTransport)
 		}
 	}
 }
