@@ -28,6 +28,15 @@ func encoded(t *testing.T, v any) []byte {
 	return data
 }
 
+func TestProofOf_KnowsEachModel(t *testing.T) {
+	unknown := ProofOf("unknown")
+	for _, m := range Models() {
+		if ProofOf(m.ID).Reason == unknown.Reason {
+			t.Errorf("%s: ProofOf does not name it", m.ID)
+		}
+	}
+}
+
 // A record of one run on real glasses changes the state of the capabilities that it shows, and of no others.
 func TestProofOf_TurnsWithARecord(t *testing.T) {
 	prove := func(r BenchRecord) Proof {
