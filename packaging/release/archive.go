@@ -7,6 +7,7 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -46,7 +47,7 @@ func archive(r *release, p osPackage, t target) artefact {
 	return artefact{name, func(ctx context.Context, r *release, file string) error {
 		var all entries
 		if p.name == toolkit.name {
-			all.add(r.programEntries(ctx, t, folder+"/bin", toolkitFiles(t)))
+			all.add(r.toolkitPrograms(ctx, t, folder+"/bin"))
 			all.add(r.examples(folder+"/examples"), nil)
 		} else {
 			all.add(r.programEntries(ctx, t, folder+"/bin", t.programsOf(p.packages)))
@@ -91,10 +92,14 @@ func (r *release) writeTarGz(file string, entries []entry) error {
 		packed := gzip.NewWriter(out)
 		w := tar.NewWriter(packed)
 		err := eachEntry(entries, func(e entry, size int64) (io.Writer, error) {
-			return w, w.WriteHeader(&tar.Header{
+			header := &tar.Header{
 				Typeflag: tar.TypeReg, Name: e.name, Size: size, Mode: int64(e.mode), ModTime: r.time,
 				Uname: "root", Gname: "root", Format: tar.FormatUSTAR,
-			})
+			}
+			if e.link != "" {
+				header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, e.link, 0o777
+			}
+			return w, w.WriteHeader(header)
 		})
 		return cmp.Or(err, w.Close(), packed.Close())
 	})
@@ -108,6 +113,9 @@ func (r *release) writeZip(file string, entries []entry) error {
 			return flate.NewWriter(out, flate.DefaultCompression)
 		})
 		err := eachEntry(entries, func(e entry, _ int64) (io.Writer, error) {
+			if e.link != "" {
+				return nil, fmt.Errorf("%s is a link, which few programs unpack from a zip", e.name)
+			}
 			header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: r.time}
 			header.SetMode(e.mode)
 			return w.CreateHeader(header)
@@ -138,6 +146,10 @@ func eachEntry(entries []entry, open func(e entry, size int64) (io.Writer, error
 }
 
 func copyEntry(e entry, open func(e entry, size int64) (io.Writer, error)) error {
+	if e.link != "" {
+		_, err := open(e, 0)
+		return err
+	}
 	f, err := os.Open(e.from)
 	if err != nil {
 		return err

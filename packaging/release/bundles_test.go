@@ -80,7 +80,7 @@ func emptyPrograms(t *testing.T, to target) string {
 			t.Fatal(err)
 		}
 	}
-	if err := writeManifest(programs, to); err != nil {
+	if err := writeManifest(programs, to.program("serviced")); err != nil {
 		t.Fatal(err)
 	}
 	return programs
@@ -153,8 +153,14 @@ func judge(t *testing.T, program string, args ...string) (string, error) {
 // linuxPrograms unpacks the programs of this machine's archive.
 func linuxPrograms(t *testing.T) string {
 	t.Helper()
+	return unpackBin(t, artefactOf(t, "service-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"))
+}
+
+// unpackBin unpacks an archive and returns the directory of its programs.
+func unpackBin(t *testing.T, file string) string {
+	t.Helper()
 	dir := t.TempDir()
-	output(t, "tar", "-xzf", artefactOf(t, "service-[0-9]*-"+runtime.GOOS+"-"+runtime.GOARCH+".tar.gz"), "-C", dir)
+	output(t, "tar", "-xzf", file, "-C", dir)
 	bins, err := filepath.Glob(filepath.Join(dir, "*", "bin"))
 	if err != nil || len(bins) != 1 {
 		t.Fatalf("the archive has the folders %q, %v", bins, err)

@@ -27,7 +27,7 @@ func TestArchives_OfThisMachineAreSmall(t *testing.T) {
 }
 
 // TestRelease_MakesEveryTarget makes the artefacts for the other systems and processors. They cannot run here, so it
-// checks the targets of their programs and the size of the archives.
+// checks the targets of their programs, the size of the archives and the adapters in them.
 func TestRelease_MakesEveryTarget(t *testing.T) {
 	var names []string
 	for _, other := range targets[1:] {
@@ -47,6 +47,7 @@ func TestRelease_MakesEveryTarget(t *testing.T) {
 		for _, p := range []osPackage{toolkit, serverPackage} {
 			isSmall(t, filepath.Join(r.out, archive(r, p, other).name))
 		}
+		checkAdaptersOf(t, filepath.Join(r.out, archive(r, toolkit, other).name))
 		for _, name := range other.programsOf(slices.Concat(toolkitPackages, serverPackages)) {
 			data, err := os.ReadFile(filepath.Join(r.built[other], name))
 			if err != nil {

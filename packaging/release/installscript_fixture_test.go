@@ -194,6 +194,9 @@ func (f *installFixture) versions() []string {
 	return files
 }
 
+// smallLink is the link to serviced in the archive of smallArchive.
+const smallLink = "bin/service-plugin-localsim"
+
 // smallArchive returns an archive in the form of a real one. Its programs are scripts that print their name and
 // version. Its filler does not compress, so that unpacking takes a moment.
 func smallArchive(t *testing.T, version string) []byte {
@@ -223,6 +226,10 @@ func smallArchive(t *testing.T, version string) []byte {
 		if _, err := w.Write([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	link := &tar.Header{Typeflag: tar.TypeSymlink, Name: folder + "/" + smallLink, Linkname: "serviced", Mode: 0o777}
+	if err := w.WriteHeader(link); err != nil {
+		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -173,6 +174,19 @@ func repetitionRepairs(t *testing.T, f *installFixture) {
 	f.install()
 	f.works("2.0.0")
 	f.isTidy()
+	current := filepath.Join(f.prefix, "lib/service/current")
+	for _, damage := range []func(link string) error{os.Remove, pointElsewhere} {
+		f.must(damage(filepath.Join(current, smallLink)))
+		f.install()
+		if to, err := os.Readlink(filepath.Join(current, smallLink)); err != nil || to != "serviced" {
+			t.Errorf("after a repair %s is a link to %q, %v; want one to serviced", smallLink, to, err)
+		}
+	}
+}
+
+// pointElsewhere replaces a link by one to another file.
+func pointElsewhere(link string) error {
+	return errors.Join(os.Remove(link), os.Symlink("servicectl", link))
 }
 
 // repetitionKeepsPrevious repeats an installation after Python has compiled an example, and an installation that was

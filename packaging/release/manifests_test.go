@@ -237,7 +237,8 @@ func formulaBuilds(t *testing.T, r *release) {
 	args := strings.Fields(says("system make (.+)"))
 	would := output(t, "make", append([]string{"-n", "-C", filepath.Join(source, "service-"+r.version)}, args...)...)
 	for _, part := range []string{
-		"buildinfo.Version=" + r.version, "buildinfo.Commit=" + r.commit, `-o "LIBEXEC/"`, "plugins.sha256",
+		"buildinfo.Version=" + r.version, "buildinfo.Commit=" + r.commit, `-o "LIBEXEC/"`, "ln -sf serviced",
+		"plugins.sha256",
 	} {
 		if !strings.Contains(would, part) {
 			t.Errorf("make would not use %s:\n%s", part, would)

@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Bundles of MCP servers are by system, not by processor.
+// Bundles of MCP servers are by system, not by processor. They contain no links of adapters, because the official tool
+// unpacks a link as a file with the target's name in it.
 // See https://github.com/modelcontextprotocol/mcpb, MANIFEST.md, version 0.3.
 
 // mcpbs are the bundles by which Claude Desktop installs the service with one click.
@@ -62,7 +63,7 @@ func (r *release) universalPrograms(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return dir, writeManifest(dir, t)
+	return dir, writeManifest(dir, t.program("serviced"))
 }
 
 // writeMCPB writes a bundle of the programs in dir without the server, which a person does not need.

@@ -96,8 +96,9 @@ func checkInstalled(t *testing.T, root string, others ...string) {
 		t.Errorf("servicectl version prints %s", out)
 	}
 	output(t, "chroot", root, "/usr/lib/service/serviced", "version")
+	checkAdapterLinks(t, filepath.Join(root, toolkitDir))
 	output(t, "chroot", root, "/usr/bin/service-backend", "version")
-	for _, file := range append(others, "usr/lib/service/plugins.sha256", "usr/lib/systemd/user/serviced.socket",
+	for _, file := range append(others, "usr/lib/systemd/user/serviced.socket",
 		"usr/lib/systemd/system/service-backend.service", "etc/service-backend/config.yaml",
 		"usr/share/man/man1/servicectl.1.gz", "usr/share/licenses/service-toolkit/THIRD_PARTY") {
 		if _, err := os.Stat(filepath.Join(root, file)); err != nil {
@@ -125,11 +126,12 @@ func checkRemoved(t *testing.T, root string, managers ...string) {
 }
 
 // TestPackage_ForAlpineMatchesDeb reads the Alpine package. It must contain the programs of the deb, with the same
-// modes and bytes.
+// modes and bytes, and the same links.
 func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 	require(t, map[string]string{"dpkg-deb": "dpkg"})
 	root := t.TempDir()
 	output(t, "dpkg-deb", "-x", artefactOf(t, "service-toolkit_*_amd64.deb"), root)
+	checkAdapterLinks(t, filepath.Join(root, toolkitDir))
 	f, err := os.Open(artefactOf(t, "service-toolkit_*_x86_64.apk"))
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +151,11 @@ func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen[h.Name] = true
+		if h.Typeflag == tar.TypeSymlink {
+			if to, err := os.Readlink(filepath.Join(root, h.Name)); err != nil || to != h.Linkname {
+				t.Errorf("%s is a link to %s, in the deb to %q, %v", h.Name, h.Linkname, to, err)
+			}
+		}
 		if !strings.HasPrefix(h.Name, "usr/lib/service/") || h.Typeflag != tar.TypeReg {
 			continue
 		}
@@ -162,9 +169,11 @@ func TestPackage_ForAlpineMatchesDeb(t *testing.T) {
 			t.Errorf("%s differs from that of the deb (%v, %v)", h.Name, h.FileInfo().Mode(), err)
 		}
 	}
-	for _, want := range []string{
-		".PKGINFO", "usr/lib/service/serviced", "usr/lib/service/plugins.sha256", "usr/bin/servicectl", "usr/bin/service-mcp",
-	} {
+	wanted := []string{".PKGINFO", "usr/bin/servicectl", "usr/bin/service-mcp"}
+	for _, name := range append(adapterNames(t), "serviced", manifest) {
+		wanted = append(wanted, toolkitDir+"/"+name)
+	}
+	for _, want := range wanted {
 		if !seen[want] {
 			t.Errorf("there is no %s", want)
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/internal/programpath"
 )
 
 // target is an operating system and a processor, by their names in Go.
@@ -80,7 +82,11 @@ func (r *release) programs(ctx context.Context, t target) (string, error) {
 	if err := r.build(ctx, t, dir, slices.Concat(toolkitPackages, serverPackages)); err != nil {
 		return "", err
 	}
-	if err := writeManifest(dir, t); err != nil {
+	links, err := r.adapterLinks(t)
+	if err != nil {
+		return "", err
+	}
+	if err := writeManifest(dir, t.program("serviced"), links...); err != nil {
 		return "", err
 	}
 	r.built[t] = dir
@@ -123,13 +129,33 @@ func buildEnv() []string {
 	return append(env, "GOFLAGS=-mod=readonly", "GOWORK=off", "GOFIPS140=off")
 }
 
-// writeManifest writes the manifest to a folder: the checksum of the program that contains the adapters.
-func writeManifest(dir string, t target) error {
-	name := t.program("serviced")
-	data, err := os.ReadFile(filepath.Join(dir, name))
+// adapterLinks returns the names of the links to serviced in the packages for a target: one for each adapter, as in the
+// Makefile. Windows has none, because creating a link needs a privilege there. The daemon then starts serviced itself.
+func (r *release) adapterLinks(t target) ([]string, error) {
+	if t.os == "windows" {
+		return nil, nil
+	}
+	dirs, err := os.ReadDir(filepath.Join(r.root, "plugins"))
+	var links []string
+	for _, d := range dirs {
+		if strings.HasPrefix(d.Name(), programpath.AdapterPrefix) {
+			links = append(links, d.Name())
+		}
+	}
+	return links, err
+}
+
+// writeManifest writes the manifest to a folder: the checksum of the program that contains the adapters, under its name
+// and the names of the links to it. A name in the manifest without a file counts as a damaged installation.
+func writeManifest(dir, program string, links ...string) error {
+	data, err := os.ReadFile(filepath.Join(dir, program))
 	if err != nil {
 		return err
 	}
-	line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name)
-	return os.WriteFile(filepath.Join(dir, manifest), []byte(line), 0o644)
+	sum := sha256.Sum256(data)
+	var lines []byte
+	for _, name := range append([]string{program}, links...) {
+		lines = fmt.Appendf(lines, "%x  %s\n", sum, name)
+	}
+	return os.WriteFile(filepath.Join(dir, manifest), lines, 0o644)
 }

@@ -22,12 +22,26 @@ var toolkit = osPackage{
 	contents: toolkitContents,
 }
 
-// manifest is the file with the checksum of the program that contains the adapters. Without it, the daemon runs no
-// adapter.
+// manifest is the file with the checksum of the program that contains the adapters, and of the links to it. Without
+// it, the daemon runs no adapter.
 const manifest = "plugins.sha256"
 
 // toolkitFiles returns the files that belong in one folder.
 func toolkitFiles(t target) []string { return append(t.programsOf(toolkitPackages), manifest) }
+
+// toolkitPrograms builds the programs for a target and returns them, the manifest and the links of the adapters as
+// entries of a folder.
+func (r *release) toolkitPrograms(ctx context.Context, t target, folder string) ([]entry, error) {
+	all, err := r.programEntries(ctx, t, folder, toolkitFiles(t))
+	if err != nil {
+		return nil, err
+	}
+	links, err := r.adapterLinks(t)
+	for _, name := range links {
+		all = append(all, entry{name: path.Join(folder, name), link: "serviced"})
+	}
+	return all, err
+}
 
 const (
 	toolkitDir = "usr/lib/service"
@@ -35,7 +49,7 @@ const (
 )
 
 func toolkitContents(ctx context.Context, r *release, t target, format string) ([]entry, error) {
-	all, err := r.programEntries(ctx, t, toolkitDir, toolkitFiles(t))
+	all, err := r.toolkitPrograms(ctx, t, toolkitDir)
 	if err != nil {
 		return nil, err
 	}

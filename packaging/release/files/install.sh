@@ -319,11 +319,16 @@ unpack() {
 	mv "$new" "$lib/$dir" || fail "cannot write $lib/$dir" "free disk space, then run install.sh again"
 }
 
-# sums prints the checksum and the name of every file of a directory. Python adds __pycache__ when an example is run.
+# sums prints the checksum and the name of every file of a directory, and the target and the name of every link. Python
+# adds __pycache__ when an example is run.
 sums() {
 	(
 		cd "$1"
-		find . -name __pycache__ -prune -o -type f -print | LC_ALL=C sort | while read -r file; do
+		find . -name __pycache__ -prune -o \( -type f -o -type l \) -print | LC_ALL=C sort | while read -r file; do
+			if [ -L "$file" ]; then
+				printf '> %s %s\n' "$(readlink "$file")" "$file"
+				continue
+			fi
 			[ ! -x "$file" ] || printf 'x '
 			printf '%s %s\n' "$(sha256 "$file")" "$file"
 		done

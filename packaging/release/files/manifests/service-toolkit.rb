@@ -10,6 +10,7 @@ class ServiceToolkit < Formula
 
   def install
     system "make", "build", "BIN=#{libexec}", "VERSION=#{version}", "COMMIT={{commit}}", "BUILT_AT={{built_at}}"
+    rm libexec/"desk-go"
     rm libexec/"hello-glasses"
     rm libexec/"service-backend"
     bin.install_symlink libexec/"servicectl"
