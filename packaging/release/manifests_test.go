@@ -228,7 +228,8 @@ func formulaBuilds(t *testing.T, r *release) {
 	}
 	checkDownload(t, r, says("url (.+)"), says("sha256 (.+)"))
 	for _, line := range []string{
-		"link LIBEXEC/servicectl", "link LIBEXEC/service-mcp", "rm LIBEXEC/hello-glasses", "rm LIBEXEC/service-backend",
+		"link LIBEXEC/servicectl", "link LIBEXEC/service-mcp", "rm LIBEXEC/desk-go", "rm LIBEXEC/hello-glasses",
+		"rm LIBEXEC/service-backend",
 	} {
 		says(line)
 	}
