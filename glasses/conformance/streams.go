@@ -57,7 +57,7 @@ func (c *checker) wantStream(ctx context.Context, start string, payload any, fra
 		switch {
 		case err != nil || ok && r.Type != frame:
 		case !ok:
-			err = fmt.Errorf("%s was ok, but %d %s came within %v, want 2", start, n, frame, streamTime)
+			err = fmt.Errorf("%s was answered with ok, but %d %s came within %v, want 2", start, n, frame, streamTime)
 		default:
 			err = check(r)
 			n++

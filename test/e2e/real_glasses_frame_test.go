@@ -19,9 +19,9 @@ import (
 )
 
 // The same app behaves the same on a simulated Frame and on a real one, which is emulated here. Only the photo
-// differs, because it comes from a different camera.
+// differs, because it comes from a different camera. The test does not run beside others: the emulated Frame takes
+// hundreds of round trips for a picture, and the product allows ten seconds.
 func TestRealGlasses_RunTheAppsOfTheSimulatorOnFrame(t *testing.T) {
-	t.Parallel()
 	d, err := frame.New(t.Context(), frame.Options{
 		Number: 0x4F, Main: "while true do frame.sleep(0.1) end",
 		// No transmission delays, so that the commands' time limits are met on a busy machine.

@@ -204,6 +204,9 @@ func checkCount(list string, n int) error {
 
 func (c Catalogue) model(id string) *Model { return c.byID[id] }
 
+// idRule describes idForm.
+const idRule = "must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit"
+
 var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, error) {
@@ -217,7 +220,7 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 	u, err := url.Parse(e.BaseURL)
 	switch {
 	case !idForm.MatchString(e.ID):
-		return nil, errors.New("id must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit")
+		return nil, errors.New("id " + idRule)
 	case len([]rune(p.Name)) > maxText:
 		return nil, fmt.Errorf("name is over %d characters", maxText)
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
@@ -264,8 +267,10 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	}
 	m.defaultOutput = cmp.Or(int64(e.DefaultOutput), min(defaultOutput, m.output))
 	switch {
-	case !idForm.MatchString(e.ID) || e.ID == Assistant:
-		return nil, errors.New("id must be 1 to 64 lower-case letters, digits, dots, - and _, and begin with a letter or digit, or it is assistant")
+	case !idForm.MatchString(e.ID):
+		return nil, errors.New("id " + idRule)
+	case e.ID == Assistant:
+		return nil, fmt.Errorf("id must not be %s, which is reserved", Assistant)
 	case len([]rune(m.Name)) > maxText || len([]rune(m.Description)) > maxText || len(m.upstream) > maxText:
 		return nil, fmt.Errorf("name, description or provider_model is over %d characters", maxText)
 	case m.Provider == nil:

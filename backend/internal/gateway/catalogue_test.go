@@ -30,7 +30,7 @@ func TestCatalogue_NamesTheMistake(t *testing.T) {
 		someModel(", id: n"):               "already defined",
 		someModel("") + "default: m":       "default",
 		someModel("") + "default_model: n": `default_model: "n" is not in models`,
-		strings.Replace(someModel(""), "id: m", "id: assistant", 1):     "it is assistant",
+		strings.Replace(someModel(""), "id: m", "id: assistant", 1):     "must not be assistant",
 		strings.Replace(someModel(""), "provider: p", "provider: q", 1): `provider: "q" is not in providers`,
 		strings.Replace(someModel(""), "api: chat", "api: realtime", 1): "api:",
 		strings.Replace(someModel(""), "output_tokens: 100", "output_tokens: 2000",

@@ -31,7 +31,7 @@ const (
 
 // Errors of LocalServers.
 var (
-	ErrServerID  = errors.New("the name is not 1 to 64 lower case letters, digits, dots, - and _")
+	ErrServerID  = errors.New("the name " + idRule)
 	ErrServerURL = errors.New("the address is not an http or https URL with a host, " +
 		"and without user, query and fragment")
 	ErrNotLocal     = errors.New("the address is neither on this machine nor in a private network")

@@ -48,7 +48,7 @@ func TestServers_SayWhatIsWrongWithTheForm(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway)
 	for text, err := range map[string]error{
-		"lower case letters": gateway.ErrServerID, "such as http://localhost:11434/v1": gateway.ErrServerURL,
+		"lower-case letters": gateway.ErrServerID, "such as http://localhost:11434/v1": gateway.ErrServerURL,
 		"of a private network, such as": gateway.ErrNotLocal, "maximum number of local servers": gateway.ErrServers,
 	} {
 		servers.err = err

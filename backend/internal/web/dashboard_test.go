@@ -36,7 +36,7 @@ func (v *visitor) lacks(texts ...string) *visitor {
 	return v
 }
 
-// everyPage lists the dashboard's pages and everyForm the forms they post, each for one project.
+// Paths of the dashboard's pages and of the forms that they post, for an account or for one project.
 var (
 	pagesOfProject = []string{"", "/sessions", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
 		"/connection-page/file",
@@ -89,8 +89,9 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	}
 }
 
-// The tests open each page without a parameter: the previous one as somebody without an account, and test/e2e in a
-// browser. Questions before a change look alike, so that test/e2e does not open each.
+// Each page without a parameter must be in pagesOfAccount, whose test opens it without an account, and in
+// test/e2e/pages_test.go, which opens it in a browser. The question before all links are revoked looks like the others
+// and is not opened there.
 func TestDashboard_PagesAreTested(t *testing.T) {
 	data, err := os.ReadFile("../../../test/e2e/pages_test.go")
 	if err != nil {

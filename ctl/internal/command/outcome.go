@@ -20,7 +20,7 @@ const (
 	ExitCancelled Exit = 130
 )
 
-func (Exit) Error() string { return "told already" }
+func (Exit) Error() string { return "already reported" }
 
 // Report prints an error that a command returned, with the next step. It prints nothing for an Exit.
 func (p *Program) Report(err error) {

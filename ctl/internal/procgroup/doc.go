@@ -1,3 +1,2 @@
-// Package procgroup controls how long the processes that a command starts live: it ends them together with the other
-// processes of their group, or with their parent.
+// Package procgroup ends the processes that a command started: with their group, or with their parent.
 package procgroup

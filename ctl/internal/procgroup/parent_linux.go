@@ -5,8 +5,10 @@ import (
 	"syscall"
 )
 
-// EndWithParent makes a process that is not started yet exit when this one exits, even if this one is killed. An app
-// that stays attached would keep the daemon from going idle.
+// EndWithParent makes a process that is not started yet exit when this one exits, even if this one is killed.
 func EndWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
 }

@@ -61,6 +61,8 @@ export class Bluetooth {
     this.on = on;
     /** @type {Map<string, Link>} */
     this.links = new Map();
+    /** Whether the browser has stopped answering this page, see answers. */
+    this.stuck = false;
   }
 
   /** Resolves to the problem that prevents this browser from reaching glasses at the moment, or to "". */
@@ -75,7 +77,7 @@ export class Bluetooth {
 
   /**
    * Resolves to whether the browser answers this page's calls within answerTime. Chromium for Linux drops them all,
-   * without an error, after a connection has ended during a write. Only a reload helps.
+   * without an error, once the services of a connection have disappeared during a write. Only a reload helps.
    */
   static async answers() {
     /** @type {Promise<boolean>} */
@@ -91,6 +93,7 @@ export class Bluetooth {
    */
   async choose(spec) {
     if (!navigator.bluetooth) return { name: "", problem: "no_web_bluetooth" };
+    if (this.stuck) return { name: "", problem: "browser_stuck" };
     let device;
     try {
       device = await navigator.bluetooth.requestDevice({
@@ -126,10 +129,15 @@ export class Bluetooth {
     if (!link) return this.on({ kind: "down", link: key, problem: "not_chosen" });
     if (link.input) return this.on({ kind: "up", link: key, problem: "" }); // the caller may have missed it
     if (link.opening) return;
+    if (this.stuck) return this.on({ kind: "down", link: key, problem: "browser_stuck" });
     const attempt = {};
     link.opening = attempt;
     const timer = setTimeout(() => link.opening === attempt && this.end(key, "timeout"), openTime);
-    void Bluetooth.answers().then((yes) => yes || link.opening === attempt && this.end(key, "browser_stuck"));
+    void Bluetooth.answers().then((yes) => {
+      if (yes || link.opening !== attempt) return;
+      this.stuck = true;
+      this.end(key, "browser_stuck");
+    });
     /** @type {Step} */
     let step = "connect";
     try {

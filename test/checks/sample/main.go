@@ -11,6 +11,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"hash/fnv"
 	"html"
 	"math/rand/v2"
@@ -57,7 +58,7 @@ func main() {
 		from  []found
 		n     int
 	}{{"Comments", p.comments, comments}, {"Errors and logs", p.messages, messages}, {"Texts for users", p.texts, texts}} {
-		fmt.Printf("# %s (%d of %d)\n\n", part.title, part.n, len(part.from))
+		fmt.Printf("# %s (%d of %d)\n\n", part.title, min(part.n, len(part.from)), len(part.from))
 		random.Shuffle(len(part.from), func(i, j int) { part.from[i], part.from[j] = part.from[j], part.from[i] })
 		for _, f := range part.from[:min(part.n, len(part.from))] {
 			number++
@@ -105,8 +106,8 @@ func add(to *[]found, place, text string) {
 
 // Names of calls and fields by what their text is for.
 var (
-	forErrors = regexp.MustCompile(`^(Errorf|New|Debug|Info|Warn|Error|DebugContext|InfoContext|WarnContext|ErrorContext|Message)$`)
-	forUsers  = regexp.MustCompile(`^(FixHint|Fix|Hint|Next|Short|Long|Say|Remark)$`)
+	forErrors = regexp.MustCompile(`^(Errorf|errors\.New|Debug|Info|Warn|Error|DebugContext|InfoContext|WarnContext|ErrorContext|Message)$`)
+	forUsers  = regexp.MustCompile(`^(FixHint|Fix|Hint|Next|Short|Long|Say|Remark|command\.New|Group|Query)$`)
 )
 
 // goFile collects the comments of a file, and the string literals whose call or field tells what they are for.
@@ -136,8 +137,12 @@ func (p *pool) goFile(path string) error {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if f, ok := n.Fun.(*ast.SelectorExpr); ok {
-				for _, arg := range n.Args[:min(2, len(n.Args))] { // a context may precede a log's message
-					take(f.Sel.Name, arg)
+				name := f.Sel.Name
+				if name == "New" {
+					name = types.ExprString(f)
+				}
+				for _, arg := range n.Args {
+					take(name, arg)
 				}
 			}
 		case *ast.KeyValueExpr:
@@ -193,7 +198,7 @@ func (p *pool) markdown(path string) error {
 		if isFence {
 			inCode = !inCode
 		}
-		if isFence || inCode || isHeader || strings.HasPrefix(line, "|-") || strings.HasPrefix(line, "#") {
+		if isFence || inCode || isHeader || line == "" || strings.HasPrefix(line, "|-") || strings.HasPrefix(line, "#") {
 			continue
 		}
 		if text == "" {

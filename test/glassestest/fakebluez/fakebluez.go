@@ -60,7 +60,7 @@ type Faults struct {
 	StaleServices bool // the services of an earlier firmware are found until RemoveDevice is called
 	RejectPairing bool // Pair fails with AuthenticationFailed
 	BusyWrites    int  // number of WriteValue calls that fail with InProgress
-	HangWrites    bool // WriteValue is not answered until the connection has ended
+	HangWrites    bool // WriteValue is answered only after the services were removed
 	// One of every N notifications is lost, sent twice, or sent after its successor; 0 means none.
 	LoseEach, RepeatEach, SwapEach int
 }

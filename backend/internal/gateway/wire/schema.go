@@ -161,7 +161,7 @@ func byKind(str, array, object rule) rule {
 	}
 }
 
-// list accepts an array of at limit limit elements.
+// list accepts an array of at most limit elements.
 func list(limit int, element rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '[' {

@@ -190,7 +190,7 @@ func (b *batch) run(ctx context.Context) error {
 	c, err := b.program.OpenClient(ctx)
 	if err == nil {
 		b.client = c
-		defer c.Close()
+		defer b.program.CloseClient(c)
 		err = b.prepare()
 	}
 	if err != nil {

@@ -35,9 +35,7 @@ func (p *program) watchRuns(ctx context.Context, o runOptions, args, appCommand 
 		if ctx.Err() != nil {
 			return context.Canceled
 		}
-		if told := command.Exit(0); err != nil && !errors.As(err, &told) {
-			p.Report(err)
-		}
+		p.Report(err)
 		p.Watching(written)
 		var changed []string
 		if changed, written, err = w.Next(ctx, run); err != nil {
