@@ -169,7 +169,7 @@ func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func
 	doors.Go(func() error {
 		select {
 		case <-back.Done(): // a background component failed
-			endFront(fmt.Errorf("a background component failed: %w", context.Cause(back)))
+			endFront(errors.New("a background component failed: " + context.Cause(back).Error()))
 		case <-front.Done():
 		}
 		stopping()
