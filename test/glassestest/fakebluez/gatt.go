@@ -69,6 +69,7 @@ func (d *device) resolve() {
 	d.r.changed(d.path, deviceInterface, props("UUIDs", d.uuids(), "ServicesResolved", true))
 }
 
+// removeTree removes the services, and answers the writes that waited for that.
 func (d *device) removeTree() {
 	paths := sorted(d.tree)
 	slices.Reverse(paths)
@@ -77,7 +78,7 @@ func (d *device) removeTree() {
 			d.r.removed(path, "org.freedesktop.DBus.Properties", iface)
 		}
 	}
-	d.tree, d.characteristics, d.held = nil, nil, nil
+	d.tree, d.characteristics = nil, nil
 	for _, c := range d.writes {
 		c.notConnected()
 	}
