@@ -14,7 +14,7 @@ GO       ?= go
 TESTS    ?= $(SLOWEST) ./...
 SLOWEST   = ./test/e2e ./backend/internal/web ./plugins/realdevice ./daemon/internal/scaffold ./ctl/internal/cli \
             ./backend/internal/app ./backend/internal/storetest ./daemon/internal/pluginhost ./backend/internal/sqlstore \
-            ./backend/service-backend ./backend/server
+            ./backend/service-backend ./backend/server ./test/recipes
 # RACE=1 detects races, FULL=1 runs every repetition of every check.
 RACE     ?=
 FULL     ?=

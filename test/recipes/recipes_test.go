@@ -1,5 +1,5 @@
-// Package recipes applies the recipes of CONTRIBUTING.md to copies of the tree. Each .txtar file is the smallest example
-// of one: the heading of the recipe, the commands that must succeed, and what changes in which file. A section whose
+// Package recipes applies the recipes of CONTRIBUTING.md to copies of the tree. Each .txtar file is the smallest
+// example of one: the heading of the recipe, the commands that must succeed, and what changes in which file. A section whose
 // file exists has an anchor in its first line, "@after TEXT"; the rest is inserted after the first line that contains
 // TEXT. Any other section is a new file.
 package recipes
@@ -55,13 +55,13 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-var place = regexp.MustCompile(`(?m)^\d+\. `)
+var numbered = regexp.MustCompile(`(?m)^\d+\. `)
 
 // checkPlaces checks that each numbered place of a recipe's text names a file that the example changes, and that
 // together they name all of them.
 func checkPlaces(t *testing.T, text string, changed []string) {
 	t.Helper()
-	places := place.Split(text, -1)[1:]
+	places := numbered.Split(text, -1)[1:]
 	for _, file := range changed {
 		if !slices.ContainsFunc(places, func(place string) bool { return names(place, file) }) {
 			t.Errorf("the example changes %s, which CONTRIBUTING.md does not name", file)
