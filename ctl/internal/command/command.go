@@ -18,7 +18,7 @@ type Program struct {
 	*term.Terminal
 	Name string // servicectl or service-mcp
 	In   io.Reader
-	// PrintsJSON is the flag --json: results and errors are printed as JSON.
+	// PrintsJSON prints results and errors as JSON; it is the flag --json.
 	PrintsJSON bool
 }
 

@@ -23,7 +23,7 @@ import (
 // paths.
 const stranger = "APP_TEST_STRANGER"
 
-// nobody is the id of a user without files on this system.
+// nobody is the id of a user who owns no files on this system.
 const nobody = 65534
 
 // speakAsStranger connects to the sockets as another user and prints each answer on its own line.

@@ -147,7 +147,7 @@ func TestDaemonKilled(t *testing.T) {
 	eventually(t, "the adapter's exit", func() bool { return gone(pid) })
 }
 
-// nobody is the id of a user without files on this system.
+// nobody is the id of a user who owns no files on this system.
 const nobody = 65534
 
 // asNobody runs this test binary as another user and returns its output. It passes the paths in a variable that

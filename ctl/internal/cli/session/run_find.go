@@ -138,8 +138,7 @@ func isRecording(dir string) bool {
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file looks like a scenario. It returns true for an invalid one, whose errors are then
-// reported.
+// isScenario reports whether a file looks like a scenario, even an invalid one, so that its errors are reported.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {
