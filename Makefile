@@ -79,7 +79,7 @@ $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 run: build ## demonstrate the main workflow: link an account, open a live simulator, run an example app (Ctrl-C stops it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## run every test; RACE=1 detects races, FULL=1 repeats more; what lacks a requirement is skipped (fails in CI)
+test: wasm ## run every test; RACE=1 detects races, FULL=1 repeats more; without a requirement skip (in CI fail)
 	@sh $(NPM_DIR)/setup.sh
 	SERVICE_TEST_FULL="$(FULL)" $(GO) run ./test/gotest $(if $(RACE),-race $(UNWATCHED:%=-gcflags=%=-race=false)) \
 		-count=1 -timeout 45m $(TESTS)

@@ -30,8 +30,8 @@ func TestResetPassword_KeepsPasskeys(t *testing.T) {
 	run(t, browser, "sign up", chromedp.Navigate(url+"/signup"), chromium.Type("#email", "ada@example.org"),
 		chromium.Type("#password", "correct horse battery staple"), chromedp.Click("#accept"),
 		chromedp.Click("main button[type=submit]"), until(`!!document.querySelector(".who")`))
-	run(t, browser, "add a passkey", chromedp.Navigate(url+"/account/settings"), chromium.Type("#passkey-name", "my laptop"),
-		chromium.Type("#passkey-password", "correct horse battery staple"),
+	run(t, browser, "add a passkey", chromedp.Navigate(url+"/account/settings"),
+		chromium.Type("#passkey-name", "my laptop"), chromium.Type("#passkey-password", "correct horse battery staple"),
 		chromedp.Click("form[data-passkey] button"), status("passkey is added"))
 
 	if removed := resetPassword(w); removed != 0 {

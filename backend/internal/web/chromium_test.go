@@ -66,8 +66,8 @@ func launchChromium(t *testing.T) (first context.Context, err error) {
 	return first, nil
 }
 
-// newBrowser returns a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests are
-// removed first; the local storage of the page is removed at the end.
+// newBrowser returns a tab in front of all others for a test. Cookies, permissions and cached files of earlier tests
+// are removed first; the local storage of the page is removed at the end.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
 	if _, err := programFiles.ReadFile("wasm/" + programName + ".gz"); err != nil {

@@ -46,7 +46,8 @@ func (w *Web) addServer(c *call) error {
 	var invalid *credentials.InvalidError
 	switch {
 	case errors.Is(err, gateway.ErrServerID):
-		f.add("server-id", "Use 1 to 64 lower-case letters, digits, dots, - and _, such as ollama. Begin with a letter or digit.")
+		f.add("server-id", "Use 1 to 64 lower-case letters, digits, dots, - and _, such as ollama. "+
+			"Begin with a letter or digit.")
 	case errors.Is(err, gateway.ErrServerURL):
 		f.add("server-url", "Enter an address such as http://localhost:11434/v1.")
 	case errors.Is(err, gateway.ErrNotLocal):

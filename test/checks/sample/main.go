@@ -106,7 +106,7 @@ func add(to *[]found, place, text string) {
 
 // Names of calls and fields by what their text is for.
 var (
-	forErrors = regexp.MustCompile(`^(Errorf|errors\.New|Debug|Info|Warn|Error|DebugContext|InfoContext|WarnContext|ErrorContext|Message)$`)
+	forErrors = regexp.MustCompile(`^(Errorf|errors\.New|(Debug|Info|Warn|Error)(Context)?|Message)$`)
 	forUsers  = regexp.MustCompile(`^(FixHint|Fix|Hint|Next|Short|Long|Say|Remark|command\.New|Group|Query)$`)
 )
 
